@@ -1,0 +1,1 @@
+"""What everything stands on: clock, errors, logging. Imports nothing of ours."""

@@ -1,0 +1,83 @@
+"""Time as a thing that is handed in, so that tests and the simulator own it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What time it is, and waiting for a later one."""
+
+    def now(self) -> float:
+        """Seconds since the epoch: what Kubernetes objects carry."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go backwards: for measuring and for backoff."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class ManualClock:
+    """Time that moves only when its owner says so."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._now = start
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), done))
+        await done
+
+    def advance(self, seconds: float) -> None:
+        """Move on, and wake whoever sleeps no longer than that."""
+        self._now += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            _, _, done = heapq.heappop(self._sleepers)
+            if not done.done():
+                done.set_result(None)
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 in whole seconds, as Kubernetes writes `metav1.Time`."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(seconds: float) -> str:
+    """RFC 3339 with microseconds, as Kubernetes writes `metav1.MicroTime`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_timestamp(text: str) -> float:
+    """Seconds since the epoch of an RFC 3339 text."""
+    return datetime.fromisoformat(text).timestamp()

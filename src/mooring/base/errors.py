@@ -1,0 +1,74 @@
+"""Every exception Mooring raises on purpose.
+
+    MooringError
+    ├── OperatorMistake     wrong input; reported whole, exit code 2
+    ├── Fault               something broke while working; exit code 1 if it ends the program
+    │   ├── ApiError        an API server answered with an error (its code, reason and message)
+    │   ├── Unreachable     an API server did not answer at all
+    │   └── PluginFault     a plugin raised or returned nonsense; fails one attempt, never the scheduler
+    └── StateMissing        a plugin read what its pre_filter or pre_score did not leave
+
+A verdict ("no node fits") is a value, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class MooringError(Exception):
+    """The root; catch it only at the very top."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake: where it is, and what would be right."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.path} (line {self.line})" if self.line is not None else self.path
+        return f"  {where}\n    {self.message}"
+
+
+class OperatorMistake(MooringError):
+    """What the operator gave us is wrong. Carries every problem at once."""
+
+    def __init__(self, summary: str, problems: Sequence[Problem] = ()) -> None:
+        self.summary = summary
+        self.problems = tuple(problems)
+        super().__init__("\n\n".join([summary, *map(str, self.problems)]))
+
+
+class Fault(MooringError):
+    """Something broke that is not the operator's input."""
+
+
+class ApiError(Fault):
+    """An API server refused: the fields of its `Status` answer."""
+
+    def __init__(self, code: int, reason: str, message: str, *, retry_after: float | None = None) -> None:
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class Unreachable(Fault):
+    """An API server that does not answer; the message names the host and where its address came from."""
+
+
+class PluginFault(Fault):
+    """A plugin raised or returned nonsense. The message is what the pod's event says."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        self.plugin = plugin
+        super().__init__(message)
+
+
+class StateMissing(MooringError):
+    """The plugin's pre_filter or pre_score left nothing for this cycle (not run, or it answered Skip)."""

@@ -1,0 +1,121 @@
+"""Structured log lines with kube-scheduler's verbosity levels, as text (klog's form) or JSON.
+
+A line is a message and key/value pairs: `log.info("Successfully bound pod to node", pod=pod, node=name)`.
+`log.v(6)` is a log that speaks only at `-v=6` or more; it is falsy otherwise, so that a hot path can guard
+the making of expensive values: `if debug := log.v(6): debug.info(…)`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, TextIO
+
+from mooring.base.clock import micro_timestamp
+
+Severity = Literal["I", "W", "E"]
+_JSON_LEVELS = {"I": "info", "W": "warning", "E": "error"}
+
+
+@dataclass
+class LogSettings:
+    """Where lines go and which are written. One per process, changed through `configure`."""
+
+    verbosity: int = 0
+    format: Literal["text", "json"] = "text"
+    stream: TextIO | None = None
+
+
+_settings = LogSettings()
+_lock = threading.Lock()
+
+
+def configure(
+    *, verbosity: int | None = None, format: Literal["text", "json"] | None = None, stream: TextIO | None = None
+) -> None:
+    """Set what is given, keep the rest."""
+    if verbosity is not None:
+        _settings.verbosity = verbosity
+    if format is not None:
+        _settings.format = format
+    if stream is not None:
+        _settings.stream = stream
+
+
+def _shown(value: object) -> str:
+    """A pod or node is shown as kube-scheduler shows it: `namespace/name` or `name`."""
+    metadata = getattr(value, "metadata", None)
+    if metadata is not None and hasattr(metadata, "name"):
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)
+    return str(value)
+
+
+def _plain(value: object) -> Any:
+    return value if isinstance(value, int | float | bool | type(None)) else _shown(value)
+
+
+class Log:
+    """Writes lines under one name (the subject or plugin that speaks)."""
+
+    __slots__ = ("_level", "name")
+
+    def __init__(self, name: str, level: int = 0) -> None:
+        self.name = name
+        self._level = level
+
+    def __bool__(self) -> bool:
+        return self._level <= _settings.verbosity
+
+    def v(self, level: int) -> Log:
+        """The same log at a verbosity: silent (and falsy) below `-v=level`."""
+        return Log(self.name, level) if level <= _settings.verbosity else _SILENT
+
+    def info(self, message: str, /, **values: object) -> None:
+        if self:
+            self._write("I", message, values)
+
+    def warning(self, message: str, /, **values: object) -> None:
+        if self:
+            self._write("W", message, values)
+
+    def error(self, message: str, /, **values: object) -> None:
+        if self:
+            self._write("E", message, values)
+
+    def _write(self, severity: Severity, message: str, values: dict[str, object]) -> None:
+        now = time.time()
+        if _settings.format == "json":
+            line = json.dumps(
+                {
+                    "ts": micro_timestamp(now),
+                    "level": _JSON_LEVELS[severity],
+                    "v": self._level,
+                    "logger": self.name,
+                    "msg": message,
+                }
+                | {key: _plain(value) for key, value in values.items()},
+                ensure_ascii=False,
+            )
+        else:
+            stamp = time.strftime("%m%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
+            pairs = "".join(f" {key}={json.dumps(_plain(value), ensure_ascii=False)}" for key, value in values.items())
+            quoted = json.dumps(message, ensure_ascii=False)
+            line = f"{severity}{stamp} {os.getpid():7d} {self.name}] {quoted}{pairs}"
+        with _lock:
+            stream = _settings.stream or sys.stderr
+            stream.write(line + "\n")
+            stream.flush()
+
+
+class _Silent(Log):
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+
+_SILENT = _Silent("")

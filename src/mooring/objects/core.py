@@ -1,0 +1,267 @@
+"""Pod and Node, as far as scheduling reads them, and the binding that joins them.
+
+Fields that only a kubelet or a person reads are not here; the embedded API server keeps whole documents.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.quantity import QuantityText
+from mooring.objects.selectors import LabelSelector
+from mooring.objects.wire import Wire
+
+if TYPE_CHECKING:
+    from mooring.objects.requests import PodRequests
+
+Quantities = dict[str, QuantityText]
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class ResourceRequirements(Wire):
+    requests: Quantities = {}
+    limits: Quantities = {}
+
+
+class ContainerPort(Wire):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Wire):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    ports: list[ContainerPort] = []
+    restart_policy: str | None = None
+    """`Always` on an init container makes it a sidecar."""
+
+
+class NodeSelectorRequirement(Wire):
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Wire):
+    match_expressions: list[NodeSelectorRequirement] = []
+    match_fields: list[NodeSelectorRequirement] = []
+
+
+class NodeSelector(Wire):
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredSchedulingTerm(Wire):
+    weight: int = 0
+    preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
+
+
+class NodeAffinity(Wire):
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Wire):
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+
+
+class WeightedPodAffinityTerm(Wire):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
+
+
+class PodAffinity(Wire):
+    """Used for affinity and for anti-affinity alike."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Wire):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class Taint(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, gc=False, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(Wire):
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] = []
+
+
+class PodSchedulingGate(Wire):
+    name: str = ""
+
+
+class PodSpec(Wire):
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    overhead: Quantities = {}
+    resources: ResourceRequirements | None = None
+    scheduling_gates: list[PodSchedulingGate] = []
+    host_network: bool = False
+    host_users: bool | None = None
+    volumes: list[dict[str, Any]] = []
+    termination_grace_period_seconds: int | None = None
+
+
+class PodCondition(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: str | None = None
+    last_probe_time: str | None = None
+
+
+class ContainerStatus(Wire):
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Wire):
+    phase: str = ""
+    conditions: list[PodCondition] = []
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+
+
+class Pod(KubeObject, version="v1", plural="pods"):
+    """A pod, pending or placed."""
+
+    KIND: ClassVar[Kind]
+
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @cached_property
+    def requests(self) -> PodRequests:
+        """What scheduling counts for this pod, computed once per object."""
+        from mooring.objects.requests import requests_of
+
+        return requests_of(self)
+
+    def request(self, resource: str) -> int:
+        """How much of the resource the pod asks for: thousandths of a CPU, bytes, or whole pieces."""
+        return self.requests.amounts.get(resource, 0)
+
+    def condition(self, type: str) -> PodCondition | None:
+        return next((condition for condition in self.status.conditions if condition.type == type), None)
+
+
+class NodeCondition(Wire):
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(Wire):
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class NodeSpec(Wire):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeStatus(Wire):
+    capacity: Quantities = {}
+    allocatable: Quantities = {}
+    conditions: list[NodeCondition] = []
+    images: list[ContainerImage] = []
+    declared_features: list[str] = []
+
+
+class Node(KubeObject, version="v1", plural="nodes", scope="Cluster"):
+    """A machine that runs pods."""
+
+    KIND: ClassVar[Kind]
+
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class Namespace(KubeObject, version="v1", plural="namespaces", scope="Cluster"):
+    """A namespace; scheduling reads its labels."""
+
+    KIND: ClassVar[Kind]
+
+
+class ObjectReference(Wire):
+    """Whom an event is about, or the target of a binding."""
+
+    kind: str = ""
+    api_version: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Binding(Wire):
+    """The request that puts a pod on a node."""
+
+    api_version: str = "v1"
+    kind: str = "Binding"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    target: ObjectReference = msgspec.field(default_factory=ObjectReference)

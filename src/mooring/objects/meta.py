@@ -1,0 +1,134 @@
+"""What every Kubernetes object has: its kind, its name, its owners. And how a plugin author declares a new kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import msgspec
+
+from mooring.objects.wire import Wire
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A resource of the API: what identifies it, and its path."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """As messages and `kubectl get` name it: `pods`, `clusterscopedresources.scheduling.sigs.k8s.io`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of one object, of a namespace's, or of all."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/" + "/".join(parts)
+
+
+class OwnerReference(Wire):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Wire):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class _KindMeta(msgspec.StructMeta):
+    """Lets a class statement say its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`."""
+
+    KIND: Kind
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        version: str | None = None,
+        group: str = "",
+        plural: str = "",
+        scope: Literal["Namespaced", "Cluster"] = "Namespaced",
+        kind: str | None = None,
+        **options: Any,
+    ) -> Any:
+        created = super().__new__(mcls, name, bases, namespace, **options)
+        if version is not None:
+            created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")
+        return created
+
+
+class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", kw_only=True, omit_defaults=True, dict=True):
+    """Anything that is listed and watched. `KIND` says where the API serves it.
+
+    `dict=True` gives room for values computed once per object (a pod's requests); they are not on the wire.
+    """
+
+    KIND: ClassVar[Kind]
+
+    if TYPE_CHECKING:
+
+        def __init_subclass__(
+            cls,
+            *,
+            version: str | None = None,
+            group: str = "",
+            plural: str = "",
+            scope: Literal["Namespaced", "Cluster"] = "Namespaced",
+            kind: str | None = None,
+            **options: Any,
+        ) -> None: ...
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone where the kind has no namespaces."""
+        return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name
+
+
+class CustomResource(KubeObject):
+    """The base of a plugin author's own kind.
+
+    class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
+        spec: QuotaSpec
+    """

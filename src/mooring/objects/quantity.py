@@ -1,0 +1,78 @@
+"""Kubernetes quantities ("100m", "1.5Gi", "2e3") as exact integers.
+
+A scheduler needs two readings of the same text: CPU in thousandths, everything else in whole units; both
+rounded up (away from zero), as `Quantity.MilliValue()` and `Quantity.Value()` do.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+_FORM = re.compile(r"^([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?$")
+_SCALE = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 10**3),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+    "Ki": Fraction(2**10),
+    "Mi": Fraction(2**20),
+    "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50),
+    "Ei": Fraction(2**60),
+}
+_MOST = 2**63 - 1
+
+QuantityText = str | int | float
+
+
+class BadQuantity(ValueError):
+    """Text that is no quantity."""
+
+    def __init__(self, text: object) -> None:
+        super().__init__(f'{text!r} is not a quantity; write a number with an optional suffix, as "500m" or "2Gi"')
+
+
+@lru_cache(maxsize=65_536)
+def exact(text: QuantityText) -> Fraction:
+    """The quantity's value. Finer than a billionth is rounded up, as upstream does."""
+    match = _FORM.match(str(text))
+    if match is None:
+        raise BadQuantity(text)
+    sign, digits, exponent, suffix = match.groups()
+    value = Fraction(digits)
+    if exponent:
+        value *= Fraction(10) ** int(exponent[1:])
+    elif suffix:
+        value *= _SCALE[suffix]
+    value = Fraction(-(-value * 10**9 // 1), 10**9)
+    return -value if sign == "-" else value
+
+
+def _rounded_up(value: Fraction) -> int:
+    whole = -(-abs(value) // 1)
+    return min(whole, _MOST) if value >= 0 else -min(whole, _MOST)
+
+
+@lru_cache(maxsize=65_536)
+def milli(text: QuantityText) -> int:
+    """In thousandths, rounded up: "1" is 1000, "100u" is 1."""
+    return _rounded_up(exact(text) * 1000)
+
+
+@lru_cache(maxsize=65_536)
+def whole(text: QuantityText) -> int:
+    """In whole units, rounded up: "1500m" is 2, "1Ki" is 1024."""
+    return _rounded_up(exact(text))
+
+
+def amount(resource: str, text: QuantityText) -> int:
+    """The scheduler's unit of the resource: thousandths of a CPU, whole units of everything else."""
+    return milli(text) if resource == "cpu" else whole(text)
