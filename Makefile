@@ -1,0 +1,67 @@
+# Everything a contributor runs. Needs Python 3.11+ and make; `make test-real` also needs Go.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/pytest
+
+# Files that say what was last installed: an installation is redone when what it was made from is newer.
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(INSTALLED) ## Schedule pods on a simulated cluster and show why each went where
+	@$(BIN)/mooring demo
+
+.PHONY: test
+test: $(INSTALLED_DEV) ## Run the tests (PYTEST_ARGS adds arguments)
+	$(PYTEST) -n auto -m "not real" $(PYTEST_ARGS)
+
+# A part that cannot be built is a skip that says why, or with REQUIRE_REAL=1 an error.
+.PHONY: test-real
+test-real: $(INSTALLED_DEV) ## Run the tests against real Kubernetes programs, built here once
+	scripts/build-real kubectl || test -z "$$REQUIRE_REAL"
+	$(PYTEST) -m real $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(INSTALLED_DEV) ## Check formatting, lint rules and which package imports which
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: types
+types: $(INSTALLED_DEV) ## Check types
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(INSTALLED_DEV) ## Format the code and repair what the linter can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock: $(INSTALLED_DEV) ## Lock the dependencies again (LOCK_ARGS=--upgrade takes newer versions)
+	PATH="$(abspath $(BIN)):$$PATH" scripts/lock $(LOCK_ARGS)
+
+.PHONY: clean
+clean: ## Remove the virtual environment and everything generated in the tree
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@python="$$(scripts/find-python $(PYTHON))" && echo "Making $(VENV) with $$python" && "$$python" -m venv $(VENV)
+
+# Hashes are checked and nothing is resolved or built that is not in the lock.
+$(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src/mooring/__init__.py | $(BIN)/python
+	@echo "Installing what Mooring needs"
+	@$(PIP) install --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(INSTALLED_DEV): requirements/dev.txt $(INSTALLED)
+	@echo "Installing what its developers need"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

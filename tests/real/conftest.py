@@ -1,0 +1,90 @@
+"""Real Kubernetes programs for tests, found in the cache folder that `scripts/build-real` fills.
+
+Every test under this folder carries the marker `real`. A program that was not built skips the tests that ask for it
+and says how to build it; with REQUIRE_REAL=1 its absence is a failure, so that CI cannot pass by skipping.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+GO_MODULE = HERE.parents[1] / "scripts" / "real" / "go.mod"
+TIMEOUT_SECONDS = 60
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Mark what is collected here; the hook is handed the tests of every folder."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.real)
+
+
+def kubernetes_version() -> str:
+    """The version of Kubernetes whose programs are used, as `scripts/real/go.mod` requires it: "v1.36.4"."""
+    found = re.search(r"k8s\.io/kubernetes (v[0-9.]+)", GO_MODULE.read_text(encoding="utf-8"))
+    assert found is not None, f"{GO_MODULE} does not require k8s.io/kubernetes"
+    return found[1]
+
+
+def real_program(name: str) -> Path:
+    """The path of a real program. Without it the asking test is skipped, or fails where real parts are required."""
+    environment = os.environ
+    caches = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = Path(environment.get("MOORING_CACHE") or caches / "mooring") / "bin" / kubernetes_version() / name
+    if os.access(path, os.X_OK):
+        return path
+    reason = f"the real {name} is not at {path}; `scripts/build-real {name}` builds it (needs Go)"
+    if environment.get("REQUIRE_REAL"):
+        pytest.fail(f"REQUIRE_REAL is set, and {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+class Kubectl:
+    """The real kubectl, pointed at one cluster and at nothing of the person who runs the tests."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.program = real_program("kubectl")
+        self.kubeconfig = kubeconfig
+
+    def command(self, *args: str) -> list[str]:
+        """The command line, for a test that must start it itself, as with `get -w`."""
+        # Discovery is cached by host and port, which another test's server may have had before.
+        return [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig}.cache", *args]
+
+    def environment(self) -> dict[str, str]:
+        """The environment to run it in: no ~/.kube, no kuberc, no editor or proxy of the person who runs the tests."""
+        return {"PATH": os.environ.get("PATH", ""), "HOME": str(self.kubeconfig.parent), "KUBERC": "off"}
+
+    def run(self, *args: str, input: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end. A failing one fails the test with what it printed, unless check is False."""
+        done = subprocess.run(
+            self.command(*args),
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            pytest.fail(f"kubectl {' '.join(args)} ended with {done.returncode}:\n{done.stderr}{done.stdout}")
+        return done
+
+    def json(self, *args: str) -> Any:
+        """What a command prints with `-o json`, decoded."""
+        return json.loads(self.run(*args, "--output=json").stdout)
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> type[Kubectl]:
+    """`Kubectl`, once it is known that there is one: `kubectl(kubeconfig).run("get", "pods")`."""
+    real_program("kubectl")
+    return Kubectl

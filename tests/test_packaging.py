@@ -1,0 +1,107 @@
+"""What a user installs: the wheel's contents, the version it states, and the lock that `make` installs from."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import mooring
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)(?: ; (?P<marker>.*?))? \\$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The names of the files in the wheel, built without network by the backend that is installed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_says_that_it_is_typed(wheel):
+    assert "mooring/py.typed" in wheel
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel):
+    source = ROOT / "src"
+    files = {path for path in (source / "mooring").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert {path.relative_to(source).as_posix() for path in files} <= wheel
+
+
+def test_the_wheel_holds_the_plugins(wheel):
+    assert {"mooring/plugins/default/__init__.py", "mooring/plugins/examples/__init__.py"} <= wheel
+
+
+def test_the_wheel_holds_the_package_and_its_metadata_and_nothing_else(wheel):
+    assert {name.partition("/")[0] for name in wheel} == {"mooring", f"mooring-{mooring.__version__}.dist-info"}
+
+
+def test_the_command_states_the_version_of_the_package():
+    command = [sys.executable, "-c", "from mooring.cli.main import main; main()", "version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert mooring.__version__ in done.stdout.split()
+    assert metadata.version("mooring") == mooring.__version__
+
+
+def locked(file: str) -> dict[str, list[Version]]:
+    """The versions that a lock file pins; a package may have one for older and one for newer Pythons."""
+    pins: dict[str, list[Version]] = {}
+    for pin in PINNED.finditer((ROOT / "requirements" / file).read_text(encoding="utf-8")):
+        pins.setdefault(canonicalize_name(pin["name"]), []).append(Version(pin["version"]))
+    return pins
+
+
+def asked_for(*groups: str) -> list[Requirement]:
+    """The requirements of some dependency groups of pyproject.toml, without what they include of one another."""
+    entries = [entry for group in groups for entry in PYPROJECT["dependency-groups"][group]]
+    return [Requirement(entry) for entry in entries if isinstance(entry, str)]
+
+
+RUNTIME = [Requirement(entry) for entry in PYPROJECT["project"]["dependencies"]]
+
+LOCKS = {
+    "runtime.txt": RUNTIME,
+    "build.txt": asked_for("build"),
+    "dev.txt": [*RUNTIME, *asked_for("build", "dev")],
+}
+
+
+@pytest.mark.parametrize(("file", "requirements"), LOCKS.items(), ids=LOCKS.keys())
+def test_the_lock_satisfies_what_the_project_asks_for(file, requirements):
+    pins = locked(file)
+    outdated = [
+        str(requirement)
+        for requirement in requirements
+        if not (versions := pins.get(canonicalize_name(requirement.name)))
+        or not all(requirement.specifier.contains(version, prereleases=True) for version in versions)
+    ]
+    assert not outdated, f"requirements/{file} is behind pyproject.toml; run `make lock`"
+
+
+@pytest.mark.parametrize("file", ["runtime.txt", "build.txt"])
+def test_a_smaller_lock_is_a_cut_out_of_the_development_lock(file):
+    assert locked(file).items() <= locked("dev.txt").items()
+
+
+@pytest.mark.parametrize("file", LOCKS)
+def test_the_lock_names_no_index(file):
+    text = (ROOT / "requirements" / file).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^-", text, re.MULTILINE)
