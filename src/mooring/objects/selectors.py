@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from mooring.objects.wire import Wire
 
 Labels = Mapping[str, str]
+
+Requirement = tuple[str, str, tuple[str, ...]]
+"""Key, operator (In, NotIn, Exists, DoesNotExist, Gt, Lt), values: hashable, so that it can be the key of a count."""
 
 
 class LabelSelectorRequirement(Wire):
@@ -28,6 +30,13 @@ class LabelSelector(Wire):
         """Whether all parts hold; an empty selector holds for everybody."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             requirement_matches(part.key, part.operator, part.values, labels) for part in self.match_expressions
+        )
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The same as sorted requirements: equal selectors give equal tuples."""
+        labels: list[Requirement] = [(key, "In", (value,)) for key, value in self.match_labels.items()]
+        return tuple(
+            sorted(labels + [(part.key, part.operator, tuple(sorted(part.values))) for part in self.match_expressions])
         )
 
 
@@ -63,8 +72,6 @@ class BadSelector(ValueError):
     """Selector text that cannot be understood."""
 
 
-Requirement = tuple[str, Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"], tuple[str, ...]]
-
 _SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^)]*)\)\s*$")
 _EQUAL = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
 _EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
@@ -78,7 +85,7 @@ def parse_selector(text: str) -> list[Requirement]:
             values = tuple(value.strip() for value in match[3].split(","))
             requirements.append((match[1], "In" if match[2] == "in" else "NotIn", values))
         elif match := _EQUAL.match(part):
-            operator: dict[str, Literal["In", "NotIn", "Gt", "Lt"]] = {"!=": "NotIn", ">": "Gt", "<": "Lt"}
+            operator = {"!=": "NotIn", ">": "Gt", "<": "Lt"}
             requirements.append((match[1], operator.get(match[2], "In"), (match[3],)))
         elif match := _EXISTS.match(part):
             requirements.append((match[2], "DoesNotExist" if match[1] else "Exists", ()))

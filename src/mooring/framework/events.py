@@ -1,0 +1,209 @@
+"""What happens in a cluster, and which happenings may make a refused pod schedulable.
+
+A plugin's `events()` lists `Hint`s: a kind of object, the actions that matter, and optionally a test that looks at
+the pod and the object before and after. A pod that the plugin refused is tried again when a hint says so; hints of
+plugins that did not refuse it are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any
+
+from mooring.objects.core import Node, Pod
+from mooring.objects.meta import CustomResource, KubeObject
+from mooring.objects.placed import PlacedPod
+from mooring.objects.requests import Amounts
+
+
+class Action(IntFlag):
+    """What happened to an object. The order of the bits is kube-scheduler's: matching compares them as numbers."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_CLAIM = 1 << 12
+    UPDATE = (1 << 13) - (1 << 2)
+    ALL = (1 << 13) - 1
+
+
+EVERYTHING = "*"
+POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE = "Pod", "AssignedPod", "UnschedulablePod", "Node"
+
+BROADCAST_KINDS = (
+    POD,
+    NODE,
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "storage.k8s.io/CSINode",
+    "storage.k8s.io/CSIDriver",
+    "storage.k8s.io/CSIStorageCapacity",
+    "storage.k8s.io/StorageClass",
+    "resource.k8s.io/ResourceClaim",
+    "resource.k8s.io/DeviceClass",
+)
+"""What a plugin without `events()` is woken by: everything that could matter to a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """A kind of object and what happened to it. `label` is its name in metrics and logs."""
+
+    resource: str
+    action: Action
+    special: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.special or f"{self.resource}{_ACTION_NAMES.get(self.action, 'Update')}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource == EVERYTHING and self.action == Action.ALL
+
+
+_ACTION_NAMES = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+NODE_ADDED = ClusterEvent(NODE, Action.ADD)
+NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
+ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EVERYTHING, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EVERYTHING, Action.ALL, "ForceActivate")
+
+HintTest = Callable[[Pod, Any, Any], bool]
+"""(the refused pod, the object before, the object after) → whether the pod is worth another try. Before is None for
+an added object, after for a deleted one. Assigned pods come as `PlacedPod`, pending ones as `Pod`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """These actions on this kind may help a pod that I refused; `test`, if given, has the last word."""
+
+    resource: str
+    action: Action
+    test: HintTest | None
+
+    def __init__(
+        self, resource: str | type[KubeObject], action: Action = Action.ALL, test: HintTest | None = None
+    ) -> None:
+        object.__setattr__(self, "resource", resource if isinstance(resource, str) else resource_name(resource))
+        object.__setattr__(self, "action", action)
+        object.__setattr__(self, "test", test)
+
+    def concerns(self, event: ClusterEvent) -> bool:
+        """Whether the event is one of those listed.
+
+        An unspecific update concerns only registrations at least as wide: hence the comparison as numbers.
+        """
+        if self.resource == EVERYTHING and self.action == Action.ALL:
+            return True
+        same = self.resource in (event.resource, EVERYTHING) or (
+            self.resource == POD and event.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & event.action) and event.action <= self.action
+
+
+def resource_name(kind: type[KubeObject]) -> str:
+    """How events name a kind: `Node`, `storage.k8s.io/CSINode`; a custom one as plural.version.group."""
+    if not kind.KIND.group:
+        return kind.KIND.kind
+    if kind.KIND.group.endswith(".k8s.io") and not issubclass(kind, CustomResource):
+        return f"{kind.KIND.group}/{kind.KIND.kind}"
+    return f"{kind.KIND.plural}.{kind.KIND.version}.{kind.KIND.group}"
+
+
+def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+    """The events of a node update, one by one; a heartbeat gives none."""
+    changed = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        changed.append(Action.UPDATE_NODE_TAINT)
+    if old.status.allocatable != new.status.allocatable:
+        changed.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        changed.append(Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints and Action.UPDATE_NODE_TAINT not in changed:
+        changed.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        changed.append(Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        changed.append(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        changed.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(NODE, action) for action in changed]
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """The events of an update of a pod that waits."""
+    changed = []
+    if old.labels != new.labels:
+        changed.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old.requests.amounts, new.requests.amounts):
+        changed.append(Action.UPDATE_POD_SCALE_DOWN)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        changed.append(Action.UPDATE_POD_TOLERATION)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        changed.append(Action.UPDATE_POD_GATES_ELIMINATED)
+    return [ClusterEvent(UNSCHEDULABLE_POD, action) for action in changed or [Action.UPDATE]]
+
+
+def placed_pod_changes(old: PlacedPod, new: PlacedPod) -> list[ClusterEvent]:
+    """The events of an update of a pod on a node."""
+    changed = []
+    if old.labels != new.labels:
+        changed.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old.requests.amounts, new.requests.amounts):
+        changed.append(Action.UPDATE_POD_SCALE_DOWN)
+    return [ClusterEvent(ASSIGNED_POD, action) for action in changed or [Action.UPDATE]]
+
+
+def _scaled_down(old: Amounts, new: Amounts) -> bool:
+    return any(new.get(resource, 0) < amount for resource, amount in old.items())
+
+
+def registered_hints(declared: Iterable[Hint] | None, *, can_refuse: bool) -> list[Hint]:
+    """The hints that count for a plugin: what it declared, with kube-scheduler's additions.
+
+    A plugin that says nothing but can refuse pods is woken by everything. One that waits for new nodes but not for
+    taints is woken by taint changes too, because a new node often arrives tainted.
+    """
+    if declared is None:
+        return [Hint(kind, Action.ALL) for kind in BROADCAST_KINDS] if can_refuse else []
+    hints = list(declared)
+    on_nodes = [hint for hint in hints if hint.resource == NODE]
+    if any(hint.action & Action.ADD for hint in on_nodes) and not any(
+        hint.action & Action.UPDATE_NODE_TAINT for hint in on_nodes
+    ):
+        hints.append(Hint(NODE, Action.UPDATE_NODE_TAINT))
+    return hints

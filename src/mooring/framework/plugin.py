@@ -1,0 +1,69 @@
+"""A plugin: a class whose methods are extension points.
+
+What each method means, who calls it and what its answers cause stands in `mooring.framework.points`. A plugin has
+the methods it needs and no others; the constructor asks by type for what it reads (`mooring.framework.services`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from mooring.framework.events import Hint
+from mooring.framework.normalizers import Normalizer
+from mooring.objects.core import Pod
+
+
+class Reads(Enum):
+    """What a plugin's answers depend on, beyond the pod and its own state.
+
+    A narrower answer lets the engine remember; a wrong one gives stale decisions. `ANYTHING` is always right.
+    """
+
+    NODE = "the node object alone"
+    PODS = "the node and the pods on it"
+    DOMAIN = "the tallies at the node's topology domain"
+    ANYTHING = "anything: asked every time"
+
+
+class Plugin:
+    """Base of every plugin. Class attributes say how the engine may treat it."""
+
+    name: ClassVar[str]
+    """What configurations and messages say; by default the class name. Its arguments are `<name>Args`."""
+    reads: ClassVar[Reads] = Reads.ANYTHING
+    normalizer: ClassVar[Normalizer | None] = None
+    """How raw scores become 0…100; None: they are already, or the plugin has a `normalize` method."""
+    score_needs_pre_score: ClassVar[bool] = True
+    """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    def events(self) -> Iterable[Hint] | None:
+        """Which cluster events may make a pod schedulable that this plugin refused.
+
+        Called once, when the plugin is built. None (the default) means any: the pod is tried again at every change
+        of pods, nodes, volumes or claims. An empty list means none: only the five-minute flush helps.
+        """
+        return None
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """A waiting pod as `sort_key` sees it."""
+
+    pod: Pod
+    timestamp: float
+    """When it entered the queue or was last put back (seconds since the epoch)."""
+    attempts: int = 0
+    initial_attempt: float | None = None
+    """When it first became ready to be tried."""
+
+    @property
+    def priority(self) -> int:
+        return self.pod.priority

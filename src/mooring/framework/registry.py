@@ -1,0 +1,269 @@
+"""Finding plugins, and building them: which classes there are under which name, and what their constructors ask for.
+
+Plugins come from the catalogue of this package, from entry points (group `mooring.plugins`) of installed packages,
+from `module:Class`, or from a file or folder. Never through the API.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+import traceback
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.framework.args import Args
+from mooring.framework.plugin import Plugin
+from mooring.framework.points import Point, points_of
+from mooring.framework.services import Objects
+from mooring.objects.meta import KubeObject
+
+ENTRY_POINTS = "mooring.plugins"
+
+
+@dataclass(frozen=True)
+class PluginEntry:
+    """A plugin that can be configured by name."""
+
+    name: str
+    cls: type[Plugin]
+    source: str
+    """Where it was found: `default`, `example`, a package, a file."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return points_of(self.cls)
+
+    @property
+    def args(self) -> type[Args] | None:
+        return args_type(self.cls)
+
+    @property
+    def object_types(self) -> tuple[type[KubeObject], ...]:
+        """The kinds it watches."""
+        return tuple(
+            typing.get_args(asked)[0] for asked in needs(self.cls).values() if typing.get_origin(asked) is Objects
+        )
+
+
+class Registry:
+    """Every known plugin by name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, PluginEntry] = {}
+
+    def __iter__(self) -> Iterator[PluginEntry]:
+        return iter(self._entries.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def get(self, name: str) -> PluginEntry | None:
+        return self._entries.get(name)
+
+    def closest(self, name: str) -> str | None:
+        """The known name that was probably meant."""
+        return next(iter(get_close_matches(name, self._entries, n=1)), None)
+
+    def add(self, cls: type[Plugin], source: str) -> None:
+        """Make a plugin known. The same name from two places is refused, whichever was first."""
+        known = self._entries.get(cls.name)
+        if known is not None and known.cls is not cls:
+            raise OperatorMistake(
+                f'two plugins are called "{cls.name}".',
+                [Problem(source, f"also in {known.source}; give one of them another `name`")],
+            )
+        check_contract(cls, source)
+        self._entries[cls.name] = PluginEntry(cls.name, cls, source)
+
+    def add_entry_points(self) -> None:
+        """What installed packages offer."""
+        for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+            package = point.dist.name if point.dist else point.module
+            with_source = f"package {package}"
+            found = _importing(with_source, point.load)
+            classes: list[type[Plugin]] = [found] if inspect.isclass(found) else plugins_in(found)
+            for cls in classes:
+                self.add(cls, with_source)
+
+    def add_path(self, path: str) -> list[PluginEntry]:
+        """What a file, a folder of files, or `module:Class` on the command line names. Returns what was added."""
+        if ":" in path and not Path(path).exists():
+            module_name, _, class_name = path.partition(":")
+            found = getattr(_importing(path, lambda: importlib.import_module(module_name)), class_name, None)
+            if not (inspect.isclass(found) and issubclass(found, Plugin)):
+                raise OperatorMistake(f"{path} names no plugin: {module_name} has no Plugin class {class_name}.")
+            classes: list[type[Plugin]] = [found]
+        else:
+            classes = [cls for file in _plugin_files(path) for cls in plugins_in(load_file(file))]
+            if not classes:
+                raise OperatorMistake(
+                    f"{path} holds no plugin: a plugin is a class that inherits from mooring.framework.Plugin."
+                )
+        for cls in classes:
+            self.add(cls, path)
+        return [self._entries[cls.name] for cls in classes]
+
+
+def _plugin_files(path: str) -> list[Path]:
+    where = Path(path)
+    if where.is_dir():
+        return sorted(
+            file
+            for file in where.glob("*.py")
+            if not file.name.startswith(("_", "test_", "."))
+            and not file.name.endswith("_test.py")
+            and file.name != "conftest.py"
+        )
+    if not where.is_file():
+        raise OperatorMistake(f"{path}: no such plugin file or folder (a module is named as module:Class).")
+    return [where]
+
+
+def load_file(file: Path) -> ModuleType:
+    """Import a plugin file under a name of its own."""
+    name = f"mooring_plugin_{file.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(file):
+        return known
+
+    def load() -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise ImportError("not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        # Registered before it runs: type hints are looked up through sys.modules.
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
+
+    loaded: ModuleType = _importing(str(file), load)
+    return loaded
+
+
+def _importing(source: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
+        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        where = f"{source}:{line}" if line else source
+        raise OperatorMistake(
+            f"{source} cannot be imported.", [Problem(where, f"{type(error).__name__}: {error}")]
+        ) from error
+
+
+def plugins_in(module: ModuleType) -> list[type[Plugin]]:
+    """The plugin classes that a module defines (not those it imports)."""
+    return [
+        found
+        for found in vars(module).values()
+        if inspect.isclass(found)
+        and issubclass(found, Plugin)
+        and found.__module__ == module.__name__
+        and points_of(found)
+    ]
+
+
+_SIGNATURES: dict[str, int] = {
+    "pre_enqueue": 1,
+    "sort_key": 1,
+    "sign": 1,
+    "pre_filter": 2,
+    "filter": 3,
+    "filter_nodes": 3,
+    "post_filter": 3,
+    "pre_score": 3,
+    "score": 3,
+    "score_nodes": 3,
+    "normalize": 4,
+    "reserve": 3,
+    "unreserve": 3,
+    "permit": 3,
+    "pre_bind": 3,
+    "bind": 3,
+    "post_bind": 3,
+    "start": 0,
+    "stop": 0,
+}
+_MAY_BE_ASYNC = ("unreserve", "pre_bind", "bind", "post_bind", "start", "stop")
+_MUST_BE_ASYNC = ("pre_bind", "bind", "post_bind", "start", "stop")
+
+
+def check_contract(cls: type[Plugin], source: str) -> None:
+    """Refuse a class whose methods cannot be called as the contract says; all mistakes at once."""
+    problems = []
+    for method, count in _SIGNATURES.items():
+        found = getattr(cls, method, None)
+        if not callable(found):
+            continue
+        where = f"{cls.name}.{method}"
+        try:
+            inspect.signature(found).bind(*range(count + 1))
+        except TypeError:
+            problems.append(Problem(where, f"must take {count} argument(s) besides self"))
+        if inspect.iscoroutinefunction(found) and method not in _MAY_BE_ASYNC:
+            problems.append(Problem(where, "must not be async: this point never waits"))
+        if method in _MUST_BE_ASYNC and not inspect.iscoroutinefunction(found):
+            problems.append(Problem(where, "must be async (`async def`)"))
+    try:
+        needs(cls)
+    except Exception as error:  # whatever evaluating the author's annotations may raise
+        problems.append(Problem(f"{cls.name}.__init__", f"its type hints cannot be read: {error}"))
+    if problems:
+        raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
+
+
+def needs(cls: type[Plugin]) -> dict[str, Any]:
+    """What the constructor asks for: parameter → type."""
+    if cls.__init__ is object.__init__:
+        return {}
+    hints = typing.get_type_hints(cls.__init__, include_extras=False)
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    missing = [parameter.name for parameter in parameters if parameter.name not in hints]
+    if missing:
+        raise TypeError(f"{', '.join(missing)} has no type; the type says which service is wanted")
+    return {parameter.name: hints[parameter.name] for parameter in parameters}
+
+
+def args_type(cls: type[Plugin]) -> type[Args] | None:
+    """The class of the plugin's arguments, if it takes any."""
+    for asked in needs(cls).values():
+        if inspect.isclass(asked) and issubclass(asked, Args):
+            return asked
+    return None
+
+
+def build(cls: type[Plugin], provide: Callable[[Any], Any]) -> Plugin:
+    """Make an instance, asking `provide` for each thing its constructor wants.
+
+    `provide` gets the parameter's type and raises LookupError for a type it does not know.
+    """
+    given: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for parameter, asked in needs(cls).items():
+        try:
+            given[parameter] = provide(asked)
+        except LookupError:
+            problems.append(Problem(f"{cls.name}.__init__({parameter})", f"there is no service of type {asked}"))
+    if problems:
+        raise OperatorMistake(f"plugin {cls.name} cannot be built.", problems)
+    return cls(**given)
+
+
+def all_object_types(entries: Iterable[PluginEntry]) -> tuple[type[KubeObject], ...]:
+    """The kinds that these plugins watch, each once."""
+    return tuple(dict.fromkeys(kind for entry in entries for kind in entry.object_types))

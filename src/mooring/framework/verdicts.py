@@ -1,0 +1,120 @@
+"""What an extension point may answer. "No" is a value here; only a fault is an exception.
+
+Codes have kube-scheduler's meaning: `UNSCHEDULABLE` may be cured by evicting pods, `UNRESOLVABLE` may not,
+`PENDING` waits for something outside and is retried without backoff once its event comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.placed import PlacedPod
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Code(Enum):
+    """kube-scheduler's status codes, by the names its messages and metrics use."""
+
+    SUCCESS = "Success"
+    ERROR = "Error"
+    UNSCHEDULABLE = "Unschedulable"
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    WAIT = "Wait"
+    SKIP = "Skip"
+    PENDING = "Pending"
+
+
+UNSCHEDULABLE, UNRESOLVABLE, PENDING = Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING
+
+
+class Refusal:
+    """No, for the whole pod: its reasons become the pod's condition and event."""
+
+    __slots__ = ("code", "reasons")
+
+    def __init__(self, *reasons: str, code: Code = UNSCHEDULABLE) -> None:
+        if code not in (UNSCHEDULABLE, UNRESOLVABLE, PENDING):
+            raise ValueError(f"a refusal is unschedulable, unresolvable or pending, not {code.value}")
+        self.reasons = reasons
+        self.code = code
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Refusal)
+            and type(other) is type(self)
+            and (other.reasons, other.code) == (self.reasons, self.code)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.reasons, self.code))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.reasons))}, code={self.code.name})"
+
+
+class Rejection(Refusal):
+    """No, for one node: counted with the other nodes' reasons in "0/3 nodes are available: …"."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rejections:
+    """No, for many nodes at once and one reason. A rule with several reasons yields several of these."""
+
+    mask: BoolArray
+    """True where the node is rejected; one per row that was asked."""
+    reason: str
+    unresolvable: bool | BoolArray = False
+    """Where evicting pods could not help: for all of the mask, or per row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """This point has nothing to do for this pod: from pre_filter, its filter is not asked in this cycle;
+    from pre_score, its score; from bind, the next bind plugin is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyNodes:
+    """From pre_filter: only these nodes can run the pod; the others are not looked at."""
+
+    names: Collection[str]
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """From permit: go on and bind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From permit: hold the pod, reserved on its node, until someone allows or rejects it, or the time is up."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """From bind: done, the pod is bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """From post_filter: what would make room. The scheduler executes it; the plugin only proposes.
+
+    `nominate` names the node kept for the pod meanwhile; None leaves an earlier nomination as it is.
+    """
+
+    nominate: str | None = None
+    evict: tuple[PlacedPod, ...] = ()
+    message: str = field(default="")
