@@ -51,11 +51,13 @@ clean: ## Remove the virtual environment and everything generated in the tree
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
-	@python="$$(scripts/find-python $(PYTHON))" && echo "Making $(VENV) with $$python" && "$$python" -m venv $(VENV)
+# Marked when it is whole: an interrupted one is made anew.
+$(VENV)/.made:
+	@python="$$(scripts/find-python $(PYTHON))" && echo "Making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+	@touch $@
 
 # Hashes are checked and nothing is resolved or built that is not in the lock.
-$(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src/mooring/__init__.py | $(BIN)/python
+$(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src/mooring/__init__.py | $(VENV)/.made
 	@echo "Installing what Mooring needs"
 	@$(PIP) install --require-hashes -r requirements/runtime.txt -r requirements/build.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
