@@ -91,8 +91,7 @@ class Registry:
             package = point.dist.name if point.dist else point.module
             with_source = f"package {package}"
             found = _importing(with_source, point.load)
-            classes: list[type[Plugin]] = [found] if inspect.isclass(found) else plugins_in(found)
-            for cls in classes:
+            for cls in plugins_in(found) if isinstance(found, ModuleType) else [found]:
                 self.add(cls, with_source)
 
     def add_path(self, path: str) -> list[PluginEntry]:
