@@ -1,0 +1,25 @@
+"""The only code that speaks to an API server.
+
+`kubeconfig` finds out where the server is, `connection` and `credentials` how to be let in, `transport` sends
+bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` writes events.
+"""
+
+from mooring.client.api import ApiClient
+from mooring.client.connection import Connection, ExecPlugin, Impersonation
+from mooring.client.kubeconfig import find_connection, in_cluster_connection, load_kubeconfig
+from mooring.client.recorder import ControllerEvents, EventRecorder
+from mooring.client.reflector import Feed, Reflector
+
+__all__ = [
+    "ApiClient",
+    "Connection",
+    "ControllerEvents",
+    "EventRecorder",
+    "ExecPlugin",
+    "Feed",
+    "Impersonation",
+    "Reflector",
+    "find_connection",
+    "in_cluster_connection",
+    "load_kubeconfig",
+]

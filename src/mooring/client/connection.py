@@ -1,0 +1,156 @@
+"""What is needed to speak to one API server: its address, how to trust it, and who we are.
+
+A `Connection` is a value; it opens nothing. Where it comes from is `kubeconfig`'s affair, how its credentials
+are kept fresh is `credentials`'.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from mooring.base.errors import OperatorMistake
+
+
+@dataclass(frozen=True)
+class ExecPlugin:
+    """A program that prints credentials (`users[].user.exec` of a kubeconfig)."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_version: str = "client.authentication.k8s.io/v1"
+    interactive_mode: str = "IfAvailable"
+    provide_cluster_info: bool = False
+    cluster_config: Any = None
+    """The cluster's extension `client.authentication.k8s.io/exec`, handed to the plugin with the cluster's data."""
+    install_hint: str = ""
+
+
+@dataclass(frozen=True)
+class Impersonation:
+    """Act as somebody else (`as`, `as-uid`, `as-groups`, `as-user-extra`)."""
+
+    user: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """One API server and how to be let in. `source` says where this came from, for messages."""
+
+    server: str
+    source: str
+    namespace: str = "default"
+
+    ca_data: bytes | None = None
+    ca_file: str | None = None
+    client_cert_data: bytes | None = None
+    client_cert_file: str | None = None
+    client_key_data: bytes | None = field(default=None, repr=False)
+    client_key_file: str | None = None
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    """Read again when it may have been rotated; wins over `token`."""
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    exec: ExecPlugin | None = None
+    impersonate: Impersonation | None = None
+
+    @property
+    def host(self) -> str:
+        """Host and port, as a person would look for them."""
+        return urlsplit(self.server).netloc
+
+    @property
+    def is_tls(self) -> bool:
+        return self.server.startswith("https://")
+
+    def ssl_context(self, client_cert: bytes | None = None, client_key: bytes | None = None) -> ssl.SSLContext:
+        """Trust and identity for TLS; a certificate that an exec plugin gave takes the place of the configured one."""
+        context = ssl.create_default_context()
+        # Python 3.13 refuses CAs without an authority key identifier; clusters that live have such CAs.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if self.insecure_skip_tls_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif self.ca_data is not None or self.ca_file is not None:
+            context = self._trusting_only_our_ca()
+        certificate = client_cert or self._bytes_of("client-certificate", self.client_cert_data, self.client_cert_file)
+        key = client_key or self._bytes_of("client-key", self.client_key_data, self.client_key_file)
+        if certificate is not None:
+            try:
+                with readable_path(certificate) as certificate_path, readable_path(key or certificate) as key_path:
+                    # Without a password callback OpenSSL would ask at the terminal, and wait.
+                    context.load_cert_chain(certificate_path, key_path, password=_no_password)
+            except (ssl.SSLError, ValueError) as error:
+                raise OperatorMistake(
+                    f"{self.source}: the client certificate and key cannot be used: {_plain(error)}."
+                ) from error
+        return context
+
+    def ca_pem(self) -> bytes | None:
+        return self._bytes_of("certificate-authority", self.ca_data, self.ca_file)
+
+    def _trusting_only_our_ca(self) -> ssl.SSLContext:
+        pem = self.ca_pem() or b""
+        try:
+            context = ssl.create_default_context(cadata=pem.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            where = self.ca_file or "certificate-authority-data"
+            raise OperatorMistake(f"{self.source}: {where} holds no usable CA certificate: {_plain(error)}.") from error
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        return context
+
+    def _bytes_of(self, what: str, data: bytes | None, file: str | None) -> bytes | None:
+        if data is not None or file is None:
+            return data
+        try:
+            return Path(file).read_bytes()
+        except OSError as error:
+            raise OperatorMistake(f"{self.source}: {what} {file} cannot be read: {error.strerror}.") from error
+
+    def files(self) -> tuple[str, ...]:
+        """The files whose change means new certificates."""
+        pairs = (
+            (self.ca_data, self.ca_file),
+            (self.client_cert_data, self.client_cert_file),
+            (self.client_key_data, self.client_key_file),
+        )
+        return tuple(file for data, file in pairs if data is None and file is not None)
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted, which kubeconfig files do not support")
+
+
+def _plain(error: Exception) -> str:
+    return (getattr(error, "reason", None) or str(error) or type(error).__name__).replace("_", " ").lower()
+
+
+@contextmanager
+def readable_path(data: bytes) -> Iterator[str]:
+    """A path under which OpenSSL can read the bytes; in memory where the system can, so that no key lies on a disk."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("mooring", os.MFD_CLOEXEC)
+        with os.fdopen(descriptor, "wb", buffering=0) as memory:
+            memory.write(data)
+            yield f"/proc/self/fd/{descriptor}"
+    else:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            yield file.name

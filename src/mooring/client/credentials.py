@@ -1,0 +1,146 @@
+"""Keeps a client's credentials fresh: tokens in files that rotate, programs that print tokens or certificates.
+
+One `Credentials` belongs to one client and one event loop. `headers` and `ssl_context` are what a request needs;
+`renew` is called when the server answered 401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import ssl
+from pathlib import Path
+from urllib.parse import quote
+
+from multidict import CIMultiDict
+
+from mooring.base.clock import Clock
+from mooring.base.errors import Fault
+from mooring.base.log import Log
+from mooring.client.connection import Connection
+from mooring.client.execplugin import ExecCredential, run_plugin
+
+FILE_CHECK_SECONDS = 10.0
+"""How old what we read from a file may be. Kubernetes rotates mounted tokens long before they expire."""
+
+_log = Log("client")
+
+
+class Credentials:
+    """Who we are, in the form requests need."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._fixed = _fixed_headers(connection)
+        self._headers: CIMultiDict[str] | None = None
+        self._headers_until = float("-inf")
+        self._ssl_context: ssl.SSLContext | None = None
+        self._ssl_checked = float("-inf")
+        self._ssl_files: tuple[object, ...] = ()
+        self._from_plugin: ExecCredential | None = None
+        self._token = connection.token
+        self._renewing = asyncio.Lock()
+
+    async def headers(self) -> CIMultiDict[str]:
+        """The headers that say who we are; cheap while nothing expired."""
+        if self._headers is not None and self._clock.monotonic() < self._headers_until:
+            return self._headers
+        async with self._renewing:
+            if self._headers is None or self._clock.monotonic() >= self._headers_until:
+                await self._refresh()
+        assert self._headers is not None
+        return self._headers
+
+    async def renew(self, refused: CIMultiDict[str]) -> bool:
+        """The server refused these headers: get new ones. False when there is nothing newer to try."""
+        async with self._renewing:
+            if self._headers is not refused:
+                return True  # somebody else renewed them meanwhile
+            self._from_plugin = None
+            before = refused.get("Authorization"), self._ssl_context
+            await self._refresh()
+            return (self._headers.get("Authorization"), self._ssl_context) != before
+
+    async def _refresh(self) -> None:
+        connection = self._connection
+        headers = self._fixed.copy()
+        until = float("inf")
+        if connection.is_tls:  # like kubectl, we show no credentials to a server we cannot trust
+            if connection.token_file is not None:
+                self._token = self._read_token(connection.token_file)
+                until = self._clock.monotonic() + FILE_CHECK_SECONDS
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token}"
+            elif connection.exec is not None:
+                credential = await self._plugin_credential()
+                if credential.token:
+                    headers["Authorization"] = f"Bearer {credential.token}"
+                if credential.expires_at is not None:
+                    until = self._clock.monotonic() + (credential.expires_at - self._clock.now())
+        self._headers, self._headers_until = headers, until
+
+    def _read_token(self, file: str) -> str | None:
+        try:
+            token = Path(file).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            if self._token is None:
+                raise Fault(f"{self._connection.source}: token file {file} cannot be read: {error}") from error
+            _log.warning("Cannot read the token file again; using the token it had", file=file, err=error)
+            return self._token
+        if not token and self._token is None:
+            raise Fault(f"{self._connection.source}: token file {file} is empty")
+        return token or self._token
+
+    async def _plugin_credential(self) -> ExecCredential:
+        assert self._connection.exec is not None
+        known = self._from_plugin
+        if known is None or (known.expires_at is not None and known.expires_at <= self._clock.now()):
+            self._from_plugin = known = await run_plugin(self._connection.exec, self._connection)
+            if known.client_certificate:
+                self._ssl_context = None
+        return known
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """Trust and identity for TLS, made again when the files it came from changed. None for plain HTTP."""
+        if not self._connection.is_tls:
+            return None
+        now = self._clock.monotonic()
+        if self._ssl_context is not None and now < self._ssl_checked + FILE_CHECK_SECONDS:
+            return self._ssl_context
+        files = tuple(_stamp(file) for file in self._connection.files())
+        if self._ssl_context is None or files != self._ssl_files:
+            credential = self._from_plugin
+            self._ssl_context = self._connection.ssl_context(
+                credential.client_certificate if credential else None, credential.client_key if credential else None
+            )
+        self._ssl_checked, self._ssl_files = now, files
+        return self._ssl_context
+
+
+def _stamp(file: str) -> object:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _fixed_headers(connection: Connection) -> CIMultiDict[str]:
+    headers: CIMultiDict[str] = CIMultiDict()
+    if not connection.is_tls:
+        return headers
+    if connection.username is not None:
+        pair = f"{connection.username}:{connection.password or ''}"
+        headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode("ascii")
+    if (other := connection.impersonate) is not None:
+        headers["Impersonate-User"] = other.user
+        if other.uid:
+            headers["Impersonate-Uid"] = other.uid
+        for group in other.groups:
+            headers.add("Impersonate-Group", group)
+        for key, values in other.extra.items():
+            for value in values:
+                headers.add(f"Impersonate-Extra-{quote(key, safe='')}", value)
+    return headers

@@ -1,0 +1,294 @@
+"""Tells a feed everything there is of one kind, and every change, for as long as it runs.
+
+List, then watch from where the list ended; when the watch ends, watch again from the last change seen; when the
+server has forgotten that point (410), list again. Nothing here gives up: while the server cannot be reached, lacks
+the kind or forbids it, `problem` says so in a sentence and we try again, ever more slowly.
+
+What the objects mean is the feed's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from mooring.base.errors import ApiError, Fault, OperatorMistake, Unreachable
+from mooring.base.log import Log
+from mooring.client.api import PAGE, ApiClient, path_of, selectors
+from mooring.client.transport import error_of
+from mooring.objects import CustomResource, KubeObject
+
+T = TypeVar("T", bound=KubeObject)
+Received = TypeVar("Received")
+
+GONE = 410
+WATCH_SECONDS = 300
+"""The server ends a watch after one to two times this, so that watches of many clients spread out."""
+FIRST_BACKOFF_SECONDS = 0.5
+LAST_BACKOFF_SECONDS = 10.0
+SHORT_WATCH_SECONDS = 1.0
+"""A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
+
+
+class Feed(Protocol[Received]):
+    """Who receives the objects. Called on the event loop, in order; must neither wait nor raise."""
+
+    def listed(self, objects: list[Received], /) -> None:
+        """This is everything there is now; what is not among it is gone. After every list, first and later ones."""
+        ...
+
+    def changed(self, object: Received, /) -> None:
+        """Added or modified."""
+        ...
+
+    def deleted(self, object: Received, /) -> None:
+        """Gone; the object is its last state as far as the server told it, at least its metadata."""
+        ...
+
+
+class _WatchEvent(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _JustMeta(msgspec.Struct):
+    metadata: _Meta
+
+
+class _RawMeta(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_event_decoder = msgspec.json.Decoder(_WatchEvent)
+_meta_decoder = msgspec.json.Decoder(_JustMeta)
+_raw_meta_decoder = msgspec.json.Decoder(_RawMeta)
+
+
+class Reflector(Generic[T]):
+    """Keeps one feed up to date with one kind."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        type_: type[T],
+        feed: Feed[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        namespace: str | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self.kind = type_.KIND
+        self.synced = asyncio.Event()
+        self.problem: str | None = None
+        self._client = client
+        self._clock = client.clock
+        self._type = type_
+        self._decoder = msgspec.json.Decoder(type_)
+        self._feed = feed
+        self._namespace = namespace
+        self._query = selectors(label_selector, field_selector)
+        self._log = log if log is not None else Log("reflector")
+        self._version: str | None = None
+        self._has_objects = False
+        self._undecodable: dict[tuple[str, str], str] = {}
+        self._failures = 0
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._watch()
+            except ApiError as error:
+                if error.code == GONE and not self._failures:
+                    # The server forgot our place. List at once; if that does not help, ever more slowly.
+                    self._version, self._failures = None, 1
+                    continue
+                self._refused(error)
+                await self._back_off(error.retry_after)
+            except (Fault, OperatorMistake) as error:
+                # A credential file that vanished is a mistake at the start, and a passing trouble later.
+                self._trouble(str(error))
+                await self._back_off()
+
+    async def _list(self) -> None:
+        objects: list[T] = []
+        limit, token = PAGE, ""
+        while True:
+            try:
+                page = await self._client.list_page(self.kind, self._namespace, self._query, limit=limit, token=token)
+            except ApiError as error:
+                if error.code == GONE and token:  # too slow for this snapshot: take everything in one answer
+                    objects, limit, token = [], 0, ""
+                    continue
+                raise
+            objects += [found for raw in page.items or () if (found := self._decoded(raw)) is not None]
+            token = page.metadata.next
+            if not token:
+                break
+        self._version = page.metadata.resource_version
+        self._healthy()
+        self._has_objects = True
+        self._feed.listed(objects)
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        seconds = int(WATCH_SECONDS * (1 + random.random()))
+        query = self._query | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version or "",
+            "timeoutSeconds": str(seconds),
+        }
+        path = f"{path_of(self.kind, self._namespace)}?{urlencode(query)}"
+        started, before = self._clock.monotonic(), self._version
+        # The server ends the watch; the extra seconds are for one that forgets to.
+        async with self._client.transport.stream(path, seconds=seconds + 30) as chunks:
+            self._healthy()
+            try:
+                await self._follow(chunks)
+            except Unreachable as error:
+                # Not a problem yet: it is one if the next request fails too.
+                self._log.v(2).info("A watch was cut; resuming it", kind=self.kind.name, err=error)
+        if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
+            self._failures = 0
+        else:
+            await self._back_off()
+
+    async def _follow(self, chunks: AsyncIterator[bytes]) -> None:
+        """Apply line after line. A line that was cut off is not applied: the next watch brings that change again."""
+        begun: list[bytes] = []
+        async for chunk in chunks:
+            first, *others = chunk.split(b"\n")
+            begun.append(first)
+            if others:
+                self._apply(b"".join(begun))
+                for line in others[:-1]:
+                    self._apply(line)
+                begun = [others[-1]]
+
+    def _apply(self, line: bytes) -> None:
+        if not line:
+            return
+        try:
+            event = _event_decoder.decode(line)
+            if event.type == "BOOKMARK":
+                self._version = _meta_decoder.decode(event.object).metadata.resource_version or self._version
+                return
+        except msgspec.DecodeError as error:
+            self._version = None  # what it would have told us, a new list will
+            raise Fault(f"the watch of {self.kind.name} brought a line that is no event: {error}") from error
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                if (found := self._decoded(event.object)) is not None:
+                    self._version = found.metadata.resource_version
+                    self._feed.changed(found)
+            case "DELETED":
+                self._delete(event.object)
+            case "ERROR":
+                raise error_of(event.object)
+            case other:
+                self._log.warning("Ignoring a watch event of unknown type", type=other, kind=self.kind.name)
+
+    def _delete(self, raw: msgspec.Raw) -> None:
+        found = self._decoded(raw, quietly=True)
+        if found is None:
+            # It cannot be read, but it may have been readable once: the feed must still lose it.
+            try:
+                found = self._decoder.decode(b'{"metadata":' + bytes(_raw_meta_decoder.decode(raw).metadata) + b"}")
+            except msgspec.DecodeError:
+                # A new list will be without it.
+                raise ApiError(GONE, "Expired", "a deleted object could not be read") from None
+        self._undecodable.pop((found.metadata.namespace, found.metadata.name), None)
+        self._version = found.metadata.resource_version
+        self._feed.deleted(found)
+
+    def _decoded(self, raw: msgspec.Raw, *, quietly: bool = False) -> T | None:
+        """The object, or None (and an error in the log, once per version) when it does not have our shape."""
+        try:
+            found = self._decoder.decode(raw)
+        except msgspec.DecodeError as error:
+            self._cannot_decode(raw, error, quietly)
+            return None
+        if self._undecodable:
+            self._undecodable.pop((found.metadata.namespace, found.metadata.name), None)
+        return found
+
+    def _cannot_decode(self, raw: msgspec.Raw, error: msgspec.DecodeError, quietly: bool) -> None:
+        try:
+            meta = _meta_decoder.decode(raw).metadata
+        except msgspec.DecodeError:
+            meta = _Meta()
+        if self._version is not None and meta.resource_version:
+            self._version = meta.resource_version
+        key = (meta.namespace, meta.name)
+        if quietly or self._undecodable.get(key) == meta.resource_version:
+            return
+        self._undecodable[key] = meta.resource_version
+        message, _, field = str(error).partition(" - at `$.")
+        self._log.error(
+            "Skipping an object that cannot be read",
+            kind=self.kind.name,
+            object=f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name,
+            field=field.rstrip("`"),
+            err=message,
+        )
+
+    def _refused(self, error: ApiError) -> None:
+        match error.code:
+            case 404:
+                self._lost_kind()
+            case 410:  # GONE, and listing anew did not help
+                self._version = None
+            case 403:
+                self._trouble(self._forbidden(error))
+            case 401:
+                where = self._client.connection
+                self._trouble(f"{where.host} does not accept our credentials (from {where.source}): {error.message}")
+            case _:
+                self._trouble(f"the server cannot list or watch {self.kind.name}: {error.message}")
+
+    def _lost_kind(self) -> None:
+        if issubclass(self._type, CustomResource):
+            question = "is its CustomResourceDefinition installed?"
+        else:
+            question = "is that API enabled there?"
+        self._version = None
+        if self._has_objects:  # the kind was there and went, and its objects went with it
+            self._has_objects = False
+            self._feed.listed([])
+        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}")
+
+    def _forbidden(self, error: ApiError) -> str:
+        rule = f'apiGroups: ["{self.kind.group}"], resources: ["{self.kind.plural}"], verbs: ["get", "list", "watch"]'
+        return (
+            f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {rule} ({error.message})"
+        )
+
+    def _trouble(self, problem: str) -> None:
+        if problem != self.problem:
+            self._log.warning("Cannot follow a kind of object", kind=self.kind.name, problem=problem)
+        self.problem = problem
+
+    def _healthy(self) -> None:
+        if self.problem is not None:
+            self._log.info("Following a kind of object again", kind=self.kind.name)
+        self.problem = None
+
+    async def _back_off(self, at_least: float | None = None) -> None:
+        wait = min(FIRST_BACKOFF_SECONDS * 2 ** min(self._failures, 10), LAST_BACKOFF_SECONDS)
+        self._failures += 1
+        await self._clock.sleep(max(wait * (0.5 + random.random() / 2), at_least or 0.0))

@@ -1,0 +1,291 @@
+"""Carries requests to one API server over HTTP/1.1 and brings back bytes, or says why there was no answer.
+
+It bounds how many requests are in flight and how many start per second, waits when the server asks to
+(429 and Retry-After), and renews credentials that the server refused. What the bytes mean is `api`'s affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+from multidict import CIMultiDict
+from yarl import URL
+
+from mooring.base.clock import Clock
+from mooring.base.errors import ApiError, Unreachable
+from mooring.client.connection import Connection
+from mooring.client.credentials import Credentials
+
+CONNECT_SECONDS = 5.0
+REQUEST_SECONDS = 60.0
+TRIES_WHEN_BUSY = 10
+LONGEST_WAIT_SECONDS = 60.0
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    """The body of every refusal."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_status_decoder = msgspec.json.Decoder(_Status)
+
+
+def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None = None) -> ApiError:
+    """A refusal as the server explains it, or as much as can be said without an explanation."""
+    try:
+        status = _status_decoder.decode(body)
+    except msgspec.DecodeError:
+        status = _Status(message=bytes(body[:1000]).decode("utf-8", "replace").strip())
+    seconds = status.details.retry_after_seconds if status.details else 0
+    if retry_after is not None and retry_after.strip().isdigit():
+        seconds = int(retry_after)
+    asked = float(seconds) if seconds or retry_after is not None else None
+    code = code or status.code
+    return ApiError(code, status.reason, status.message or f"the server answered {code}", retry_after=asked)
+
+
+class Transport:
+    """One server, many requests. Belongs to the event loop it is first used on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        user_agent: str,
+        in_flight: int,
+        qps: float | None,
+        burst: int | None,
+    ) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._user_agent = user_agent
+        self._credentials = Credentials(connection, clock)
+        self._in_flight = asyncio.Semaphore(in_flight)
+        self._pace = _Pace(qps, burst, clock) if qps is not None and qps > 0 else None
+        self._session: aiohttp.ClientSession | None = None
+        self._timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, connect=CONNECT_SECONDS)
+        self._base = connection.server.rstrip("/")
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = "application/json"
+    ) -> bytes:
+        """Send, and return the body of a 2xx answer. Raises ApiError or Unreachable."""
+        content = {"Content-Type": content_type} if body is not None else None
+        renewed = False
+        for attempt in range(1, TRIES_WHEN_BUSY + 1):
+            if self._pace is not None:
+                await self._pace.wait()
+            async with self._in_flight:
+                response, headers = await self._send(method, path, body, content, self._timeout)
+                try:
+                    async with response:
+                        answer = await response.read()
+                except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    raise self._unreachable(error) from error
+            if response.status < 300:
+                return answer
+            refusal = error_of(answer, response.status, response.headers.get("Retry-After"))
+            if response.status == 401 and not renewed:
+                renewed = True
+                if await self._credentials.renew(headers):
+                    continue
+            if response.status != 429 or attempt == TRIES_WHEN_BUSY:
+                raise refusal
+            await self._clock.sleep(min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS))
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The answer's chunks as they come. Whatever breaks on the way is raised as Unreachable."""
+        limits = aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
+        response, headers = await self._send("GET", path, None, None, limits)
+        if response.status == 401 and await self._credentials.renew(headers):
+            response.release()
+            response, headers = await self._send("GET", path, None, None, limits)
+        try:
+            if response.status >= 300:
+                try:
+                    body = await response.read()
+                except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    raise self._unreachable(error) from error
+                raise error_of(body, response.status, response.headers.get("Retry-After"))
+            _notice_dead_peers(response)
+            yield self._chunks(response)
+        finally:
+            response.close()
+
+    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content: Mapping[str, str] | None,
+        limits: aiohttp.ClientTimeout,
+    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
+        headers = await self._credentials.headers()
+        sent = headers
+        if content is not None:
+            sent = headers.copy()
+            sent.update(content)
+        session = self._session or self._open()
+        try:
+            response = await session.request(
+                method,
+                URL(self._base + path, encoded=True),
+                data=body,
+                headers=sent,
+                ssl=self._credentials.ssl_context() or True,
+                server_hostname=self.connection.tls_server_name,
+                proxy=self.connection.proxy_url,
+                timeout=limits,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        return response, headers
+
+    def _open(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(), ttl_dns_cache=30),
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+        )
+        return self._session
+
+    def _unreachable(self, error: BaseException) -> Unreachable:
+        where = self.connection
+        via = f" through the proxy {where.proxy_url}" if where.proxy_url else ""
+        return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {_why(error)}")
+
+
+def _why(error: BaseException) -> str:
+    """The cause, and what to do about it, as a sentence's end."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            cause = getattr(error, "certificate_error", error)
+            reason = getattr(cause, "verify_message", "") or str(cause)
+            return f"its certificate is not trusted ({reason}); check certificate-authority and the server's name"
+        case aiohttp.ClientConnectorSSLError():
+            return f"the TLS handshake failed ({error.os_error}); is this an https server?"
+        case aiohttp.ClientConnectorDNSError():
+            return "its name cannot be resolved; check the server's address"
+        case TimeoutError():
+            return "it does not answer in time; check the address, and that no firewall is in between"
+        case ConnectionRefusedError():
+            return "connection refused; is the server running, and is this its port?"
+        case aiohttp.ClientConnectorError():
+            return _why(error.os_error)
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError() | aiohttp.ClientPayloadError():
+            return "the connection was cut"
+        case OSError() if error.strerror:
+            return error.strerror.lower()
+        case _:
+            return str(error) or type(error).__name__
+
+
+def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
+    """A watch may be silent for minutes; only TCP keep-alive tells a quiet server from a vanished one."""
+    transport = response.connection.transport if response.connection is not None else None
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+class _Pace:
+    """At most `qps` requests a second, after a burst."""
+
+    def __init__(self, qps: float, burst: int | None, clock: Clock) -> None:
+        self._qps, self._burst, self._clock = qps, float(max(burst or 1, 1)), clock
+        self._left, self._at = self._burst, clock.monotonic()
+
+    async def wait(self) -> None:
+        now = self._clock.monotonic()
+        self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
+        self._at = now
+        if self._left < 0:  # taken in advance, so that those who wait keep their order
+            await self._clock.sleep(-self._left / self._qps)
+
+
+class _Resolver(AbstractResolver):
+    """Names to addresses, on a thread that nothing waits for.
+
+    asyncio's own lookup runs on a pool that the loop joins at its end, so a name server that does not answer would
+    hold the program long after the request gave up.
+    """
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[list[Any]] = loop.create_future()
+
+        def settle(addresses: list[Any] | None, error: OSError | None) -> None:
+            if found.done():
+                return
+            if error is not None:
+                found.set_exception(error)
+            else:
+                found.set_result(addresses or [])
+
+        def look_up() -> None:
+            addresses, failure = None, None
+            try:
+                addresses = socket.getaddrinfo(
+                    host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
+                )
+            except OSError as error:
+                failure = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, addresses, failure)
+
+        threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address[0],
+                port=address[1],
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, protocol, _, address in await found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept."""
