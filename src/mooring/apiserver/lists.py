@@ -1,0 +1,104 @@
+"""A list answer: selection, pages, and the revision that a watch may continue from."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from mooring.apiserver.documents import Document, decode, encode
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.selection import Selection
+from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired, forbidden_field, invalid
+from mooring.apiserver.storage import Key, Store, Stored
+from mooring.apiserver.watching import revision_of
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a list found."""
+
+    revision: int
+    found: list[Stored]
+    next: str = ""
+    remaining: int | None = None
+
+    def metadata(self) -> Document:
+        told: Document = {"resourceVersion": str(self.revision)}
+        if self.next:
+            told["continue"] = self.next
+        if self.remaining is not None:
+            told["remainingItemCount"] = self.remaining
+        return told
+
+
+def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[str, str]) -> Page:
+    limit_text = query.get("limit", "")
+    limit = int(limit_text) if limit_text.isdigit() else 0
+    token = query.get("continue", "")
+    version = query.get("resourceVersion", "")
+    revision = store.revision
+    after: Key | None = None
+    if token:
+        if version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        revision, after = _read_token(token)
+        if revision < store.collection(row.storage).floor:
+            raise expired(RESOURCE_EXPIRED)
+    else:
+        _check_revision(store, row, version, query.get("resourceVersionMatch", ""))
+    if selection.name is not None and (selection.namespace or not row.namespaced):
+        one = store.stored(row.storage, selection.namespace, selection.name)
+        return Page(revision, [one] if one is not None and selection(one.document) else [])
+    found: list[Stored] = []
+    last: Key | None = None
+    more = 0
+    for key, stored in store.scan(row.storage, selection.namespace or None, after):
+        if not selection(stored.document):
+            continue
+        if limit and len(found) == limit:
+            more += 1
+            continue
+        found.append(stored)
+        last = key
+    if not more or last is None:
+        return Page(revision, found)
+    return Page(revision, found, _token(revision, last), more)
+
+
+def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:
+    if match and not version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise invalid("meta.k8s.io", "ListOptions", "", [forbidden_field("resourceVersionMatch", why)])
+    asked = revision_of(version)
+    if asked is None:
+        return
+    if asked > store.revision:
+        message = f"Too large resource version: {asked}, current: {store.revision}"
+        causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+        raise Refused(504, "Timeout", message, {"causes": causes}, retry_after=1)
+    if match == "Exact" and asked < store.collection(row.storage).floor:
+        raise expired("The resourceVersion for the provided list is too old.")
+
+
+def _token(revision: int, last: Key) -> str:
+    return base64.urlsafe_b64encode(encode({"v": "meta.k8s.io/v1", "rv": revision, "start": list(last)})).decode()
+
+
+def _read_token(token: str) -> tuple[int, Key]:
+    try:
+        told = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, name = told["start"]
+        return int(told["rv"]), (str(namespace), str(name))
+    except (binascii.Error, msgspec.DecodeError, KeyError, TypeError, ValueError):
+        raise bad_request("continue key is not valid") from None
+
+
+def list_body(row: Resource, page: Page) -> bytes:
+    """The list as bytes, from the objects' own bytes."""
+    head = encode({"kind": row.list_kind, "apiVersion": row.api_version, "metadata": page.metadata()})
+    items = b",".join(stored.seen(row.to_view)[1] for stored in page.found)
+    return b'%s,"items":[%s]}' % (head[:-1], items)

@@ -1,0 +1,267 @@
+"""The verbs, without HTTP: create, update, patch, delete, and what every kind has in common around them.
+
+A kind's own rules are its strategy. Everything here is synchronous and runs on the server's one thread, so a
+read and the write that follows it are one transaction.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.apiserver.documents import Document, items_of, metadata_of, part
+from mooring.apiserver.resources import Resource, ResourceTable
+from mooring.apiserver.status import (
+    MODIFIED,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+)
+from mooring.apiserver.storage import Store, Stored
+from mooring.apiserver.strategies.base import Strategy, World
+from mooring.apiserver.validation.metadata import check_metadata, check_metadata_update
+from mooring.base.clock import timestamp
+
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SERVER_OWNED = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "resourceVersion",
+    "generation",
+    "selfLink",
+)
+Change = Callable[[Document], Document]
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """What a DELETE asks for."""
+
+    grace_seconds: int | None = None
+    propagation: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+
+class Registry:
+    """All verbs over all rows."""
+
+    def __init__(self, world: World, strategy_of: Callable[[Resource], Strategy]) -> None:
+        self.world = world
+        self.store: Store = world.store
+        self.table: ResourceTable = world.table
+        self.strategy_of = strategy_of
+
+    # Reading
+
+    def stored(self, row: Resource, namespace: str, name: str) -> Stored:
+        found = self.store.stored(row.storage, namespace, name)
+        if found is None:
+            raise not_found(row.group, row.plural, name)
+        return found
+
+    # Creating
+
+    def create(self, row: Resource, namespace: str, document: Document, *, dry_run: bool = False) -> Stored:
+        """Store a new object; `document` is in this row's version and becomes the server's."""
+        strategy = self.strategy_of(row)
+        metadata = metadata_of(document)
+        self._place(row, namespace, metadata)
+        if metadata.get("resourceVersion"):
+            raise bad_request("resourceVersion should not be set on objects to be created")
+        for field in SERVER_OWNED:
+            metadata.pop(field, None)
+        document = row.to_stored(document)
+        metadata = document["metadata"]
+        strategy.default(document, self.world)
+        if row.namespaced:
+            self._namespace_accepts(row, namespace, metadata.get("name", ""))
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = self._generated(row, namespace, metadata["generateName"])
+        strategy.admit(document, self.world)
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = timestamp(self.world.clock.now())
+        metadata.pop("managedFields", None)
+        strategy.prepare_create(document, self.world)
+        wrong = check_metadata(document, row.namespaced, strategy.name_rule) + strategy.validate(document, self.world)
+        if wrong:
+            raise invalid(row.group, row.kind, metadata.get("name", ""), wrong)
+        if self.store.stored(row.storage, namespace, metadata["name"]) is not None:
+            raise already_exists(row.group, row.plural, metadata["name"])
+        if dry_run:
+            return Stored(document, 0)
+        stored = self.store.create(row.storage, document)
+        strategy.created(document, self.world)
+        return stored
+
+    def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
+        if not row.namespaced:
+            return
+        given = metadata.setdefault("namespace", namespace) or namespace
+        if given != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = namespace
+
+    def _namespace_accepts(self, row: Resource, namespace: str, name: str) -> None:
+        found = self.store.get("namespaces", "", namespace)
+        if found is None:
+            raise not_found("", "namespaces", namespace)
+        if part(found, "metadata").get("deletionTimestamp") or part(found, "status").get("phase") == "Terminating":
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise forbidden(row.group, row.plural, name, why)
+
+    def _generated(self, row: Resource, namespace: str, prefix: str) -> str:
+        while True:
+            # A name has at most 63 characters, so that it can be a label value.
+            name = prefix[:58] + "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
+            if self.store.stored(row.storage, namespace, name) is None:
+                return name
+
+    # Changing
+
+    def update(
+        self, row: Resource, namespace: str, name: str, change: Change, *, status: bool = False, dry_run: bool = False
+    ) -> tuple[Stored, bool]:
+        """Replace an object by what `change` makes of it (in this row's version). Answers it and whether it is new."""
+        strategy = self.strategy_of(row)
+        current = self.store.stored(row.storage, namespace, name)
+        if current is None:
+            if strategy.create_on_update and not status:
+                return self.create(row, namespace, change({}), dry_run=dry_run), True
+            raise not_found(row.group, row.plural, name)
+        old = current.document
+        document = row.to_stored(change(row.to_view(old)))
+        metadata = metadata_of(document)
+        self._same_object(row, name, namespace, metadata, old)
+        document.setdefault("apiVersion", old.get("apiVersion"))
+        document.setdefault("kind", old.get("kind"))
+        strategy.default(document, self.world)
+        if status:
+            strategy.prepare_status(document, old, self.world)
+        else:
+            strategy.prepare_update(document, old, self.world)
+        if document == old:
+            return current, False
+        wrong = check_metadata(document, row.namespaced, _any_name) + check_metadata_update(document, old)
+        check = strategy.validate_status if status else strategy.validate_update
+        wrong += check(document, old, self.world)
+        if wrong:
+            raise invalid(row.group, row.kind, name, wrong)
+        if dry_run:
+            return Stored(document, current.revision), False
+        return self._changed(row, strategy, document, current), False
+
+    def _same_object(self, row: Resource, name: str, namespace: str, metadata: Document, old: Document) -> None:
+        then = old["metadata"]
+        if metadata.setdefault("name", name) != name:
+            raise bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+            )
+        self._place(row, namespace, metadata)
+        version = metadata.get("resourceVersion")
+        if version and version != then["resourceVersion"]:
+            raise conflict(row.group, row.plural, name, MODIFIED)
+        if metadata.get("uid") and metadata["uid"] != then["uid"]:
+            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {then['uid']}"
+            raise conflict(row.group, row.plural, name, why)
+        metadata.pop("managedFields", None)
+        for field in SERVER_OWNED:
+            if field in then:
+                metadata[field] = then[field]
+            else:
+                metadata.pop(field, None)
+        for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+            if field in metadata and not metadata[field]:
+                del metadata[field]
+
+    def _changed(self, row: Resource, strategy: Strategy, document: Document, current: Stored) -> Stored:
+        """Store a change; the last finalizer of a deleted object going means that the object goes."""
+        stored = self.store.update(row.storage, document, current)
+        strategy.updated(document, current.document, self.world)
+        metadata = document["metadata"]
+        if (
+            metadata.get("deletionTimestamp")
+            and not metadata.get("finalizers")
+            and not metadata.get("deletionGracePeriodSeconds")
+            and not part(document, "spec").get("finalizers")
+        ):
+            self._remove(row, strategy, stored)
+        return stored
+
+    # Deleting
+
+    def delete(self, row: Resource, namespace: str, name: str, asked: Deletion) -> tuple[Document, bool]:
+        """Delete, or mark as being deleted. Answers the object and whether it is gone."""
+        strategy = self.strategy_of(row)
+        current = self.stored(row, namespace, name)
+        old = current.document
+        self._meets_preconditions(row, name, old, asked)
+        grace = strategy.grace_seconds(old, asked.grace_seconds) or 0
+        finalizers = self._finalizers(old, asked)
+        then = old["metadata"]
+        if not grace and not finalizers and not part(old, "spec").get("finalizers"):
+            return (old if asked.dry_run else self._remove(row, strategy, current).document), True
+        marked = dict(old)
+        metadata = marked["metadata"] = dict(then)
+        if then.get("deletionTimestamp") is None:
+            metadata["deletionTimestamp"] = timestamp(self.world.clock.now() + grace)
+            metadata["deletionGracePeriodSeconds"] = grace
+            if metadata.get("generation"):
+                metadata["generation"] += 1
+        elif grace < then.get("deletionGracePeriodSeconds", 0):
+            metadata["deletionTimestamp"] = timestamp(self.world.clock.now() + grace)
+            metadata["deletionGracePeriodSeconds"] = grace
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        if marked == old:
+            return old, False
+        self._mark_terminating(row, marked)
+        if asked.dry_run:
+            return marked, False
+        return self._changed(row, strategy, marked, current).document, False
+
+    def _mark_terminating(self, row: Resource, marked: Document) -> None:
+        if row.storage == "namespaces":
+            marked["status"] = {**part(marked, "status"), "phase": "Terminating"}
+
+    def _meets_preconditions(self, row: Resource, name: str, old: Document, asked: Deletion) -> None:
+        uid, version = old["metadata"]["uid"], old["metadata"]["resourceVersion"]
+        if asked.uid and asked.uid != uid:
+            why = f"Precondition failed: UID in precondition: {asked.uid}, UID in object meta: {uid}"
+            raise conflict(row.group, row.plural, name, why)
+        if asked.resource_version and asked.resource_version != version:
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {asked.resource_version},"
+                f" ResourceVersion in object meta: {version}"
+            )
+            raise conflict(row.group, row.plural, name, why)
+
+    def _finalizers(self, old: Document, asked: Deletion) -> list[str]:
+        present = [
+            name for name in items_of(old["metadata"], "finalizers") if name not in ("foregroundDeletion", "orphan")
+        ]
+        if asked.propagation == "Foreground":
+            return [*present, "foregroundDeletion"]
+        if asked.propagation == "Orphan":
+            return [*present, "orphan"]
+        if asked.propagation is None:
+            return items_of(old["metadata"], "finalizers")
+        return present
+
+    def _remove(self, row: Resource, strategy: Strategy, current: Stored) -> Stored:
+        gone = self.store.delete(row.storage, current)
+        strategy.deleted(gone.document, self.world)
+        return gone
+
+
+def _any_name(name: str) -> list[str]:
+    """An update cannot change the name, so the rule was checked at creation."""
+    return []

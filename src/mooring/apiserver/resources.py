@@ -1,0 +1,133 @@
+"""The table of resources: one row per (group, version, plural), built-in rows from data, custom rows at run time.
+
+A row says how a resource is named, where its objects are stored and how a stored object looks in this version.
+What happens to an object on its way in is the strategy of its *store kind*: versions of one kind share it, and so
+do the two faces of events.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from mooring.apiserver.documents import Document, decode
+
+View = Callable[[Document], Document]
+
+
+def same(document: Document) -> Document:
+    return document
+
+
+@dataclass(frozen=True)
+class Subresource:
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One row."""
+
+    group: str
+    version: str
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    type_name: str | None = None
+    subresources: tuple[Subresource, ...] = ()
+    storage: str = ""
+    to_view: View = same
+    to_stored: View = same
+    custom: Any = None
+    list_kind: str = ""
+    openapi: Document = field(default_factory=dict)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+def read_table(name: str) -> Any:
+    """One of the generated tables beside this module."""
+    return decode(gzip.decompress((files("mooring.apiserver") / "data" / f"{name}.json.gz").read_bytes()))
+
+
+def built_in_rows() -> list[Resource]:
+    return [
+        Resource(
+            group=row["group"],
+            version=row["version"],
+            plural=row["plural"],
+            singular=row["singular"],
+            kind=row["kind"],
+            namespaced=row["namespaced"],
+            verbs=tuple(row["verbs"]),
+            short_names=tuple(row["shortNames"]),
+            categories=tuple(row["categories"]),
+            type_name=row["type"],
+            list_kind=row["kind"] + "List",
+            storage=f"{row['plural']}.{row['group']}" if row["group"] else row["plural"],
+            subresources=tuple(
+                Subresource(sub["name"], sub["kind"], tuple(sub["verbs"]), sub.get("group"), sub.get("version"))
+                for sub in row["subresources"]
+            ),
+        )
+        for row in read_table("resources")
+    ]
+
+
+class ResourceTable:
+    """Every row the server serves now."""
+
+    def __init__(self, rows: list[Resource]) -> None:
+        self._rows: dict[tuple[str, str, str], Resource] = {}
+        self.generation = 0
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Resource) -> None:
+        self._rows[row.group, row.version, row.plural] = row
+        self.generation += 1
+
+    def remove(self, row: Resource) -> None:
+        if self._rows.pop((row.group, row.version, row.plural), None) is not None:
+            self.generation += 1
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._rows.get((group, version, plural))
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._rows.values()))
+
+    def stored_as(self, storage: str) -> list[Resource]:
+        return [row for row in self if row.storage == storage]
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        return next((row for row in self if row.api_version == api_version and row.kind == kind), None)
+
+    def group_versions(self) -> dict[str, list[str]]:
+        """Group to its versions, in the order of the rows."""
+        groups: dict[str, list[str]] = {}
+        for row in self:
+            versions = groups.setdefault(row.group, [])
+            if row.version not in versions:
+                versions.append(row.version)
+        return groups

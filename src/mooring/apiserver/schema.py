@@ -1,0 +1,257 @@
+"""Types of built-in kinds, from the generated table: unknown fields, wrong types, canonical quantities.
+
+One walk checks a document against its type, drops nulls and unknown fields as a typed decoder does, and writes
+quantities in their canonical form. Types are built when first asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import Any
+
+from mooring.apiserver.documents import Document
+from mooring.apiserver.resources import read_table
+from mooring.objects.quantity import BadQuantity, exact
+
+QUANTITY_SENTENCE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+class WrongType(Exception):
+    """A value that a typed decoder cannot take; `sentence` says where and why."""
+
+    def __init__(self, sentence: str) -> None:
+        self.sentence = sentence
+        super().__init__(sentence)
+
+
+class Walk:
+    """One check of one document: where it is, and which unknown fields it met."""
+
+    __slots__ = ("path", "unknown")
+
+    def __init__(self) -> None:
+        self.path: list[str] = []
+        self.unknown: list[str] = []
+
+    def where(self) -> str:
+        return "".join(self.path).removeprefix(".")
+
+    def wrong(self, value: Any, expected: str) -> WrongType:
+        found = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
+        return WrongType(
+            f"json: cannot unmarshal {found.get(type(value), 'value')} into Go struct field {self.where()}"
+            f" of type {expected}"
+        )
+
+
+class Type:
+    """What a value may be. `take` returns the value as stored, or raises WrongType."""
+
+    def take(self, value: Any, walk: Walk) -> Any:
+        return value
+
+
+class TextType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not str:
+            raise walk.wrong(value, "string")
+        return value
+
+
+class BooleanType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not bool:
+            raise walk.wrong(value, "bool")
+        return value
+
+
+class NumberType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) not in (int, float):
+            raise walk.wrong(value, "float64")
+        return value
+
+
+class IntegerType(Type):
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not -(1 << (self.bits - 1)) <= value < 1 << (self.bits - 1):
+            raise walk.wrong(value, f"int{self.bits}")
+        return value
+
+
+class IntOrStringType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) not in (int, str):
+            raise walk.wrong(value, "intstr.IntOrString")
+        return value
+
+
+class TimeType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not str or not _TIME.fullmatch(value):
+            raise WrongType(f'{walk.where()}: parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse')
+        return value
+
+
+class QuantityType(Type):
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) not in (str, int, float):
+            raise walk.wrong(value, "resource.Quantity")
+        try:
+            return canonical_quantity(value)
+        except BadQuantity:
+            raise WrongType(f"{walk.where()}: {QUANTITY_SENTENCE}") from None
+
+
+class ListType(Type):
+    def __init__(self, of: Type, merge_key: str | None = None, strategy: str | None = None) -> None:
+        self.of = of
+        self.merge_key = merge_key
+        self.merges = "merge" in (strategy or "")
+
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not list:
+            raise walk.wrong(value, "slice")
+        take, path = self.of.take, walk.path
+        taken = []
+        path.append("")
+        for index, item in enumerate(value):
+            path[-1] = f"[{index}]"
+            taken.append(take(item, walk))
+        path.pop()
+        return taken
+
+
+class MapType(Type):
+    def __init__(self, of: Type) -> None:
+        self.of = of
+
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not dict:
+            raise walk.wrong(value, "map")
+        take, path = self.of.take, walk.path
+        path.append("")
+        for key, item in value.items():
+            path[-1] = f"[{key}]"
+            value[key] = take(item, walk)
+        path.pop()
+        return value
+
+
+class StructType(Type):
+    """An object with known fields."""
+
+    def __init__(self, name: str, compact: Document) -> None:
+        self.name = name
+        self.required: list[str] = compact.get("required", [])
+        self._compact: Document = compact["fields"]
+        self._fields: dict[str, Type] | None = None
+
+    @property
+    def fields(self) -> dict[str, Type]:
+        if self._fields is None:
+            self._fields = {field: _built(compact) for field, compact in self._compact.items()}
+        return self._fields
+
+    def take(self, value: Any, walk: Walk) -> Any:
+        if type(value) is not dict:
+            raise walk.wrong(value, self.name.rsplit(".", 1)[1])
+        fields, path = self.fields, walk.path
+        gone: list[str] = []
+        path.append("")
+        for key, item in value.items():
+            kind = fields.get(key)
+            path[-1] = "." + key
+            if kind is None:
+                walk.unknown.append(walk.where())
+                gone.append(key)
+            elif item is None:
+                gone.append(key)
+            else:
+                value[key] = kind.take(item, walk)
+        path.pop()
+        for key in gone:
+            del value[key]
+        return value
+
+
+_SCALARS: dict[str, Type] = {
+    "string": TextType(),
+    "bytes": TextType(),
+    "boolean": BooleanType(),
+    "number": NumberType(),
+    "int32": IntegerType(32),
+    "int64": IntegerType(64),
+    "quantity": QuantityType(),
+    "int-or-string": IntOrStringType(),
+    "time": TimeType(),
+    "micro-time": TimeType(),
+    "any": Type(),
+}
+
+
+@cache
+def schema_table() -> Document:
+    table: Document = read_table("schemas")
+    return table
+
+
+def _built(compact: Any) -> Type:
+    if isinstance(compact, str):
+        return schema_of(compact[1:]) if compact.startswith("@") else _SCALARS[compact]
+    match compact[0]:
+        case "list":
+            key, strategy = compact[2:4] if len(compact) > 2 else (None, None)
+            return ListType(_built(compact[1]), key, strategy)
+        case "map":
+            return MapType(_built(compact[1]))
+        case _:
+            return _built(compact[1])
+
+
+@cache
+def schema_of(type_name: str) -> StructType:
+    return StructType(type_name, schema_table()[type_name])
+
+
+def take(document: Document, type_name: str) -> list[str]:
+    """Check and normalise a document in place; answers the unknown fields that were dropped."""
+    walk = Walk()
+    schema_of(type_name).take(document, walk)
+    return walk.unknown
+
+
+_DECIMAL = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]
+_BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+
+
+@lru_cache(maxsize=65_536)
+def canonical_quantity(given: str | int | float) -> str:
+    """The quantity as Kubernetes writes it: no fraction, the largest suffix that fits, its own family."""
+    text = str(given)
+    value = exact(given)
+    negative, value = value < 0, abs(value)
+    if text.endswith("i") and value >= 1 and value.denominator == 1:
+        number, step = int(value), 0
+        while number and number % 1024 == 0 and step < 6:
+            number, step = number // 1024, step + 1
+        shown = f"{number}{_BINARY[step]}"
+    else:
+        nano = int(value * 10**9)
+        step = 0
+        while nano and nano % 1000 == 0 and step < 9:
+            nano, step = nano // 1000, step + 1
+        if not nano:
+            shown = "0"
+        elif ("e" in text or "E" in text[:-1]) and not text.endswith("E"):
+            shown = f"{nano}e{(step - 3) * 3}" if step != 3 else str(nano)
+        else:
+            shown = f"{nano}{_DECIMAL[step]}"
+    return "-" + shown if negative and shown != "0" else shown

@@ -1,0 +1,120 @@
+"""The embedded server itself: address, certificate, token, start and stop."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+from pathlib import Path
+
+from aiohttp import web
+
+from mooring.apiserver.bootstrap import create_initial_objects
+from mooring.apiserver.documents import Document, copied
+from mooring.apiserver.handlers import Handler
+from mooring.apiserver.kubeconfig import kubeconfig, write_private
+from mooring.apiserver.registry import Registry
+from mooring.apiserver.resources import Resource, ResourceTable, built_in_rows
+from mooring.apiserver.storage import Store
+from mooring.apiserver.strategies import Strategy, World, strategy_for
+from mooring.apiserver.tls import make_identity
+from mooring.base.clock import Clock, SystemClock
+from mooring.base.errors import OperatorMistake
+from mooring.base.log import Log
+
+
+def strategy_of(row: Resource) -> Strategy:
+    return strategy_for(row.storage)
+
+
+class LocalStore:
+    """The server's objects without HTTP, for tests in the same process. The rules are the server's own."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def create(self, document: Document) -> Document:
+        """Create the object its `apiVersion` and `kind` say; answers it as stored."""
+        row = self._registry.table.by_kind(document["apiVersion"], document["kind"])
+        if row is None:
+            raise KeyError(f"{document['apiVersion']} {document['kind']} is not served")
+        namespace = document.get("metadata", {}).get("namespace", "default") if row.namespaced else ""
+        return row.to_view(self._registry.create(row, namespace, copied(document)).document)
+
+    def get(self, resource: str, name: str, namespace: str = "default") -> Document | None:
+        """`resource` is a plural, qualified by its group outside core: `pods`, `deployments.apps`."""
+        row = self._row(resource)
+        return self._registry.store.get(row.storage, namespace if row.namespaced else "", name)
+
+    def list(self, resource: str, namespace: str | None = None) -> list[Document]:
+        return self._registry.store.list(self._row(resource).storage, namespace)
+
+    def _row(self, resource: str) -> Resource:
+        rows = self._registry.table.stored_as(resource)
+        if not rows:
+            raise KeyError(f"{resource} is not served")
+        return rows[0]
+
+
+class EmbeddedApiServer:
+    """A Kubernetes API server in this process, on loopback, over HTTPS."""
+
+    def __init__(
+        self, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None, token: str | None = None
+    ) -> None:
+        self.host, self.port = host, port
+        self.token = token or secrets.token_urlsafe(32)
+        self._log = Log("apiserver")
+        self._objects = Store()
+        world = World(self._objects, ResourceTable(built_in_rows()), clock or SystemClock())
+        self.registry = Registry(world, strategy_of)
+        self.store = LocalStore(self.registry)
+        create_initial_objects(self.registry)
+        self._handler = Handler(self.registry, self.token, self._log)
+        self._identity = make_identity(sorted({host, "127.0.0.1", "localhost", "kubernetes"}))
+        self._runner: web.ServerRunner | None = None
+
+    @property
+    def ca_pem(self) -> str:
+        return self._identity.ca_pem
+
+    @property
+    def url(self) -> str:
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return f"https://{shown}:{self.port}"
+
+    def kubeconfig(self) -> Document:
+        return kubeconfig(self.url, self.token, self.ca_pem)
+
+    def write_kubeconfig(self, path: str | Path) -> None:
+        """Write a kubeconfig that only its owner may read."""
+        write_private(Path(path), self.kubeconfig())
+
+    async def start(self) -> None:
+        server = web.Server(self._handler, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=2.0)
+        await runner.setup()
+        site = web.TCPSite(runner, self.host, self.port, ssl_context=self._identity.ssl_context(), backlog=512)
+        try:
+            await site.start()
+        except OSError as failure:
+            await runner.cleanup()
+            raise _cannot_listen(self.host, self.port, failure) from failure
+        self._runner = runner
+        self.port = runner.addresses[0][1]
+        self._handler.address = f"{self.host}:{self.port}"
+
+    async def stop(self) -> None:
+        """End open watches, then the connections. Stopping twice is harmless."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        self._objects.end_watches()
+        await runner.cleanup()
+
+
+def _cannot_listen(host: str, port: int, failure: OSError) -> OperatorMistake:
+    if failure.errno == errno.EADDRINUSE:
+        return OperatorMistake(
+            f"{host}:{port} is in use. Stop what listens there, or choose another port (0 takes any free one)."
+        )
+    return OperatorMistake(f"Cannot listen on {host}:{port}: {failure.strerror or failure}.")

@@ -1,0 +1,167 @@
+"""What the server answers when it refuses: `metav1.Status`, with kube-apiserver's reasons and wording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.apiserver.documents import Document, encode
+
+RESOURCE_EXPIRED = "The provided continue parameter is too old to display a consistent list result."
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One thing wrong with a document: which field, what kind of error, and its sentence."""
+
+    path: str
+    reason: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.sentence}"
+
+
+def quoted(value: Any) -> str:
+    """A value as Go's field errors show it."""
+    if isinstance(value, str):
+        return encode(value).decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return encode(value).decode()
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, "FieldValueRequired", "Required value" + (f": {detail}" if detail else ""))
+
+
+def invalid_value(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {detail}")
+
+
+def unsupported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
+    supported = ", ".join(quoted(each) for each in sorted(allowed))
+    return FieldError(
+        path, "FieldValueNotSupported", f"Unsupported value: {quoted(value)}: supported values: {supported}"
+    )
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
+
+
+def forbidden_field(path: str, detail: str) -> FieldError:
+    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def not_found_field(path: str, value: Any) -> FieldError:
+    return FieldError(path, "FieldValueNotFound", f"Not found: {quoted(value)}")
+
+
+class Refused(Exception):
+    """A request that is answered with a Status. `document()` is that Status."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: Document | None = None, retry_after: int | None = None
+    ) -> None:
+        self.code, self.reason, self.message, self.details, self.retry_after = (
+            code,
+            reason,
+            message,
+            details,
+            retry_after,
+        )
+        super().__init__(message)
+
+    def document(self) -> Document:
+        answer: Document = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        details = dict(self.details or {})
+        if self.retry_after is not None:
+            details["retryAfterSeconds"] = self.retry_after
+        if details:
+            answer["details"] = details
+        return answer
+
+
+def _about(group: str, plural: str, name: str) -> Document:
+    details: Document = {"name": name, "kind": plural}
+    if group:
+        details["group"] = group
+    return details
+
+
+def qualified(group: str, plural: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def not_found(group: str, plural: str, name: str) -> Refused:
+    return Refused(404, "NotFound", f'{qualified(group, plural)} "{name}" not found', _about(group, plural, name))
+
+
+def no_such_path() -> Refused:
+    return Refused(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(group: str, plural: str, name: str) -> Refused:
+    return Refused(
+        409, "AlreadyExists", f'{qualified(group, plural)} "{name}" already exists', _about(group, plural, name)
+    )
+
+
+def conflict(group: str, plural: str, name: str, why: str) -> Refused:
+    message = f'Operation cannot be fulfilled on {qualified(group, plural)} "{name}": {why}'
+    return Refused(409, "Conflict", message, _about(group, plural, name))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def forbidden(group: str, plural: str, name: str, why: str) -> Refused:
+    subject = (
+        f'{qualified(group, plural)} "{name}" is forbidden' if name else f"{qualified(group, plural)} is forbidden"
+    )
+    return Refused(403, "Forbidden", f"{subject}: {why}", _about(group, plural, name))
+
+
+def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Refused:
+    told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(str(error) for error in errors) + "]"
+    message = f'{kind}.{group} "{name}" is invalid: {told}' if group else f'{kind} "{name}" is invalid: {told}'
+    details = _about(group, kind, name)
+    details["causes"] = [{"reason": error.reason, "message": error.sentence, "field": error.path} for error in errors]
+    return Refused(422, "Invalid", message, details)
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "BadRequest", message)
+
+
+def method_not_allowed() -> Refused:
+    return Refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def unauthorized() -> Refused:
+    return Refused(401, "Unauthorized", "Unauthorized")
+
+
+def expired(message: str) -> Refused:
+    return Refused(410, "Expired", message)
+
+
+def unsupported_media_type(message: str) -> Refused:
+    return Refused(415, "UnsupportedMediaType", message)
+
+
+def success(details: Document | None = None) -> Document:
+    answer: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details:
+        answer["details"] = details
+    return answer

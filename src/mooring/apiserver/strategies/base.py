@@ -1,0 +1,130 @@
+"""What happens to an object on its way into the store: the part that differs between kinds.
+
+The registry calls, in this order. Create: `default`, `admit`, `prepare_create`, `validate`. Update: `default`,
+`prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`.
+Documents handed in are the caller's own and may be changed; `old` never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mooring.apiserver.documents import Document, ensured, metadata_of, part
+from mooring.apiserver.resources import ResourceTable
+from mooring.apiserver.status import FieldError
+from mooring.apiserver.storage import Store
+from mooring.apiserver.validation.names import NameRule, dns_subdomain
+from mooring.base.clock import Clock
+
+FieldReader = Callable[[Document], str]
+
+
+@dataclass(frozen=True)
+class World:
+    """What a strategy may look at beyond its object."""
+
+    store: Store
+    table: ResourceTable
+    clock: Clock
+
+
+def text_at(*path: str) -> FieldReader:
+    """Reads a field for field selectors: its text, "" when absent."""
+
+    def read(document: Document) -> str:
+        here: object = document
+        for name in path:
+            here = here.get(name) if isinstance(here, dict) else None
+        if isinstance(here, bool):
+            return "true" if here else "false"
+        return "" if here is None else str(here)
+
+    return read
+
+
+class Strategy:
+    """Any kind without rules of its own: metadata, generation, and a status nobody sets at creation."""
+
+    has_status: ClassVar[bool] = False
+    has_generation: ClassVar[bool] = False
+    # What the status is at creation, where the API server sets one.
+    name_rule: ClassVar[NameRule] = staticmethod(dns_subdomain)
+    fields: ClassVar[dict[str, FieldReader]] = {}
+    create_on_update: ClassVar[bool] = False
+
+    def default(self, document: Document, world: World) -> None:
+        """Fill in what the API fills in, whoever wrote the object."""
+
+    def admit(self, document: Document, world: World) -> None:
+        """Fill in or refuse what needs a look at other objects; creation only."""
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        if self.has_status:
+            document["status"] = self.initial_status(document)
+        if self.has_generation:
+            metadata_of(document)["generation"] = 1
+
+    def initial_status(self, document: Document) -> Document:
+        return {}
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        if self.has_status:
+            _restore(document, old, "status")
+        if self.has_generation:
+            generation = part(old, "metadata").get("generation", 0)
+            metadata = metadata_of(document)
+            metadata["generation"] = generation + 1 if self.meaning(document) != self.meaning(old) else generation
+
+    def meaning(self, document: Document) -> object:
+        """What a new generation is about: the spec."""
+        return document.get("spec")
+
+    def prepare_status(self, document: Document, old: Document, world: World) -> None:
+        """A status write changes the status and, as upstream, labels and annotations; nothing else."""
+        for name in old.keys() | document.keys():
+            if name not in ("status", "metadata"):
+                _restore(document, old, name)
+        metadata_of(document)["generation"] = part(old, "metadata").get("generation")
+        if metadata_of(document)["generation"] is None:
+            del metadata_of(document)["generation"]
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return []
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return self.validate(document, world)
+
+    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return []
+
+    def grace_seconds(self, document: Document, asked: int | None) -> int | None:
+        """How long a deleted object stays for somebody to clean up; None: it goes at once."""
+        return None
+
+    def created(self, document: Document, world: World) -> None:
+        """After the object is stored."""
+
+    def updated(self, document: Document, old: Document, world: World) -> None:
+        """After a change is stored."""
+
+    def deleted(self, document: Document, world: World) -> None:
+        """After the object is gone."""
+
+
+def _restore(document: Document, old: Document, name: str) -> None:
+    if name in old:
+        document[name] = old[name]
+    else:
+        document.pop(name, None)
+
+
+def set_default(document: Document, name: str, value: object) -> None:
+    """Set an absent (or null) field."""
+    if document.get(name) is None:
+        document[name] = value
+
+
+def spec_of(document: Document) -> Document:
+    return ensured(document, "spec")

@@ -1,0 +1,31 @@
+"""Namespaces: Active until deleted, then Terminating until what is in them has gone."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, ensured, metadata_of
+from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
+from mooring.apiserver.validation.names import dns_label
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    has_status = True
+    name_rule = staticmethod(dns_label)
+    fields = {"status.phase": text_at("status", "phase"), "name": text_at("metadata", "name")}
+
+    def default(self, document: Document, world: World) -> None:
+        metadata = metadata_of(document)
+        if metadata.get("name"):
+            ensured(metadata, "labels")[NAME_LABEL] = metadata["name"]
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        super().prepare_create(document, world)
+        spec_of(document)["finalizers"] = ["kubernetes"]
+
+    def initial_status(self, document: Document) -> Document:
+        return {"phase": "Active"}
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        super().prepare_update(document, old, world)
+        spec_of(document)["finalizers"] = old.get("spec", {}).get("finalizers", [])

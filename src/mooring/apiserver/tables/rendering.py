@@ -1,0 +1,78 @@
+"""Objects as table rows, in answers to get, list and watch."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.lists import Page
+from mooring.apiserver.negotiation import Shape
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage import Stored
+from mooring.apiserver.tables.columns import Column, columns_for
+from mooring.apiserver.watching import Show
+from mooring.base.clock import Clock
+
+META_V1 = "meta.k8s.io/v1"
+
+
+def _partial(document: Document) -> Document:
+    return {"kind": "PartialObjectMetadata", "apiVersion": META_V1, "metadata": document.get("metadata", {})}
+
+
+class Tables:
+    """Renders rows; ages are counted from the server's clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def one(self, row: Resource, stored: Stored, shape: Shape, include: str) -> bytes:
+        shown = stored.seen(row.to_view)[0]
+        if shape == "metadata":
+            return encode(_partial(shown))
+        version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
+        return encode(self._table(row, [shown], version, include, with_columns=True))
+
+    def many(self, row: Resource, page: Page, shape: Shape, include: str) -> bytes:
+        shown = [stored.seen(row.to_view)[0] for stored in page.found]
+        if shape == "metadata":
+            listed = {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": META_V1,
+                "metadata": page.metadata(),
+                "items": [_partial(document) for document in shown],
+            }
+            return encode(listed)
+        return encode(self._table(row, shown, page.metadata(), include, with_columns=True))
+
+    def shower(self, row: Resource, shape: Shape, include: str) -> Show:
+        """Writes objects into watch events; only the first carries the columns, as upstream."""
+        is_first = True
+
+        def show(stored: Stored) -> bytes:
+            nonlocal is_first
+            shown = stored.seen(row.to_view)[0]
+            if shape == "metadata":
+                return encode(_partial(shown))
+            version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
+            table = self._table(row, [shown], version, include, with_columns=is_first)
+            is_first = False
+            return encode(table)
+
+        return show
+
+    def _table(
+        self, row: Resource, documents: list[Document], metadata: Document, include: str, *, with_columns: bool
+    ) -> Document:
+        columns = columns_for(row)
+        now = self._clock.now()
+        table: Document = {"kind": "Table", "apiVersion": META_V1, "metadata": metadata}
+        table["columnDefinitions"] = [column.definition() for column in columns] if with_columns else []
+        table["rows"] = [self._row(columns, document, now, include) for document in documents]
+        return table
+
+    def _row(self, columns: list[Column], document: Document, now: float, include: str) -> Document:
+        rendered: Document = {"cells": [column.cell(document, now) for column in columns]}
+        if include == "Object":
+            rendered["object"] = document
+        elif include != "None":
+            rendered["object"] = _partial(document)
+        return rendered

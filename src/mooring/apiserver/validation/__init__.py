@@ -1,0 +1,1 @@
+"""Checks of documents: names, metadata, typed schemas and the rules of single kinds."""
