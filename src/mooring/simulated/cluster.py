@@ -1,0 +1,169 @@
+"""A simulated cluster: what it starts with, then kubelets and controllers for as long as it runs.
+
+Works on any API server. On the embedded one every node is ours; on a real one only the nodes that carry our
+annotation, and the controllers stay off where a controller manager runs (`controllers=False`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from mooring.base.clock import Clock
+from mooring.base.errors import ApiError, Fault
+from mooring.base.log import Log
+from mooring.client import ApiClient
+from mooring.objects.meta import Kind
+from mooring.simulated.cluster_file import InitialObjects
+from mooring.simulated.discovery import Discovery, UnknownKind
+from mooring.simulated.events import Events
+from mooring.simulated.garbage import GarbageCollector
+from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.kubelets import Kubelets
+from mooring.simulated.namespaces import Namespaces
+from mooring.simulated.records import Deployment, Document, NamespaceRecord, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.watching import Watched
+from mooring.simulated.workloads import Deployments, ReplicaSets
+
+DEFINITION_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.1
+_RESTART_SECONDS = 1.0
+_CREATING_AT_ONCE = 32
+
+
+class SimulatedCluster:
+    """Nodes, kubelets and controllers, as supervised tasks on this event loop."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        clock: Clock,
+        all_nodes_are_ours: bool = True,
+        controllers: bool = True,
+        heartbeat_seconds: float | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._log = Log("simulated")
+        self._discovery = Discovery(client)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._starting = asyncio.Semaphore(_CREATING_AT_ONCE)
+
+        self.nodes = Watched(client, NodeRecord)
+        self.pods = Watched(client, PodRecord)
+        self.events = Events(client, clock=clock, log=self._log)
+        self.kubelets = Kubelets(
+            client, self.nodes, self.pods, self.events, clock=clock, all_nodes_are_ours=all_nodes_are_ours
+        )
+        heartbeats = Heartbeats(client, self.kubelets.machines.values, clock=clock, interval_seconds=heartbeat_seconds)
+        self._watched: list[Watched[Any]] = [self.nodes, self.pods]
+        self._runs: dict[str, Callable[[], Awaitable[None]]] = {
+            "events": self.events.run,
+            "heartbeats": heartbeats.run,
+            **self.kubelets.tasks(),
+        }
+        if controllers:
+            self._add_controllers()
+
+    def _add_controllers(self) -> None:
+        client, clock, pods, events = self._client, self._clock, self.pods, self.events
+        replica_sets = Watched(client, ReplicaSet)
+        deployments = Watched(client, Deployment)
+        namespaces = Watched(client, NamespaceRecord)
+        self._watched += [replica_sets, deployments, namespaces]
+        for controller in (
+            ReplicaSets(client, replica_sets, pods, events, clock=clock),
+            Deployments(client, deployments, replica_sets, pods, events, clock=clock),
+            GarbageCollector(client, self._discovery, [pods, replica_sets, deployments], clock=clock),
+            Namespaces(client, self._discovery, namespaces, clock=clock),
+        ):
+            self._runs |= controller.tasks()
+
+    async def start(self, initial: InitialObjects | None = None) -> None:
+        """Create what the cluster starts with and run. Returns when everything is watched.
+
+        What exists already stays as it is. An object that the server refuses is a Fault that names it.
+        """
+        initial = initial or InitialObjects()
+        await self._create_all([_namespace(LEASE_NAMESPACE), *initial.namespaces, *initial.definitions])
+        for definition in initial.definitions:
+            await self._until_served(definition)
+        await self._create_all(initial.nodes)
+        self._run_all()
+        await asyncio.gather(*(watched.reflector.synced.wait() for watched in self._watched))
+        for document in initial.objects:  # in the file's order: a pod may need the class before it
+            await self._create(document)
+
+    async def stop(self) -> None:
+        """End every task and wait until it has ended."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    def _run_all(self) -> None:
+        for watched in self._watched:
+            self._spawn(f"watching {watched.type.KIND.plural}", watched.reflector.run)
+        for name, run in self._runs.items():
+            self._spawn(name, run)
+
+    def _spawn(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(self._supervise(name, run), name=f"simulated {name}"))
+
+    async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        """A part that fails is started again: the others must not go on in a cluster that is half alive."""
+        while True:
+            try:
+                await run()
+                return
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                self._log.error("A part of the simulated cluster failed and starts again", part=name, err=reason)
+                await self._clock.sleep(_RESTART_SECONDS)
+
+    async def _create_all(self, documents: Sequence[Document]) -> None:
+        await asyncio.gather(*(self._create_bounded(document) for document in documents))
+
+    async def _create_bounded(self, document: Document) -> None:
+        async with self._starting:
+            await self._create(document)
+
+    async def _create(self, document: Document) -> None:
+        kind = await self._kind(document)
+        metadata = document["metadata"]
+        namespace = metadata.get("namespace") or self._client.connection.namespace
+        try:
+            await self._client.create(kind, document, namespace if kind.namespaced else None)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                name = metadata.get("name") or metadata.get("generateName")
+                raise Fault(f'{kind.kind} "{name}" could not be created: {error}') from error
+
+    async def _kind(self, document: Document) -> Kind:
+        try:
+            return await self._discovery.kind(document["apiVersion"], document["kind"])
+        except UnknownKind as error:
+            name = document["metadata"].get("name")
+            raise Fault(f'{document["kind"]} "{name}" could not be created: {error}') from error
+
+    async def _until_served(self, definition: Document) -> None:
+        """Wait until the server serves a custom kind that was just defined."""
+        spec = definition["spec"]
+        versions = [version["name"] for version in spec["versions"] if version.get("served")]
+        waited = 0.0
+        while waited < DEFINITION_SECONDS:
+            try:
+                for version in versions:
+                    await self._discovery.kind(f"{spec['group']}/{version}", spec["names"]["kind"])
+                return
+            except UnknownKind:
+                await self._clock.sleep(_LOOK_AGAIN_SECONDS)
+                waited += _LOOK_AGAIN_SECONDS
+        name = definition["metadata"]["name"]
+        raise Fault(f'CustomResourceDefinition "{name}" was created but its kind is not served')
+
+
+def _namespace(name: str) -> Document:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -1,0 +1,280 @@
+"""What a cluster starts with: so many nodes, or a file of Kubernetes objects and a short form for nodes.
+
+    apiVersion: mooring.dev/v1alpha1
+    kind: SimulatedNodes
+    count: 3                      # or names: [db-1, db-2]
+    namePrefix: gpu-
+    labels: {accelerator: h100}
+    taints: [{key: gpu, effect: NoSchedule}]
+    allocatable: {cpu: "64", memory: 512Gi, nvidia.com/gpu: "8"}
+    zones: [zone-a, zone-b]
+
+Every other document (or item of a List) is an object that is created as it is; a Node gets what its kubelet would
+add and its author left out. Mistakes are found before anything is created, all of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.objects.quantity import exact
+from mooring.simulated.node_documents import ZONES, completed, node_document
+from mooring.simulated.records import Document
+from mooring.simulated.yaml_documents import Path, YamlDocument, read_yaml, shown
+
+SHORT_FORM = ("mooring.dev/v1alpha1", "SimulatedNodes")
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+@dataclass(frozen=True)
+class InitialObjects:
+    """What to create, in this order; custom resource definitions must be served before `objects` are created."""
+
+    definitions: list[Document] = field(default_factory=list)
+    namespaces: list[Document] = field(default_factory=list)
+    nodes: list[Document] = field(default_factory=list)
+    objects: list[Document] = field(default_factory=list)
+
+
+def plain_nodes(count: int, *, now: float = 0.0) -> InitialObjects:
+    """`node-1` … `node-N`."""
+    if count < 0:
+        raise OperatorMistake(f"A cluster cannot have {count} nodes.")
+    return InitialObjects(nodes=[node_document(f"node-{index + 1}", ordinal=index, now=now) for index in range(count)])
+
+
+def load_cluster_file(path: str, *, now: float = 0.0) -> InitialObjects:
+    """The objects of the file at `path`."""
+    try:
+        text = FilePath(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OperatorMistake(f"The cluster file {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise OperatorMistake(f"The cluster file {path} is not text in UTF-8.") from error
+    return parse_cluster(text, path, now=now)
+
+
+def parse_cluster(text: str, source: str, *, now: float = 0.0) -> InitialObjects:
+    """The objects of a cluster file's text. `source` names it in messages."""
+    reading = _Reading(now)
+    for index, document in enumerate(read_yaml(text, source)):
+        reading.document(document, f"document {index + 1}")
+    if reading.problems:
+        count = len(reading.problems)
+        raise OperatorMistake(f"{source} has {count} problem{'s' if count > 1 else ''}.", reading.problems)
+    return reading.found
+
+
+class _Reading:
+    """One pass over a file: objects found so far, and everything that is wrong."""
+
+    def __init__(self, now: float) -> None:
+        self.found = InitialObjects()
+        self.problems: list[Problem] = []
+        self._now = now
+        self._seen: dict[tuple[str, str, str, str], str] = {}
+        self._unnamed = 0
+
+    def document(self, document: YamlDocument, where: str) -> None:
+        if not isinstance(document.value, dict):
+            self._problem(document, where, (), "must be an object with apiVersion and kind")
+            return
+        kind = document.value.get("kind")
+        if isinstance(kind, str) and kind.endswith("List") and isinstance(document.value.get("items"), list):
+            for index in range(len(document.value["items"])):
+                self.document(document.within(("items", index)), f"{where}, items[{index}]")
+            return
+        missing = [name for name in ("apiVersion", "kind") if not isinstance(document.value.get(name), str)]
+        for name in missing:
+            self._problem(document, where, (name,), "is missing: every object says its apiVersion and kind")
+        if missing:
+            return
+        if document.value["kind"] == SHORT_FORM[1]:
+            self._simulated_nodes(document, where)
+        else:
+            self._object(document, where)
+
+    def _object(self, document: YamlDocument, where: str) -> None:
+        value: Document = document.value
+        metadata = value.get("metadata")
+        if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+            self._problem(document, where, ("metadata", "name"), "is missing")
+            return
+        if metadata.get("name"):
+            self._once(document, where, value["apiVersion"], value["kind"], metadata)
+        match value["apiVersion"], value["kind"]:
+            case "v1", "Node":
+                self._node(document, where)
+            case "v1", "Namespace":
+                self.found.namespaces.append(value)
+            case str(version), "CustomResourceDefinition" if version.startswith("apiextensions.k8s.io/"):
+                self.found.definitions.append(value)
+            case _:
+                self.found.objects.append(value)
+
+    def _node(self, document: YamlDocument, where: str) -> None:
+        checks = list(_check_resources(document.value, ("status", "allocatable")))
+        checks += _check_resources(document.value, ("status", "capacity"))
+        for path, message in checks:
+            self._problem(document, where, path, message)
+        if not checks:
+            self.found.nodes.append(completed(document.value, ordinal=len(self.found.nodes), now=self._now))
+
+    def _simulated_nodes(self, document: YamlDocument, where: str) -> None:
+        value: Document = document.value
+        problems = list(_check_short_form(value))
+        for path, message in problems:
+            self._problem(document, where, path, message)
+        if problems:
+            return
+        for name in self._names(value):
+            self._once(document, where, "v1", "Node", {"name": name})
+            self.found.nodes.append(
+                node_document(
+                    name,
+                    ordinal=len(self.found.nodes),
+                    labels=value.get("labels"),
+                    taints=value.get("taints") or (),
+                    allocatable={key: str(amount) for key, amount in (value.get("allocatable") or {}).items()},
+                    zones=value.get("zones", ZONES) or (),
+                    now=self._now,
+                )
+            )
+
+    def _names(self, value: Document) -> list[str]:
+        """The names written down, or numbered ones. Documents without a prefix continue one numbering."""
+        if value.get("names"):
+            return list(value["names"])
+        count = value.get("count", 1)
+        if value.get("namePrefix") is not None:
+            return [f"{value['namePrefix']}{index + 1}" for index in range(count)]
+        first, self._unnamed = self._unnamed, self._unnamed + count
+        return [f"node-{first + index + 1}" for index in range(count)]
+
+    def _once(self, document: YamlDocument, where: str, version: str, kind: str, metadata: Document) -> None:
+        key = (version, kind, str(metadata.get("namespace", "")), str(metadata["name"]))
+        if key in self._seen:
+            message = f'{kind} "{metadata["name"]}" is already in {self._seen[key]}'
+            self._problem(document, where, ("metadata", "name"), message)
+        self._seen.setdefault(key, where)
+
+    def _problem(self, document: YamlDocument, where: str, path: Path, message: str) -> None:
+        field_path = f"{where}: {shown(path)}" if path else where
+        self.problems.append(Problem(field_path, message, document.line_of(path)))
+
+
+Mistake = tuple[Path, str]
+
+
+def _check_short_form(value: Document) -> Iterator[Mistake]:
+    """Everything that is wrong with a SimulatedNodes document."""
+    if value["apiVersion"] != SHORT_FORM[0]:
+        yield ("apiVersion",), f'must be "{SHORT_FORM[0]}" for {SHORT_FORM[1]}, got "{value["apiVersion"]}"'
+    for key in value:
+        if key not in _SHORT_FORM_FIELDS and key not in ("apiVersion", "kind"):
+            guesses = difflib.get_close_matches(key, _SHORT_FORM_FIELDS, n=1)
+            hint = f' Did you mean "{guesses[0]}"?' if guesses else ""
+            yield (key,), f"is not a field of {SHORT_FORM[1]}.{hint}"
+    for key, check in _SHORT_FORM_FIELDS.items():
+        if value.get(key) is not None:
+            yield from check(value, (key,))
+    if value.get("names") is not None and (value.get("count") is not None or value.get("namePrefix") is not None):
+        yield ("names",), "stands for count and namePrefix; give one or the other"
+
+
+def _check_count(value: Document, path: Path) -> Iterator[Mistake]:
+    count = value["count"]
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        yield path, f"must be a whole number of nodes, got {_said(count)}"
+
+
+def _check_prefix(value: Document, path: Path) -> Iterator[Mistake]:
+    prefix = value["namePrefix"]
+    if not isinstance(prefix, str) or (prefix and not _NAME.fullmatch(prefix + "1")):
+        yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {_said(prefix)}"
+
+
+def _check_names(value: Document, path: Path) -> Iterator[Mistake]:
+    names = value["names"]
+    if not isinstance(names, list) or not names:
+        yield path, f"must be a list of node names, got {_said(names)}"
+        return
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            yield (*path, index), f"must be a valid node name, got {_said(name)}"
+
+
+def _check_zones(value: Document, path: Path) -> Iterator[Mistake]:
+    zones = value["zones"]
+    if not isinstance(zones, list) or not all(isinstance(zone, str) for zone in zones):
+        yield path, f"must be a list of zone names, got {_said(zones)}"
+
+
+def _check_labels(value: Document, path: Path) -> Iterator[Mistake]:
+    labels = value["labels"]
+    if not isinstance(labels, dict):
+        yield path, f"must be labels and their values, got {_said(labels)}"
+        return
+    for key, label in labels.items():
+        if not isinstance(label, str):
+            yield (*path, key), f"must be text; write it in quotes, got {_said(label)}"
+        elif not _LABEL_VALUE.fullmatch(label):
+            yield (*path, key), f"is not a valid label value: {_said(label)}"
+
+
+def _check_taints(value: Document, path: Path) -> Iterator[Mistake]:
+    taints = value["taints"]
+    if not isinstance(taints, list):
+        yield path, f"must be a list of taints, got {_said(taints)}"
+        return
+    for index, taint in enumerate(taints):
+        if not isinstance(taint, dict):
+            yield (*path, index), f"must be a taint with key and effect, got {_said(taint)}"
+            continue
+        if not isinstance(taint.get("key"), str) or not taint["key"]:
+            yield (*path, index, "key"), "is missing"
+        if taint.get("effect") not in _TAINT_EFFECTS:
+            yield (
+                (*path, index, "effect"),
+                f"must be one of {', '.join(_TAINT_EFFECTS)}, got {_said(taint.get('effect'))}",
+            )
+
+
+def _check_resources(value: Document, path: Path) -> Iterator[Mistake]:
+    resources: Any = value
+    for step in path:
+        resources = resources.get(step) if isinstance(resources, dict) else None
+    if resources is None:
+        return
+    if not isinstance(resources, dict):
+        yield path, f"must be resources and their amounts, got {_said(resources)}"
+        return
+    for name, amount in resources.items():
+        try:
+            if isinstance(amount, bool) or exact(str(amount)) < 0:
+                yield (*path, name), f"must be an amount of at least 0, got {_said(amount)}"
+        except ValueError:
+            yield (*path, name), f'must be a quantity such as "4", "500m" or "16Gi", got {_said(amount)}'
+
+
+def _said(value: object) -> str:
+    return "nothing" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+_SHORT_FORM_FIELDS: dict[str, Callable[[Document, Path], Iterator[Mistake]]] = {
+    "count": _check_count,
+    "namePrefix": _check_prefix,
+    "names": _check_names,
+    "labels": _check_labels,
+    "taints": _check_taints,
+    "allocatable": _check_resources,
+    "zones": _check_zones,
+}

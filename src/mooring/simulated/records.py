@@ -1,0 +1,232 @@
+"""What kubelets and controllers read of the objects they watch.
+
+Narrower than `mooring.objects` in scheduling and wider in running: a template or a selector stays the document it
+is on the wire, because it is copied, never interpreted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from mooring.objects.core import Taint, Toleration
+from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.selectors import LabelSelector
+from mooring.objects.wire import Wire
+
+Document = dict[str, Any]
+
+SIMULATED = "mooring.dev/simulated"
+"""The annotation of nodes that have no machine behind them; ours to speak for."""
+
+RUN_SECONDS = "mooring.dev/run-seconds"
+"""A pod annotation: how long its containers run before they complete."""
+
+
+class RecordMeta(ObjectMeta):
+    """Metadata with what only those read who remove things."""
+
+    finalizers: list[str] = []
+
+
+class Record(KubeObject):
+    """An object that we watch in order to run, replace or remove it."""
+
+    metadata: RecordMeta = msgspec.field(default_factory=RecordMeta)
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+class ContainerRecord(Wire):
+    name: str = ""
+    image: str = ""
+    image_pull_policy: str = ""
+    resources: Document = {}
+    restart_policy: str | None = None
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Only said of init containers: one that goes on running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class ReadinessGate(Wire):
+    condition_type: str = ""
+
+
+class PodRecordSpec(Wire):
+    containers: list[ContainerRecord] = []
+    init_containers: list[ContainerRecord] = []
+    node_name: str = ""
+    host_network: bool = False
+    restart_policy: str = "Always"
+    readiness_gates: list[ReadinessGate] = []
+    tolerations: list[Toleration] = []
+
+
+class ConditionRecord(Wire):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    last_update_time: str | None = None
+
+
+class PodRecordStatus(Wire):
+    phase: str = ""
+    conditions: list[ConditionRecord] = []
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    start_time: str | None = None
+    container_statuses: list[Document] = []
+    init_container_statuses: list[Document] = []
+
+
+class PodRecord(Record, version="v1", plural="pods", kind="Pod"):
+    """A pod as its kubelet and its controller see it."""
+
+    KIND: ClassVar[Kind]
+
+    spec: PodRecordSpec = msgspec.field(default_factory=PodRecordSpec)
+    status: PodRecordStatus = msgspec.field(default_factory=PodRecordStatus)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_active(self) -> bool:
+        """Counts as a replica: neither finished nor on its way out."""
+        return not self.is_finished and not self.is_terminating
+
+    @property
+    def ready_since(self) -> str | None:
+        """When the pod became ready; None while it is not."""
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                return condition.last_transition_time or self.metadata.creation_timestamp
+        return None
+
+
+class NodeRecordSpec(Wire):
+    taints: list[Taint] = []
+    pod_cidr: str = msgspec.field(default="", name="podCIDR")
+
+
+class NodeRecordStatus(Wire):
+    addresses: list[dict[str, str]] = []
+    conditions: list[ConditionRecord] = []
+    images: list[Document] = []
+
+
+class NodeRecord(Record, version="v1", plural="nodes", scope="Cluster", kind="Node"):
+    """A node as its kubelet sees it."""
+
+    KIND: ClassVar[Kind]
+
+    spec: NodeRecordSpec = msgspec.field(default_factory=NodeRecordSpec)
+    status: NodeRecordStatus = msgspec.field(default_factory=NodeRecordStatus)
+
+    @property
+    def address(self) -> str:
+        """The node's internal IP."""
+        return next((each["address"] for each in self.status.addresses if each.get("type") == "InternalIP"), "")
+
+
+class ReplicaSetSpec(Wire):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    template: Document = {}
+
+
+class ReplicaSetStatus(Wire):
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    observed_generation: int = 0
+
+
+class ReplicaSet(Record, group="apps", version="v1", plural="replicasets"):
+    """So many pods of one template."""
+
+    KIND: ClassVar[Kind]
+
+    spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
+    status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
+
+
+class RollingUpdate(Wire):
+    max_surge: int | str = "25%"
+    max_unavailable: int | str = "25%"
+
+
+class DeploymentStrategy(Wire):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(Wire):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    progress_deadline_seconds: int = 600
+    paused: bool = False
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    strategy: DeploymentStrategy = msgspec.field(default_factory=DeploymentStrategy)
+    template: Document = {}
+
+
+class DeploymentStatus(Wire):
+    conditions: list[ConditionRecord] = []
+    collision_count: int = 0
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+
+
+class Deployment(Record, group="apps", version="v1", plural="deployments"):
+    """A template whose changes are rolled out, replica set by replica set."""
+
+    KIND: ClassVar[Kind]
+
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
+    status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
+
+
+class NamespaceRecord(Record, version="v1", plural="namespaces", scope="Cluster", kind="Namespace"):
+    """A namespace as the controllers see it."""
+
+    KIND: ClassVar[Kind]
+
+    spec: Document = {}
+
+
+def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:
+    """Kind, name and uid of the one owner that manages the object."""
+    for owner in subject.metadata.owner_references:
+        if owner.controller:
+            return owner.kind, owner.name, owner.uid
+    return None
+
+
+def owned_by(owner: KubeObject) -> list[Document]:
+    """The ownerReferences of an object that this one manages."""
+    kind = type(owner).KIND
+    return [
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
