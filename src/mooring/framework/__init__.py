@@ -6,7 +6,7 @@ read during a decision, `verdicts` what can be answered, `events` how a refused 
 
 from mooring.base.clock import Clock
 from mooring.base.log import Log
-from mooring.framework.args import Args, Meta
+from mooring.framework.args import Args, ArgsPart, Meta
 from mooring.framework.cycle import (
     ALL_NODES,
     Cycle,
@@ -26,6 +26,7 @@ from mooring.framework.plugin import Plugin, QueuedPod, Reads
 from mooring.framework.points import Point
 from mooring.framework.services import (
     Background,
+    Binder,
     Http,
     HttpAnswer,
     Objects,
@@ -63,7 +64,9 @@ __all__ = [
     "Action",
     "Allow",
     "Args",
+    "ArgsPart",
     "Background",
+    "Binder",
     "BoolArray",
     "Bound",
     "Clock",

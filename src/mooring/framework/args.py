@@ -11,13 +11,26 @@ field's help (a docstring below the field would be lost at run time).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, dataclass_transform
 
 import msgspec
 
 Meta = msgspec.Meta
 
 
-class Args(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True, frozen=True):
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class _ArgsMeta(msgspec.StructMeta):
+    """msgspec does not hand these options on to subclasses, and an author should not have to repeat them."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        return super().__new__(mcls, name, bases, namespace, **({"kw_only": True, "frozen": True} | options))
+
+
+class ArgsPart(msgspec.Struct, metaclass=_ArgsMeta, rename="camel", forbid_unknown_fields=True):
+    """Base of a structure inside arguments: `scoringStrategy: {type: …, resources: […]}`."""
+
+
+class Args(ArgsPart):
     """Base of every `<Name>Args`. Fields without a default are required."""
 
     def mistakes(self) -> Iterable[tuple[str, str]]:

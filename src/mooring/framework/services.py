@@ -98,6 +98,12 @@ class Queue(Protocol):
         ...
 
 
+class Binder(Protocol):
+    """Writes the binding of a pod to the API server. Raises `Fault` when that fails."""
+
+    async def bind(self, pod: Pod, node: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     status: int

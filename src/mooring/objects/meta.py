@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 import msgspec
 
@@ -57,8 +57,12 @@ class ObjectMeta(Wire):
     deletion_timestamp: str | None = None
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class _KindMeta(msgspec.StructMeta):
-    """Lets a class statement say its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`."""
+    """Lets a class statement say its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`.
+
+    Fields are by keyword in every subclass, so that one without a default may follow `metadata`.
+    """
 
     KIND: Kind
 
@@ -75,13 +79,13 @@ class _KindMeta(msgspec.StructMeta):
         kind: str | None = None,
         **options: Any,
     ) -> Any:
-        created = super().__new__(mcls, name, bases, namespace, **options)
+        created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
         if version is not None:
             created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")
         return created
 
 
-class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", kw_only=True, omit_defaults=True, dict=True):
+class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defaults=True, dict=True):
     """Anything that is listed and watched. `KIND` says where the API serves it.
 
     `dict=True` gives room for values computed once per object (a pod's requests); they are not on the wire.

@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.base.clock import parse_timestamp
 from mooring.objects.core import Affinity, Pod
-from mooring.objects.requests import PodRequests
+from mooring.objects.requests import PodRequests, requests_on_node
 
 HostPort = tuple[str, str, int]
 """IP, protocol, port."""
@@ -52,7 +52,7 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         name=pod.name,
         node=node if node is not None else spec.node_name,
         labels=pod.labels,
-        requests=pod.requests,
+        requests=requests_on_node(pod),
         priority=pod.priority,
         ports=host_ports(pod),
         affinity=spec.affinity,

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from mooring.objects.core import NodeSelector, NodeSelectorTerm, Pod, Taint, Toleration
 from mooring.objects.selectors import Labels, requirement_matches
 
+DO_NOT_SCHEDULE = ("NoSchedule", "NoExecute")
+"""The effects that keep a pod off a node."""
+
 
 def term_matches(term: NodeSelectorTerm, name: str, labels: Labels) -> bool:
     """One term: all its expressions and fields hold. An empty term matches nothing."""
@@ -42,8 +45,12 @@ def admits(pod: Pod, name: str, labels: Labels) -> bool:
     return required is None or selector_matches(required, name, labels)
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this toleration covers this taint. An empty key needs Exists; an empty effect covers all effects."""
+def tolerates(toleration: Toleration, taint: Taint, *, compare_numbers: bool = False) -> bool:
+    """Whether this toleration covers this taint. An empty key needs Exists; an empty effect covers all effects.
+
+    `compare_numbers` (the gate TaintTolerationComparisonOperators) lets Gt and Lt cover taints whose value is a
+    greater or a smaller number than the toleration's.
+    """
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -53,14 +60,22 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
             return bool(toleration.key) and toleration.value == taint.value
         case "Exists":
             return True
+        case "Gt" | "Lt" if compare_numbers:
+            return requirement_matches(taint.key, toleration.operator, [toleration.value], {taint.key: taint.value})
     return False
 
 
 def first_untolerated(
-    taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: Sequence[str]
+    taints: Iterable[Taint],
+    tolerations: Sequence[Toleration],
+    effects: Sequence[str] = DO_NOT_SCHEDULE,
+    *,
+    compare_numbers: bool = False,
 ) -> Taint | None:
     """The first taint with one of these effects that nothing tolerates."""
     for taint in taints:
-        if taint.effect in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
+        if taint.effect in effects and not any(
+            tolerates(toleration, taint, compare_numbers=compare_numbers) for toleration in tolerations
+        ):
             return taint
     return None

@@ -2,12 +2,13 @@
 
 Per resource: the greater of all regular containers with all sidecars, and any init container with the sidecars
 started before it; plus overhead. Pod-level requests replace the aggregate for what they name (cpu, memory,
-hugepages). CPU in thousandths, everything else in whole units.
+hugepages). CPU in thousandths, everything else in whole units. While a pod on a node is being resized, what counts
+there is the most of what it asks for, was allocated and uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,45 +54,87 @@ def in_units(quantities: Mapping[str, QuantityText]) -> Amounts:
 
 
 def requests_of(pod: Pod) -> PodRequests:
-    """The requests of a pod by its spec."""
+    """The requests of a pod by its spec: what it needs of a node that it is not on yet."""
+    return _requests(pod, lambda container: in_units(container.resources.requests), _pod_level(pod))
+
+
+def requests_on_node(pod: Pod) -> PodRequests:
+    """What a pod counts as on its node: its spec, except while it is being resized in place."""
+    status = pod.status
+    sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
+    held_by = {
+        reported.name: _most(in_units(reported.resources.requests), in_units(reported.allocated_resources or {}))
+        for reported in [
+            *status.container_statuses,
+            *(reported for reported in status.init_container_statuses if reported.name in sidecars),
+        ]
+        if reported.resources is not None
+    }
+    whole_pod = _most(
+        in_units(status.resources.requests if status.resources else {}), in_units(status.allocated_resources or {})
+    )
+    if not held_by and not whole_pod:
+        return pod.requests
+    # What the kubelet found infeasible will never be given; otherwise the wish counts as soon as it is uttered.
+    pending = pod.condition("PodResizePending")
+    wish_counts = pending is None or pending.reason != "Infeasible"
+
+    def asked(container: Container) -> Amounts:
+        wish = in_units(container.resources.requests)
+        held = held_by.get(container.name)
+        if held is None:
+            return wish
+        return _most(wish, held) if wish_counts else dict(held)
+
+    pod_wish = _pod_level(pod)
+    if pod_wish and whole_pod:
+        pod_wish = _most(pod_wish, whole_pod) if wish_counts else whole_pod
+    return _requests(pod, asked, pod_wish)
+
+
+def _pod_level(pod: Pod) -> Amounts:
+    return in_units(pod.spec.resources.requests) if pod.spec.resources is not None else {}
+
+
+def _requests(pod: Pod, asked: Callable[[Container], Amounts], pod_level: Amounts) -> PodRequests:
     spec = pod.spec
-    amounts = _aggregate(spec.init_containers, spec.containers, nonzero=False)
-    filled = _aggregate(spec.init_containers, spec.containers, nonzero=True)
-    if spec.resources is not None:
-        for name, value in in_units(spec.resources.requests).items():
-            if is_pod_level(name):
-                amounts[name] = filled[name] = value
+    amounts = _aggregate(spec.init_containers, spec.containers, asked)
+    filled = _aggregate(
+        spec.init_containers,
+        spec.containers,
+        lambda container: {"cpu": NONZERO_CPU_MILLI, "memory": NONZERO_MEMORY_BYTES} | asked(container),
+    )
+    for name, value in pod_level.items():
+        if is_pod_level(name):
+            amounts[name] = filled[name] = value
     for name, value in in_units(spec.overhead).items():
         amounts[name] = amounts.get(name, 0) + value
         filled[name] = filled.get(name, 0) + value
     return PodRequests(amounts, filled.get("cpu", 0), filled.get("memory", 0))
 
 
-def _aggregate(init_containers: list[Container], containers: list[Container], *, nonzero: bool) -> Amounts:
+def _aggregate(
+    init_containers: list[Container], containers: list[Container], asked: Callable[[Container], Amounts]
+) -> Amounts:
     running: Amounts = {}
     for container in containers:
-        _add(running, _asked(container, nonzero=nonzero))
+        _add(running, asked(container))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in init_containers:
-        asked = _asked(container, nonzero=nonzero)
+        wanted = asked(container)
         if container.restart_policy == "Always":
-            _add(sidecars, asked)
-            _add(running, asked)
-            asked = dict(sidecars)
+            _add(sidecars, wanted)
+            _add(running, wanted)
+            wanted = dict(sidecars)
         else:
-            _add(asked, sidecars)
-        for name, value in asked.items():
-            peak[name] = max(peak.get(name, 0), value)
-    return {name: max(running.get(name, 0), peak.get(name, 0)) for name in running | peak}
+            _add(wanted, sidecars)
+        peak = _most(peak, wanted)
+    return _most(running, peak)
 
 
-def _asked(container: Container, *, nonzero: bool) -> Amounts:
-    asked = in_units(container.resources.requests)
-    if nonzero:
-        asked.setdefault("cpu", NONZERO_CPU_MILLI)
-        asked.setdefault("memory", NONZERO_MEMORY_BYTES)
-    return asked
+def _most(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one | other}
 
 
 def _add(total: Amounts, more: Amounts) -> None:
