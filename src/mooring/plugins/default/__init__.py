@@ -1,0 +1,1 @@
+"""kube-scheduler's default plugins: same names, arguments, reasons and scores."""

@@ -1,0 +1,17 @@
+"""DefaultBinder: bind the pod by telling the API server."""
+
+from __future__ import annotations
+
+from mooring.framework import Binder, Bound, Cycle, Log, NodeView, Plugin, Pod
+
+
+class DefaultBinder(Plugin):
+    """Bind pods through the API server's `pods/binding`."""
+
+    def __init__(self, binder: Binder, log: Log) -> None:
+        self._binder, self._log = binder, log
+
+    async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound:
+        self._log.v(3).info("Attempting to bind pod to node", pod=pod, node=node.name)
+        await self._binder.bind(pod, node.name)
+        return Bound()

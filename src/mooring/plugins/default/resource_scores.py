@@ -1,0 +1,136 @@
+"""Scoring strategies over resources: how good a node is, from what would be requested and what there is.
+
+Whole-number arithmetic as kube-scheduler's: more free is better (LeastAllocated), more used is better
+(MostAllocated), or a line through given points (RequestedToCapacityRatio); then the mean over the resources by weight.
+A resource that the node does not have is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Annotated, Literal
+
+import numpy as np
+
+from mooring.framework import ArgsPart, IntArray, Meta
+
+HIGHEST = 100
+SHAPE_HIGHEST = 10
+"""Scores of a shape are given as 0…10."""
+
+
+class ResourceSpec(ArgsPart):
+    name: str
+    weight: Annotated[int, Meta(description="How much it counts against the others; 0 counts as 1.")] = 1
+
+
+class UtilizationShapePoint(ArgsPart):
+    utilization: Annotated[int, Meta(description="Percent of the node that would be requested, 0 to 100.")] = 0
+    score: Annotated[int, Meta(description="Score at that utilization, 0 to 10.")] = 0
+
+
+class RequestedToCapacityRatioParam(ArgsPart):
+    shape: list[UtilizationShapePoint] = []
+
+
+class ScoringStrategy(ArgsPart):
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: Annotated[
+        list[ResourceSpec], Meta(description="What to look at; none given: cpu and memory alike.")
+    ] = []
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """Resource → weight."""
+        return {spec.name: spec.weight or 1 for spec in self.resources} or {"cpu": 1, "memory": 1}
+
+    def mistakes(self, path: str) -> Iterable[tuple[str, str]]:
+        for at, resource in enumerate(self.resources):
+            if not 0 <= resource.weight <= 100:
+                yield (
+                    f"{path}.resources[{at}].weight",
+                    f"resource weight of {resource.name} must be between 1 and 100, got {resource.weight}",
+                )
+        ratio = self.requested_to_capacity_ratio
+        where = f"{path}.requestedToCapacityRatio"
+        if self.type != "RequestedToCapacityRatio":
+            if ratio is not None:
+                yield where, f"must not be given with type {self.type}"
+            return
+        shape = ratio.shape if ratio else []
+        if not shape:
+            yield f"{where}.shape", "at least one point must be specified"
+        for at, point in enumerate(shape):
+            if not 0 <= point.utilization <= 100:
+                yield f"{where}.shape[{at}].utilization", f"must be between 0 and 100, got {point.utilization}"
+            if not 0 <= point.score <= SHAPE_HIGHEST:
+                yield f"{where}.shape[{at}].score", f"must be between 0 and {SHAPE_HIGHEST}, got {point.score}"
+            if at and point.utilization <= shape[at - 1].utilization:
+                yield f"{where}.shape[{at}].utilization", "utilization values must be sorted in increasing order"
+
+
+class Scorer:
+    """A strategy, ready to score: each resource is a triple of what would be requested, capacity and weight."""
+
+    def __init__(self, strategy: ScoringStrategy) -> None:
+        self._type = strategy.type
+        ratio = strategy.requested_to_capacity_ratio
+        shape = [(point.utilization, point.score * HIGHEST // SHAPE_HIGHEST) for point in ratio.shape] if ratio else []
+        self._line = [_on_broken_line(utilization, shape) for utilization in range(101)] if shape else []
+        self._line_array = np.array(self._line, np.int64)
+
+    def score(self, resources: Iterable[tuple[int, int, int]]) -> int:
+        """0…100 for one node: the weighted mean over the resources it has."""
+        total = weights = 0
+        for requested, capacity, weight in resources:
+            one = self._one(requested, capacity) if capacity else 0
+            if not capacity or (self._line and one == 0):
+                continue  # the line's zero means "no opinion": it does not pull the mean down
+            total += one * weight
+            weights += weight
+        if not weights:
+            return 0
+        return (2 * total + weights) // (2 * weights) if self._line else total // weights
+
+    def _one(self, requested: int, capacity: int) -> int:
+        used = min(requested, capacity)
+        match self._type:
+            case "LeastAllocated":
+                return (capacity - used) * HIGHEST // capacity
+            case "MostAllocated":
+                return used * HIGHEST // capacity
+            case "RequestedToCapacityRatio":
+                return self._line[used * 100 // capacity]
+
+    def score_rows(self, resources: Iterable[tuple[IntArray, IntArray, int]], size: int) -> IntArray:
+        """`score`, for many nodes at once."""
+        total, weights = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for requested, capacity, weight in resources:
+            divisor = np.maximum(capacity, 1)
+            used = np.minimum(requested, capacity)
+            match self._type:
+                case "LeastAllocated":
+                    one = (capacity - used) * HIGHEST // divisor
+                case "MostAllocated":
+                    one = used * HIGHEST // divisor
+                case "RequestedToCapacityRatio":
+                    one = self._line_array[used * 100 // divisor]
+            counts = (capacity > 0) & (one > 0) if self._line else capacity > 0
+            total += np.where(counts, one * weight, 0)
+            weights += np.where(counts, weight, 0)
+        divisor = np.maximum(weights, 1)
+        return (2 * total + divisor) // (2 * divisor) if self._line else total // divisor
+
+
+def _on_broken_line(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
+    """The score at a utilization: straight between the points, level outside them."""
+    if utilization <= shape[0][0]:
+        return shape[0][1]
+    for (left, low), (right, high) in pairwise(shape):
+        if utilization <= right:
+            rise = (high - low) * (utilization - left)
+            towards_zero = abs(rise) // (right - left)  # as Go divides
+            return low + towards_zero if rise >= 0 else low - towards_zero
+    return shape[-1][1]
