@@ -1,0 +1,51 @@
+"""The gate before the queue: pre_enqueue of the pod's profile.
+
+Asked on every way into the active queue and into backoff, except from backoff into active, where it was asked
+before. A pod that is kept out gets neither event nor condition; it waits for an event that its gate named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.base.log import Log
+from mooring.framework.verdicts import Code, Refusal
+from mooring.objects.core import Pod
+from mooring.queue.waiting import Gating, Waiting
+from mooring.queue.wakers import NO_RULES, PreEnqueue, ProfileRules
+
+
+class Gate:
+    def __init__(self, profiles: Mapping[str, ProfileRules], log: Log) -> None:
+        self._profiles = profiles
+        self._log = log
+
+    def admits(self, waiting: Waiting) -> bool:
+        """Whether the pod may enter; the pod remembers who keeps it out."""
+        waiting.gating = self._first_refusal(waiting)
+        if waiting.gating is None:
+            return True
+        waiting.unschedulable_plugins.add(waiting.gating.plugin)
+        return False
+
+    def _first_refusal(self, waiting: Waiting) -> Gating | None:
+        rules = self._profiles.get(waiting.pod.spec.scheduler_name, NO_RULES)
+        # Who kept it out last time probably still does: asked first, the others need not be asked.
+        in_order = sorted(rules.pre_enqueue, key=lambda entry: entry[0] != waiting.gating_plugin)
+        for plugin, pre_enqueue in in_order:
+            if (gating := self._ask(plugin, pre_enqueue, waiting.pod)) is not None:
+                return gating
+        return None
+
+    def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Gating | None:
+        try:
+            refusal = pre_enqueue(pod)
+            if refusal is None:
+                return None
+            if isinstance(refusal, Refusal):
+                return Gating(plugin, refusal.code, refusal.reasons)
+            fault = f"pre_enqueue answered {refusal!r}, neither None nor a Refusal"
+        except Exception as cause:
+            fault = f"{type(cause).__name__}: {cause}"
+        self._log.error("A pre_enqueue failed; the pod is kept out of the queue", plugin=plugin, pod=pod, err=fault)
+        return Gating(plugin, Code.ERROR, (fault,))
