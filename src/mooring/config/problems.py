@@ -1,0 +1,53 @@
+"""Collecting every mistake in a file before reporting any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.config.tree import Tree, counted
+
+
+class Problems:
+    """The mistakes and warnings found so far. The same one is kept once."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._errors: dict[Problem, None] = {}
+        self._warnings: dict[Problem, None] = {}
+
+    def error(self, at: Tree, message: str, *, field: str | None = None) -> None:
+        self._errors[_problem(at, message, field)] = None
+
+    def warn(self, at: Tree, message: str, *, field: str | None = None) -> None:
+        self._warnings[_problem(at, message, field)] = None
+
+    @property
+    def count(self) -> int:
+        return len(self._errors)
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return tuple(sorted(self._warnings, key=_by_line))
+
+    def raise_if_any(self) -> None:
+        if self._errors:
+            raise OperatorMistake(counted(self._source, self.count), sorted(self._errors, key=_by_line))
+
+
+def _problem(at: Tree, message: str, field: str | None) -> Problem:
+    path = at.below(field) if field else at.path
+    return Problem(path or "the file", message, at.line)
+
+
+def _by_line(problem: Problem) -> int:
+    return problem.line or 0
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean "x"?`, or nothing where no known name is near."""
+    known = list(known)
+    folded = {each.lower(): each for each in known}
+    near = get_close_matches(name.replace("_", "").lower(), folded, n=1)
+    return f' Did you mean "{folded[near[0]]}"?' if near else ""
