@@ -18,7 +18,6 @@ import msgspec
 Meta = msgspec.Meta
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
 class _ArgsMeta(msgspec.StructMeta):
     """msgspec does not hand these options on to subclasses, and an author should not have to repeat them."""
 
@@ -26,7 +25,8 @@ class _ArgsMeta(msgspec.StructMeta):
         return super().__new__(mcls, name, bases, namespace, **({"kw_only": True, "frozen": True} | options))
 
 
-class ArgsPart(msgspec.Struct, metaclass=_ArgsMeta, rename="camel", forbid_unknown_fields=True):
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class ArgsPart(msgspec.Struct, metaclass=_ArgsMeta, rename="camel", forbid_unknown_fields=True, frozen=True):
     """Base of a structure inside arguments: `scoringStrategy: {type: …, resources: […]}`."""
 
 

@@ -57,7 +57,6 @@ class ObjectMeta(Wire):
     deletion_timestamp: str | None = None
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class _KindMeta(msgspec.StructMeta):
     """Lets a class statement say its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`.
 
@@ -85,6 +84,7 @@ class _KindMeta(msgspec.StructMeta):
         return created
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defaults=True, dict=True):
     """Anything that is listed and watched. `KIND` says where the API serves it.
 
