@@ -1,0 +1,37 @@
+"""Change logs: which rows moved since a generation, for whoever remembers answers about rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ChangeLog:
+    """The rows that moved, in order; a generation is a place in it."""
+
+    __slots__ = ("_forgotten", "_keep", "_rows", "paused")
+
+    def __init__(self, keep: int = 65_536) -> None:
+        self._rows: list[int] = []
+        self._forgotten = 0
+        self._keep = keep
+        self.paused = False
+        """A what-if is undone exactly, so nobody needs to hear of it."""
+
+    @property
+    def generation(self) -> int:
+        return self._forgotten + len(self._rows)
+
+    def record(self, row: int) -> None:
+        if self.paused:
+            return
+        self._rows.append(row)
+        if len(self._rows) > self._keep:
+            half = len(self._rows) // 2
+            del self._rows[:half]
+            self._forgotten += half
+
+    def since(self, generation: int) -> Sequence[int] | None:
+        """The rows that moved after this generation, each once. None: too long ago to know; look at all of them."""
+        if generation < self._forgotten:
+            return None
+        return list(dict.fromkeys(self._rows[generation - self._forgotten :]))

@@ -1,0 +1,60 @@
+"""The cache comparer: where our belief differs from what the API server says. For operators, and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mooring.objects import Node
+from mooring.objects.placed import PlacedPod
+from mooring.objects.requests import Amounts
+from mooring.state.table import PODS, NodeTable
+
+
+def differences(
+    table: NodeTable, known: Mapping[str, PlacedPod], nodes: Iterable[Node], pods: Iterable[PlacedPod]
+) -> list[str]:
+    """Each difference as a sentence; assumed pods that the API server does not place yet are none."""
+    said_nodes = {node.name for node in nodes}
+    said_pods = {pod.uid: pod for pod in pods}
+    return [
+        *_nodes(table, said_nodes),
+        *_pods(known, said_pods),
+        *_sums(table, known),
+    ]
+
+
+def _nodes(table: NodeTable, said: set[str]) -> Iterator[str]:
+    ours = {view.name for view in table}
+    for name in sorted(said - ours):
+        yield f"Node {name} exists, and we do not know it."
+    for name in sorted(ours - said):
+        yield f"Node {name} does not exist, and we believe it does."
+
+
+def _pods(known: Mapping[str, PlacedPod], said: Mapping[str, PlacedPod]) -> Iterator[str]:
+    for uid, pod in said.items():
+        ours = known.get(uid)
+        if ours is None:
+            yield f"Pod {pod.key} runs on node {pod.node}, and we do not know it."
+        elif ours.node != pod.node:
+            yield f"Pod {pod.key} runs on node {pod.node}, and we believe it is on node {ours.node}."
+        elif ours.requests != pod.requests:
+            yield f"Pod {pod.key} on node {pod.node} requests other amounts than we believe."
+    for uid, ours in known.items():
+        if uid not in said and ours.assumed_at is None:
+            yield f"Pod {ours.key} is on no node, and we believe it is on node {ours.node}."
+
+
+def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:
+    """What the columns hold against what the pods add up to: a difference is a mistake of ours."""
+    sums: dict[str, Amounts] = {}
+    for pod in known.values():
+        on_node = sums.setdefault(pod.node, {})
+        on_node[PODS] = on_node.get(PODS, 0) + 1
+        for resource, asked in pod.requests.amounts.items():
+            on_node[resource] = on_node.get(resource, 0) + asked
+    for view in table:
+        for resource in table.requested:
+            ours, right = view.requested(resource), sums.get(view.name, {}).get(resource, 0)
+            if ours != right:
+                yield f"Node {view.name} has {right} of {resource} requested, and we count {ours}."

@@ -1,0 +1,330 @@
+"""What we believe about the cluster: nodes, the pods on them, and the pods that wait.
+
+The watch is authoritative; assumed pods are the only optimism. Every change goes through a verb here, which keeps
+columns, tallies, sums and carried terms in step. Nothing here decides anything about a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from mooring.base.errors import Fault
+from mooring.base.log import Log
+from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, Tally, Term, TermKind
+from mooring.objects import Node, Pod
+from mooring.objects.placed import PlacedPod, placed
+from mooring.objects.quantity import BadQuantity
+from mooring.objects.selectors import Labels
+from mooring.state.carried_terms import CarriedTerms
+from mooring.state.changes import ChangeLog
+from mooring.state.comparer import differences
+from mooring.state.selections import Members, PodIndex, Selection, amount_of
+from mooring.state.table import NodeTable
+from mooring.state.tallies import StandingTally
+from mooring.state.views import Rows, RowView
+
+log = Log("state")
+
+_TERM_SWEEP = 4_096
+"""Carried terms that nobody carries are forgotten every so many departures."""
+
+
+class State:
+    """The cluster as one thread sees it between two decisions."""
+
+    def __init__(self) -> None:
+        self._table = NodeTable()
+        self._pods: dict[str, PlacedPod] = {}
+        self._ghosts: dict[str, dict[str, PlacedPod]] = {}
+        """Pods on nodes that we do not know (yet, or any more), by node name."""
+        self._index: PodIndex[PlacedPod, Selection] = PodIndex(Selection)
+        self._waiting: dict[str, Pod] = {}
+        self._waiting_index: PodIndex[Pod, Members[Pod]] = PodIndex(Members)
+        self._terms = CarriedTerms(self._table)
+        self._departures = 0
+        self._namespaces: dict[str, Labels] = {}
+
+    # Nodes
+
+    @property
+    def node_count(self) -> int:
+        return len(self._table)
+
+    @property
+    def nodes(self) -> Rows:
+        """Every node, in the order of rows."""
+        return self._table.all()
+
+    def node(self, name: str) -> RowView | None:
+        return self._table.get(name)
+
+    @property
+    def node_changes(self) -> ChangeLog:
+        """Rows whose node object moved."""
+        return self._table.node_changes
+
+    @property
+    def pod_changes(self) -> ChangeLog:
+        """Rows whose pods moved."""
+        return self._table.pod_changes
+
+    def set_node(self, node: Node) -> Node | None:
+        """Add or replace a node. Returns the object it replaces."""
+        view = self._table.get(node.name)
+        if view is None:
+            view = self._table.add(node)
+            for tally in self._tallies():
+                tally.enter(view)
+            for pod in self._ghosts.pop(node.name, {}).values():
+                self._table.put_pod(view, pod)
+                self._count(pod, view.row, self._index.selecting(pod), 1)
+            return None
+        old = view.object
+        if old.labels == node.labels and old.spec.taints == node.spec.taints:
+            self._table.replace(view, node)
+            return old
+        for tally in self._tallies():
+            tally.leave(view.row)
+        self._table.replace(view, node)
+        for tally in self._tallies():
+            tally.enter(view)
+        return old
+
+    def remove_node(self, name: str) -> Node | None:
+        """Take a node out. Pods on it stay known until they go themselves."""
+        view = self._table.get(name)
+        if view is None:
+            return None
+        for pod in view.pods:
+            self._count(pod, view.row, self._index.selecting(pod), -1)
+            self._table.take_pod(view, pod)
+            self._ghosts.setdefault(name, {})[pod.uid] = pod
+        for tally in self._tallies():
+            tally.leave(view.row)
+        self._table.remove(view)
+        return view.object
+
+    def _tallies(self) -> Iterator[StandingTally]:
+        for selection in self._index:
+            yield from selection.tallies.values()
+        yield from self._terms
+
+    # Pods on nodes
+
+    def pod(self, uid: str) -> PlacedPod | None:
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is not None and pod.assumed_at is not None
+
+    def set_pod(self, pod: PlacedPod) -> PlacedPod | None:
+        """What the watch says of a pod on a node: new, changed, or confirming what we assumed. Returns the old one."""
+        old = self._pods.get(pod.uid)
+        if old is not None and old.assumed_at is not None and old.node != pod.node:
+            log.info(
+                "Pod was added to a different node than it was assumed",
+                pod=pod.key,
+                assumedNode=old.node,
+                currentNode=pod.node,
+            )
+        if old is not None and _counts_alike(old, pod):
+            self._replace(pod)
+            return old
+        if old is not None:
+            self._take(old)
+        self._put(pod)
+        return old
+
+    def remove_pod(self, uid: str) -> PlacedPod | None:
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._take(pod)
+        return pod
+
+    def assume(self, pod: Pod, node: str, at: float) -> PlacedPod:
+        """Count the pod on the node we decided for, before anybody has confirmed it."""
+        known = self._pods.get(pod.uid)
+        if known is not None:
+            raise Fault(f"pod {pod.key} (uid {pod.uid}) is already on node {known.node}; it cannot be assumed again")
+        try:
+            record = placed(pod, node, assumed_at=at)
+        except BadQuantity as problem:
+            raise Fault(f"pod {pod.key} cannot be assumed: {problem}") from problem
+        self._put(record)
+        return record
+
+    def forget(self, uid: str) -> PlacedPod | None:
+        """Take an assumed pod back. One that the watch has confirmed is there to stay."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            return None
+        if pod.assumed_at is None:
+            raise Fault(f"pod {pod.key} (uid {uid}) was confirmed on node {pod.node}; it cannot be forgotten")
+        self._take(pod)
+        return pod
+
+    def _put(self, pod: PlacedPod) -> None:
+        self._pods[pod.uid] = pod
+        touched = self._index.put(pod)
+        view = self._table.get(pod.node)
+        if view is None:
+            self._ghosts.setdefault(pod.node, {})[pod.uid] = pod
+        else:
+            self._table.put_pod(view, pod)
+            self._count(pod, view.row, touched, 1)
+
+    def _take(self, pod: PlacedPod) -> None:
+        del self._pods[pod.uid]
+        touched = self._index.take(pod)
+        view = self._table.get(pod.node)
+        if view is None:
+            ghosts = self._ghosts[pod.node]
+            del ghosts[pod.uid]
+            if not ghosts:
+                del self._ghosts[pod.node]
+        else:
+            self._count(pod, view.row, touched, -1)
+            self._table.take_pod(view, pod)
+        self._departures += 1
+        if self._departures % _TERM_SWEEP == 0:
+            self._terms.drop_unused()
+
+    def _replace(self, pod: PlacedPod) -> None:
+        """A newer record that counts alike, on the same node: only what is read of it changes."""
+        self._pods[pod.uid] = pod
+        self._index.replace(pod)
+        view = self._table.get(pod.node)
+        if view is None:
+            self._ghosts[pod.node][pod.uid] = pod
+        else:
+            view.placed[pod.uid] = pod
+            self._table.pod_changes.record(view.row)
+
+    def _count(self, pod: PlacedPod, row: int, touched: Iterable[Selection], sign: int) -> None:
+        """Tallies and terms of a pod that comes onto a row or leaves it."""
+        for selection in touched:
+            for tally in selection.tallies.values():
+                tally.count(row, sign)
+        if pod.affinity is not None:
+            self._terms.count(pod, row, sign)
+
+    # Questions about sets of pods
+
+    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
+        """The standing count of these pods per value of the label; kept from the first question on."""
+        selection = self._index.selection(pods)
+        tally = selection.tallies.get((key, on))
+        if tally is None:
+            tally = selection.tallies[key, on] = StandingTally(self._table, key, on)
+            for pod in self._index.visible(selection):
+                view = self._table.get(pod.node)
+                if view is not None:
+                    tally.count(view.row, 1)
+        tally.asked = selection.asked
+        return tally
+
+    def total(self, pods: PodsWhere, resource: str) -> int:
+        """The standing sum of what these pods request; also of pods on nodes that we do not know."""
+        selection = self._index.selection(pods)
+        total = selection.totals.get(resource)
+        if total is None:
+            total = sum(amount_of(pod, resource) for pod in self._index.visible(selection))
+            selection.totals[resource] = total
+        return total
+
+    def carriers(self, pod: Pod, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
+        """The terms of existing pods that select this pod, each with the count of the pods that carry it."""
+        return self._terms.selecting(pod, kind, self._namespaces.get(pod.namespace, {}))
+
+    def placed(self, where: PodsWhere) -> list[PlacedPod]:
+        """The pods on nodes that match, assumed ones among them."""
+        return self._index.members(where)
+
+    # Pods that wait
+
+    def set_pending(self, pod: Pod) -> None:
+        self.remove_pending(pod.uid)
+        self._waiting[pod.uid] = pod
+        self._waiting_index.put(pod)
+
+    def remove_pending(self, uid: str) -> Pod | None:
+        pod = self._waiting.pop(uid, None)
+        if pod is not None:
+            self._waiting_index.take(pod)
+        return pod
+
+    def pending(self, where: PodsWhere) -> list[Pod]:
+        """The waiting pods that match. One that is assumed counts as placed, not as waiting."""
+        return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
+
+    # Namespaces, whose labels some terms select by
+
+    def set_namespace(self, name: str, labels: Labels) -> None:
+        self._namespaces[name] = labels
+
+    def remove_namespace(self, name: str) -> None:
+        self._namespaces.pop(name, None)
+
+    # Suppositions
+
+    @contextmanager
+    def what_if(
+        self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()
+    ) -> Iterator[None]:
+        """Inside the `with`, these pods are not on the node, and those are. Undone exactly; may be nested."""
+        view = self._table.get(node)
+        if view is None:
+            raise Fault(f"there is no node {node} to suppose anything about")
+        gone = [view.placed[pod.uid] for pod in without]
+        added = [msgspec.structs.replace(pod, node=node) for pod in adding]
+        before = view.placed
+        outermost = not self._index.supposing
+        self._pause(outermost)
+        view.placed = dict(before)
+        for pod in gone:
+            self._table.take_pod(view, pod)
+            self._count(pod, view.row, self._index.hide(pod), -1)
+        for pod in added:
+            self._table.put_pod(view, pod)
+            self._count(pod, view.row, self._index.put(pod), 1)
+        try:
+            yield
+        finally:
+            for pod in reversed(added):
+                self._count(pod, view.row, self._index.take(pod), -1)
+                self._table.take_pod(view, pod)
+            for pod in reversed(gone):
+                self._table.put_pod(view, pod)
+                self._count(pod, view.row, self._index.show(pod), 1)
+            view.placed = before
+            self._resume(outermost)
+
+    def _pause(self, outermost: bool) -> None:
+        if outermost:
+            self._index.supposing = True
+            self.node_changes.paused = self.pod_changes.paused = True
+
+    def _resume(self, outermost: bool) -> None:
+        if outermost:
+            self._index.supposing = False
+            self.node_changes.paused = self.pod_changes.paused = False
+
+    def compare(self, nodes: Iterable[Node], pods: Iterable[PlacedPod]) -> list[str]:
+        """Where our belief differs from what the API server says; each difference a sentence."""
+        return differences(self._table, self._pods, nodes, pods)
+
+
+def _counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
+    """Whether columns, tallies, sums and terms are the same for both records."""
+    return (
+        old.node == new.node
+        and old.namespace == new.namespace
+        and old.is_terminating == new.is_terminating
+        and old.labels == new.labels
+        and old.requests == new.requests
+        and old.affinity == new.affinity
+    )

@@ -1,0 +1,200 @@
+"""The node table: the cluster in columns. Decides where a node's facts are kept; knows nothing of pods' selectors.
+
+Rows are stable while a node exists and are used again after it is gone. `node_changes` logs rows whose node object
+moved, `pod_changes` rows whose pods moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mooring.base.log import Log
+from mooring.framework import IntArray
+from mooring.objects import Node
+from mooring.objects.core import Taint
+from mooring.objects.placed import PlacedPod
+from mooring.objects.quantity import BadQuantity, amount
+from mooring.objects.requests import Amounts, is_counted
+from mooring.state.changes import ChangeLog
+from mooring.state.columns import AmountColumn, Column, InternedColumn
+from mooring.state.views import REMOVED, Rows, RowView
+
+PODS = "pods"
+FIRST_CAPACITY = 64
+MOST_LABEL_COLUMNS = 256
+
+log = Log("state")
+
+
+class NodeTable:
+    """Every node, by row and by column."""
+
+    def __init__(self) -> None:
+        self._capacity = FIRST_CAPACITY
+        self._used = 0
+        """Rows below this have been given to a node at some time."""
+        self._freed: list[int] = []
+        self._row_of: dict[str, int] = {}
+        self._all: Rows | None = None
+        self.views: list[RowView | None] = []
+        self.allocatable: dict[str, AmountColumn] = {}
+        self.requested: dict[str, AmountColumn] = {}
+        self.requested_nonzero = {
+            "cpu": AmountColumn(self._capacity),
+            "memory": AmountColumn(self._capacity),
+        }
+        self.is_unschedulable = Column(self._capacity, np.bool_)
+        self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(self._capacity, ())
+        self._labels: dict[str, InternedColumn[str | None]] = {}
+        """The label columns somebody asked for, the longest unasked first."""
+        self.node_changes = ChangeLog()
+        self.pod_changes = ChangeLog()
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __iter__(self) -> Iterator[RowView]:
+        return (view for view in self.views if view is not None)
+
+    def get(self, name: str) -> RowView | None:
+        row = self._row_of.get(name)
+        return None if row is None else self.views[row]
+
+    def view_at(self, row: int) -> RowView:
+        view = self.views[row]
+        assert view is not None, f"row {row} has no node"
+        return view
+
+    def all(self) -> Rows:
+        """Every node, in the order of rows."""
+        if self._all is None:
+            if self._freed:
+                rows: IntArray = np.array(sorted(self._row_of.values()), np.int64)
+                self._all = Rows(self, rows)
+            else:
+                self._all = Rows(self, np.arange(self._used), is_prefix=True)
+            self._all.rows.flags.writeable = False
+        return self._all
+
+    def add(self, node: Node) -> RowView:
+        row = self._free_row()
+        view = RowView(self, row, node)
+        self.views[row] = view
+        self._row_of[node.name] = row
+        self._all = None
+        self._write(view)
+        return view
+
+    def replace(self, view: RowView, node: Node) -> None:
+        view.show(node)
+        self._write(view)
+
+    def remove(self, view: RowView) -> None:
+        """Take the node out. Its pods must have been taken off before."""
+        row = view.row
+        for column in self.allocatable.values():
+            column.put(row, 0)
+        self.is_unschedulable.cells[row] = False
+        self.taints.put(row, ())
+        for labels in self._labels.values():
+            labels.put(row, None)
+        del self._row_of[view.name]
+        self.views[row] = None
+        self._freed.append(row)
+        self._all = None
+        view.row = REMOVED
+        self.node_changes.record(row)
+
+    def put_pod(self, view: RowView, pod: PlacedPod) -> None:
+        view.placed[pod.uid] = pod
+        self._count(view.row, pod, 1)
+
+    def take_pod(self, view: RowView, pod: PlacedPod) -> None:
+        del view.placed[pod.uid]
+        self._count(view.row, pod, -1)
+
+    def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
+        requests = pod.requests
+        self._requested(PODS).add(row, sign)
+        for resource, asked in requests.amounts.items():
+            self._requested(resource).add(row, sign * asked)
+        self.requested_nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
+        self.requested_nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
+        self.pod_changes.record(row)
+
+    def label(self, key: str) -> InternedColumn[str | None]:
+        """The column of a label, made when it is first asked for and kept up to date from then on."""
+        column = self._labels.pop(key, None)
+        if column is None:
+            column = InternedColumn(self._capacity, None)
+            for view in self:
+                column.put(view.row, view.labels.get(key))
+            self._drop_unasked_labels()
+        self._labels[key] = column
+        return column
+
+    def _drop_unasked_labels(self) -> None:
+        """Keep the number of columns bounded: a pod may ask for any key it likes."""
+        if len(self._labels) >= MOST_LABEL_COLUMNS:
+            unpinned = [key for key, column in self._labels.items() if not column.pins]
+            for key in unpinned[: len(self._labels) - MOST_LABEL_COLUMNS + 1]:
+                del self._labels[key]
+
+    def _free_row(self) -> int:
+        if self._freed:
+            return self._freed.pop()
+        if self._used + 1 == self._capacity:  # the last cell stays nobody's
+            self._grow()
+        row = self._used
+        self._used += 1
+        self.views.append(None)
+        return row
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        for amounts in (self.allocatable, self.requested, self.requested_nonzero):
+            for column in amounts.values():
+                column.grow(self._capacity)
+        self.is_unschedulable.grow(self._capacity)
+        self.taints.codes.grow(self._capacity)
+        for labels in self._labels.values():
+            labels.codes.grow(self._capacity)
+
+    def _requested(self, resource: str) -> AmountColumn:
+        column = self.requested.get(resource)
+        if column is None:
+            column = self.requested[resource] = AmountColumn(self._capacity)
+        return column
+
+    def _write(self, view: RowView) -> None:
+        row = view.row
+        amounts = allocatable_of(view.object)
+        for resource in amounts.keys() - self.allocatable.keys():
+            self.allocatable[resource] = AmountColumn(self._capacity)
+        for resource, column in self.allocatable.items():
+            column.put(row, amounts.get(resource, 0))
+        self.is_unschedulable.cells[row] = view.is_unschedulable
+        self.taints.put(row, view.taints)
+        for key, labels in self._labels.items():
+            labels.put(row, view.labels.get(key))
+        self.node_changes.record(row)
+
+
+def allocatable_of(node: Node) -> Amounts:
+    """What the node offers, in the scheduler's units. A quantity that cannot be read counts as 0 and is logged."""
+    amounts: Amounts = {}
+    for resource, text in node.status.allocatable.items():
+        if resource == PODS or is_counted(resource):
+            try:
+                amounts[resource] = amount(resource, text)
+            except BadQuantity as problem:
+                amounts[resource] = 0
+                log.error(
+                    "Node offers an amount that cannot be read; counting it as 0",
+                    node=node,
+                    field=f"status.allocatable[{resource}]",
+                    err=problem,
+                )
+    return amounts

@@ -1,0 +1,170 @@
+"""How the node table is read: one node (`RowView`) or many (`Rows`), as the framework's protocols promise plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.framework import BoolArray, IntArray
+from mooring.objects import Node
+from mooring.objects.core import ContainerImage, Taint
+from mooring.objects.placed import PlacedPod
+from mooring.state.columns import Column, InternedColumn
+
+if TYPE_CHECKING:
+    from mooring.state.table import NodeTable
+
+REMOVED = -1
+"""The row of a view whose node is gone: its amounts read 0."""
+
+
+class RowView:
+    """One node. There is one of these per node, as long as the node exists."""
+
+    __slots__ = (
+        "_conditions",
+        "_table",
+        "annotations",
+        "is_unschedulable",
+        "labels",
+        "name",
+        "object",
+        "placed",
+        "row",
+        "taints",
+    )
+
+    def __init__(self, table: NodeTable, row: int, node: Node) -> None:
+        self._table = table
+        self.row = row
+        self.name = node.name
+        self.placed: dict[str, PlacedPod] = {}
+        """The pods on it by uid."""
+        self.show(node)
+
+    def show(self, node: Node) -> None:
+        """Be the view of this (newer) object."""
+        self.object = node
+        self.labels = node.metadata.labels
+        self.annotations = node.metadata.annotations
+        self.taints: tuple[Taint, ...] = tuple(node.spec.taints)
+        self.is_unschedulable = node.spec.unschedulable
+        self._conditions: dict[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<node {self.name}>"
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        if self._conditions is None:
+            self._conditions = {condition.type: condition.status for condition in self.object.status.conditions}
+        return self._conditions
+
+    @property
+    def images(self) -> Sequence[ContainerImage]:
+        return self.object.status.images
+
+    @property
+    def pods(self) -> Sequence[PlacedPod]:
+        return tuple(self.placed.values())
+
+    def allocatable(self, resource: str) -> int:
+        column = self._table.allocatable.get(resource)
+        return column.cells[self.row] if column is not None else 0
+
+    def requested(self, resource: str) -> int:
+        column = self._table.requested.get(resource)
+        return column.cells[self.row] if column is not None else 0
+
+    def requested_nonzero(self, resource: str) -> int:
+        column = self._table.requested_nonzero.get(resource)
+        return column.cells[self.row] if column is not None else self.requested(resource)
+
+    def free(self, resource: str) -> int:
+        return self.allocatable(resource) - self.requested(resource)
+
+    def domain(self, key: str) -> str | None:
+        return self.labels.get(key)
+
+
+class Rows:
+    """Many nodes: all, or any subset. Cheap to make; columns are fetched when asked for."""
+
+    __slots__ = ("_is_prefix", "_names", "_table", "rows")
+
+    def __init__(self, table: NodeTable, rows: IntArray, *, is_prefix: bool = False) -> None:
+        self._table = table
+        self.rows = rows
+        self._is_prefix = is_prefix
+        """Whether these are the first rows of the table without a gap: then a column needs no copying."""
+        self._names: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        if self._names is None:
+            self._names = tuple(view.name for view in self)
+        return self._names
+
+    @property
+    def is_unschedulable(self) -> BoolArray:
+        return self._cells(self._table.is_unschedulable)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[RowView]:
+        views = self._table.views
+        return (views[row] for row in self.rows.tolist())
+
+    def at(self, position: int) -> RowView:
+        """The node at this place in the order of iteration."""
+        return self._table.view_at(int(self.rows[position]))
+
+    def where(self, mask: BoolArray) -> Rows:
+        """Those of them where the mask is true."""
+        return Rows(self._table, self.rows[mask])
+
+    def take(self, positions: IntArray) -> Rows:
+        """Those at these places, in this order."""
+        return Rows(self._table, self.rows[positions])
+
+    def _cells(self, column: Column) -> NDArray[Any]:
+        return column.first(len(self.rows)) if self._is_prefix else column.data.take(self.rows)
+
+    def allocatable(self, resource: str) -> IntArray:
+        column = self._table.allocatable.get(resource)
+        return self._cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
+
+    def requested(self, resource: str) -> IntArray:
+        column = self._table.requested.get(resource)
+        return self._cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
+
+    def requested_nonzero(self, resource: str) -> IntArray:
+        column = self._table.requested_nonzero.get(resource)
+        return self._cells(column) if column is not None else self.requested(resource)
+
+    def free(self, resource: str) -> IntArray:
+        free: IntArray = self.allocatable(resource) - self.requested(resource)
+        return free
+
+    def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
+        column = self._table.label(key)
+        return column.where(self._codes(column), test)
+
+    def label_numbers(self, key: str, number: Callable[[str | None], int]) -> IntArray:
+        column = self._table.label(key)
+        return column.numbers(self._codes(column), number)
+
+    def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
+        column = self._table.taints
+        return column.where(self._codes(column), test)
+
+    def count_taints(self, count: Callable[[Sequence[Taint]], int]) -> IntArray:
+        column = self._table.taints
+        return column.numbers(self._codes(column), count)
+
+    def _codes(self, column: InternedColumn[Any]) -> NDArray[np.int32]:
+        return self._cells(column.codes)
