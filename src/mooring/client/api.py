@@ -25,6 +25,7 @@ Documents = list[Document]  # inside the class, `list` is a verb
 PatchForm = Literal["strategic", "merge", "json"]
 
 PAGE = 500
+FIRST_CONTACT_SECONDS = 8.0
 _PATCH_TYPES: dict[PatchForm, str] = {
     "strategic": "application/strategic-merge-patch+json",
     "merge": "application/merge-patch+json",
@@ -92,7 +93,7 @@ class ApiClient:
 
     async def server_version(self) -> Document:
         """The server's `/version`: the first contact. Says within seconds when nobody answers."""
-        return self._document(await self.transport.request("GET", "/version"))
+        return self._document(await self.transport.request("GET", "/version", seconds=FIRST_CONTACT_SECONDS))
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Document:
         return self._document(await self.transport.request("GET", self._path(kind, namespace, name)))

@@ -81,14 +81,12 @@ class Connection:
 
     def ssl_context(self, client_cert: bytes | None = None, client_key: bytes | None = None) -> ssl.SSLContext:
         """Trust and identity for TLS; a certificate that an exec plugin gave takes the place of the configured one."""
-        context = ssl.create_default_context()
+        context = ssl.create_default_context(cadata=self._trusted_ca())
         # Python 3.13 refuses CAs without an authority key identifier; clusters that live have such CAs.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        elif self.ca_data is not None or self.ca_file is not None:
-            context = self._trusting_only_our_ca()
         certificate = client_cert or self._bytes_of("client-certificate", self.client_cert_data, self.client_cert_file)
         key = client_key or self._bytes_of("client-key", self.client_key_data, self.client_key_file)
         if certificate is not None:
@@ -105,15 +103,18 @@ class Connection:
     def ca_pem(self) -> bytes | None:
         return self._bytes_of("certificate-authority", self.ca_data, self.ca_file)
 
-    def _trusting_only_our_ca(self) -> ssl.SSLContext:
-        pem = self.ca_pem() or b""
+    def _trusted_ca(self) -> str | None:
+        """The only CA to trust, once it is known to be one; None means those the system trusts."""
+        if self.insecure_skip_tls_verify or (pem := self.ca_pem()) is None:
+            return None
         try:
-            context = ssl.create_default_context(cadata=pem.decode("ascii"))
+            if not (text := pem.decode("ascii")).strip():
+                raise ValueError("it is empty")  # OpenSSL would trust the system's CAs instead
+            ssl.create_default_context(cadata=text)
         except (ssl.SSLError, ValueError) as error:
-            where = self.ca_file or "certificate-authority-data"
+            where = self.ca_file if self.ca_data is None else "certificate-authority-data"
             raise OperatorMistake(f"{self.source}: {where} holds no usable CA certificate: {_plain(error)}.") from error
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        return context
+        return text
 
     def _bytes_of(self, what: str, data: bytes | None, file: str | None) -> bytes | None:
         if data is not None or file is None:

@@ -109,17 +109,18 @@ class _Merged:
         self.users: dict[str, _Entry[_User]] = {}
         self.contexts: dict[str, _Entry[_Context]] = {}
 
-    def add(self, file: Path) -> None:
+    def add(self, file: Path, prefix: str) -> None:
+        """Take what the earlier files do not say. The prefix of field paths tells the files apart."""
         document = _read(file)
         problems: list[Problem] = []
         current = document.get("current-context") or ""
         if not isinstance(current, str):
             problems.append(Problem("current-context", f"must be a string, got {current!r}"))
-        for name, entry in _entries(document, "clusters", "cluster", _Cluster, file, problems):
+        for name, entry in _entries(document, "clusters", "cluster", _Cluster, file, prefix, problems):
             self.clusters.setdefault(name, entry)
-        for name, user in _entries(document, "users", "user", _User, file, problems):
+        for name, user in _entries(document, "users", "user", _User, file, prefix, problems):
             self.users.setdefault(name, user)
-        for name, context in _entries(document, "contexts", "context", _Context, file, problems):
+        for name, context in _entries(document, "contexts", "context", _Context, file, prefix, problems):
             self.contexts.setdefault(name, context)
         if problems:
             raise _mistake(str(file), problems)
@@ -147,11 +148,12 @@ def find_connection(
         return load_kubeconfig(present, environ=environ)
     if (inside := in_cluster_connection(environ, service_account_dir)) is not None:
         return inside
-    usual = (home if home is not None else Path.home()) / ".kube" / "config"
+    # expanduser, not Path.home(): a user id without an entry in passwd has no home, which is no mistake
+    usual = (home if home is not None else Path(os.path.expanduser("~"))) / ".kube" / "config"
     if not usual.exists():
         raise OperatorMistake(
-            f"No cluster to talk to: there is no --kubeconfig, $KUBECONFIG is not set, this is not a pod, and {usual} "
-            "does not exist. Name a kubeconfig file with --kubeconfig."
+            f"No cluster to talk to: there is no --kubeconfig, $KUBECONFIG is not set, no service "
+            f"account is mounted here, and {usual} does not exist. Name a kubeconfig file with --kubeconfig."
         )
     return load_kubeconfig([usual], environ=environ)
 
@@ -163,7 +165,7 @@ def load_kubeconfig(
     files = [Path(path) for path in paths]
     merged = _Merged()
     for file in files:
-        merged.add(file)
+        merged.add(file, f"{file}: " if len(files) > 1 else "")
     named = ", ".join(map(str, files))
     wanted = context or merged.current_context
     if not wanted:
@@ -196,8 +198,10 @@ def in_cluster_connection(
     if not host or not port or not token.exists():
         return None
     namespace = service_account_dir / "namespace"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Connection(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=server,
+        proxy_url=environment_proxy(server, environ),
         source=f"the service account in {service_account_dir}",
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         ca_file=str(ca) if ca.exists() else None,
@@ -398,7 +402,13 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _entries(
-    document: dict[str, Any], plural: str, singular: str, type_: type[Part], file: Path, problems: list[Problem]
+    document: dict[str, Any],
+    plural: str,
+    singular: str,
+    type_: type[Part],
+    file: Path,
+    prefix: str,
+    problems: list[Problem],
 ) -> list[tuple[str, _Entry[Part]]]:
     """The named entries of one list; what is wrong with any of them goes to `problems`."""
     found: list[tuple[str, _Entry[Part]]] = []
@@ -407,7 +417,7 @@ def _entries(
         problems.append(Problem(plural, "must be a list"))
         return []
     for index, item in enumerate(listed):
-        path = f"{plural}[{index}]"
+        path = f"{prefix}{plural}[{index}]"
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             problems.append(Problem(f"{path}.name", "must be a string"))
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,6 +33,7 @@ FINISH_SECONDS = 6 * 60.0
 REFRESH_SECONDS = 30 * 60.0
 NOTE_BYTES = 1_024
 CUT = " ..."
+LONGEST_NAME = 253
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 CORE_EVENTS = Kind("", "v1", "Event", "events")
@@ -105,6 +107,12 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._last_nano = 0
         self._kind = EVENTS
+        self._refused_with = 0
+
+    @property
+    def pending(self) -> int:
+        """Events that are queued or on their way."""
+        return self._queue.qsize() + self._sending
 
     def for_controller(self, controller: str, instance: str | None = None) -> ControllerEvents:
         """The same recorder under another name, as `reportingController` shows it."""
@@ -150,7 +158,7 @@ class EventRecorder:
         self._last_nano = max(int(now * 1e9), self._last_nano + 1)
         series = _Series(
             key=key,
-            name=f"{regarding.name}.{self._last_nano:x}",
+            name=_event_name(regarding.name, self._last_nano),
             namespace=regarding.namespace or "default",
             event_time=now,
             type=type,
@@ -237,8 +245,8 @@ class EventRecorder:
                 series.is_due = False
                 if not await self._write(series):
                     self.dropped += 1
-                    self._series.pop(series.key, None)
-                    return
+                    if not series.written:  # the next one may be luckier; a refused count would only be refused again
+                        self._series.pop(series.key, None)
             series.is_taken = False
         except asyncio.CancelledError:
             series.is_due = True
@@ -268,19 +276,26 @@ class EventRecorder:
                     self._kind = CORE_EVENTS
                     continue
                 else:
-                    _log.warning("The server refused an event", event=series.name, reason=series.reason, err=error)
+                    self._refused(series, error)
                     return False
-            except MooringError as error:
-                if attempt == TRIES:
+            except Exception as error:
+                # Whatever it is: events are not worth a scheduler.
+                if attempt == TRIES or not isinstance(error, MooringError):
                     _log.error("Giving up on an event", event=series.name, reason=series.reason, err=error)
                     return False
                 await self._clock.sleep(SECONDS_BETWEEN_TRIES)
                 continue
-            series.written = count
+            series.written, self._refused_with = count, 0
             if count == 1 and series.count > 1:
                 series.is_due = True
             return True
         return False
+
+    def _refused(self, series: _Series, error: ApiError) -> None:
+        # A server that forbids events forbids all of them; one line says it.
+        log = _log if error.code != self._refused_with else _log.v(4)
+        self._refused_with = error.code
+        log.warning("The server refused an event", event=series.name, reason=series.reason, err=error)
 
     async def _group_is_missing(self) -> bool:
         """Whether the 404 was about events.k8s.io as a whole, and not about the event's namespace."""
@@ -339,11 +354,16 @@ def _core_event(series: _Series) -> dict[str, Any]:
     return event
 
 
+def _event_name(regarding: str, nanoseconds: int) -> str:
+    name = f"{regarding}.{nanoseconds:x}"
+    return name if len(name) <= LONGEST_NAME else str(uuid.uuid4())
+
+
 def shortened(note: str) -> str:
     """At most 1,024 bytes, cut between characters."""
     encoded = note.encode("utf-8", "replace")
     if len(encoded) <= NOTE_BYTES:
-        return note
+        return encoded.decode("utf-8")
     return encoded[: NOTE_BYTES - len(CUT)].decode("utf-8", "ignore") + CUT
 
 

@@ -248,11 +248,11 @@ class Reflector(Generic[T]):
         )
 
     def _refused(self, error: ApiError) -> None:
+        if error.code in (400, GONE, 422) or "Too large resource version" in error.message:
+            self._version = None  # the server cannot go on from there (it may be another one, or restored)
         match error.code:
             case 404:
                 self._lost_kind()
-            case 410:  # GONE, and listing anew did not help
-                self._version = None
             case 403:
                 self._trouble(self._forbidden(error))
             case 401:

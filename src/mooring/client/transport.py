@@ -81,25 +81,34 @@ class Transport:
         self._in_flight = asyncio.Semaphore(in_flight)
         self._pace = _Pace(qps, burst, clock) if qps is not None and qps > 0 else None
         self._session: aiohttp.ClientSession | None = None
-        self._timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, connect=CONNECT_SECONDS)
+        self._is_closed = False
+        self._limits = _limits(REQUEST_SECONDS)
         self._base = connection.server.rstrip("/")
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        seconds: float = REQUEST_SECONDS,
     ) -> bytes:
         """Send, and return the body of a 2xx answer. Raises ApiError or Unreachable."""
         content = {"Content-Type": content_type} if body is not None else None
+        limits = self._limits if seconds == REQUEST_SECONDS else _limits(seconds)
         renewed = False
         for attempt in range(1, TRIES_WHEN_BUSY + 1):
             if self._pace is not None:
                 await self._pace.wait()
             async with self._in_flight:
-                response, headers = await self._send(method, path, body, content, self._timeout)
+                response, headers = await self._send(method, path, body, content, limits)
                 try:
                     async with response:
                         answer = await response.read()
@@ -120,7 +129,7 @@ class Transport:
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The answer's chunks as they come. Whatever breaks on the way is raised as Unreachable."""
-        limits = aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
+        limits = _limits(seconds)
         response, headers = await self._send("GET", path, None, None, limits)
         if response.status == 401 and await self._credentials.renew(headers):
             response.release()
@@ -175,6 +184,8 @@ class Transport:
         return response, headers
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise Unreachable(f"the connection to the API server {self.connection.host} was closed by us")
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(), ttl_dns_cache=30),
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent},
@@ -188,6 +199,10 @@ class Transport:
         where = self.connection
         via = f" through the proxy {where.proxy_url}" if where.proxy_url else ""
         return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {_why(error)}")
+
+
+def _limits(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
 
 
 def _why(error: BaseException) -> str:

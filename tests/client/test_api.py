@@ -1,0 +1,273 @@
+"""The verbs: what is sent, and what each kind of answer becomes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mooring.base.errors import ApiError, Unreachable
+from mooring.client import ApiClient, Connection
+from mooring.objects import CustomResource, Kind, Node, Pod
+from mooring.objects.core import Binding, ObjectReference
+from mooring.objects.meta import ObjectMeta
+
+PODS, NODES = Pod.KIND, Node.KIND
+ROLES = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+
+
+class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
+    spec: dict[str, int] = {}
+
+
+CALLS: dict[str, tuple[Any, str, str, Any]] = {
+    "get one of a namespace": (
+        lambda client: client.get(PODS, "web", "shop"),
+        "GET", "/api/v1/namespaces/shop/pods/web", None,
+    ),
+    "get without a namespace looks in the connection's own": (
+        lambda client: client.get(PODS, "web"),
+        "GET", "/api/v1/namespaces/default/pods/web", None,
+    ),
+    "get of a kind without namespaces": (
+        lambda client: client.get(NODES, "n1"),
+        "GET", "/api/v1/nodes/n1", None,
+    ),
+    "a name may have a colon": (
+        lambda client: client.get(ROLES, "system:node"),
+        "GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node", None,
+    ),
+    "a name cannot reach into another path": (
+        lambda client: client.get(NODES, "a/../b?x#y"),
+        "GET", "/api/v1/nodes/a%2F..%2Fb%3Fx%23y", None,
+    ),
+    "create a document": (
+        lambda client: client.create(PODS, {"metadata": {"name": "web"}}, "shop"),
+        "POST", "/api/v1/namespaces/shop/pods",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}},
+    ),
+    "create takes the namespace of the document": (
+        lambda client: client.create(PODS, {"metadata": {"name": "web", "namespace": "shop"}}),
+        "POST", "/api/v1/namespaces/shop/pods",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}},
+    ),
+    "create a struct": (
+        lambda client: client.create(Quota.KIND, Quota(metadata=ObjectMeta(name="team"), spec={"pods": 3})),
+        "POST", "/apis/example.com/v1/quotas",
+        {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": {"name": "team"}, "spec": {"pods": 3}},
+    ),
+    "create a subresource that is a kind of its own": (
+        lambda client: client.create(
+            PODS, Binding(target=ObjectReference(kind="Node", name="n1")), "shop", name="web", subresource="binding"
+        ),
+        "POST", "/api/v1/namespaces/shop/pods/web/binding",
+        {"apiVersion": "v1", "kind": "Binding", "metadata": {}, "target": {"kind": "Node", "name": "n1"}},
+    ),
+    "update": (
+        lambda client: client.update(NODES, {"metadata": {"name": "n1"}}, subresource="status"),
+        "PUT", "/api/v1/nodes/n1/status",
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}},
+    ),
+    "patch": (
+        lambda client: client.patch(PODS, "web", "shop", {"status": {}}, subresource="status"),
+        "PATCH", "/api/v1/namespaces/shop/pods/web/status", {"status": {}},
+    ),
+    "delete": (
+        lambda client: client.delete(PODS, "web", "shop"),
+        "DELETE", "/api/v1/namespaces/shop/pods/web", None,
+    ),
+    "delete this very one, now": (
+        lambda client: client.delete(PODS, "web", "shop", grace_seconds=0, uid="u1"),
+        "DELETE", "/api/v1/namespaces/shop/pods/web",
+        {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": "u1"}},
+    ),
+    "bind, if it is still the same pod": (
+        lambda client: client.bind("shop", "web", "u1", "n1"),
+        "POST", "/api/v1/namespaces/shop/pods/web/binding",
+        {
+            "apiVersion": "v1", "kind": "Binding",
+            "metadata": {"namespace": "shop", "name": "web", "uid": "u1"},
+            "target": {"kind": "Node", "name": "n1"},
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "method", "path", "body"), CALLS.values(), ids=CALLS.keys())
+async def test_what_is_sent(client, server, call, method, path, body):
+    server.lists.append({})
+    await call(client)
+    assert server.requests == [(method, path, body)]
+
+
+@pytest.mark.parametrize(
+    ("form", "content_type"),
+    [
+        ("strategic", "application/strategic-merge-patch+json"),
+        ("merge", "application/merge-patch+json"),
+        ("json", "application/json-patch+json"),
+    ],
+)
+async def test_each_form_of_patch_says_which_it_is(client, server, form, content_type):
+    server.lists.append({})
+    await client.patch(NODES, "n1", None, {}, form=form)
+    assert server.headers[0]["Content-Type"] == content_type
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_what_cannot_be_a_name_is_not_sent(client, server, name):
+    with pytest.raises(ValueError, match="cannot be the name"):
+        await client.delete(PODS, name, "shop")
+    assert server.requests == []
+
+
+async def test_a_list_is_all_pages(client, server):
+    server.lists += [
+        {"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]},
+        {"metadata": {}, "items": [{"metadata": {"name": "b"}}]},
+    ]
+    pods = await client.list(PODS, "shop", label_selector="app in (web)")
+    assert [pod["metadata"]["name"] for pod in pods] == ["a", "b"]
+    assert server.requests[1][1].endswith("/shop/pods?labelSelector=app+in+%28web%29&limit=500&continue=more")
+
+
+async def test_an_empty_list_may_have_no_items_at_all(client, server):
+    server.lists.append({"metadata": {}, "items": None})
+    assert await client.list(PODS) == []
+
+
+async def test_an_object_can_be_had_as_a_struct(client, server):
+    server.lists.append({"metadata": {"name": "n1"}, "spec": {"unschedulable": True}})
+    assert (await client.get_as(Node, "n1")).spec.unschedulable
+
+
+async def test_we_say_who_we_are_and_want_plain_json(server, clock):
+    server.lists.append({})
+    async with ApiClient(server.connection(token="t0ken"), clock=clock, user_agent="mooring/scheduler") as client:
+        await client.server_version()
+    sent = server.headers[0]
+    assert sent["User-Agent"] == "mooring/scheduler"
+    assert sent["Accept"] == "application/json"
+    assert sent["Accept-Encoding"] == "identity"
+    assert sent["Authorization"] == "Bearer t0ken"
+
+
+async def test_a_refusal_keeps_what_the_server_said(client, server):
+    server.lists.append((409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "pod is bound"}))
+    with pytest.raises(ApiError, match="pod is bound") as refusal:
+        await client.bind("shop", "web", "u", "n1")
+    assert (refusal.value.code, refusal.value.reason) == (409, "Conflict")
+
+
+async def test_a_refusal_without_an_explanation_still_has_a_message(client, server):
+    async def answer(request):
+        return web.Response(status=502, text="bad gateway\n")
+
+    server.answer = answer
+    with pytest.raises(ApiError, match=r"^bad gateway$") as refusal:
+        await client.get(NODES, "n1")
+    assert refusal.value.code == 502
+
+
+async def test_an_answer_that_is_no_json_names_the_host(client, server):
+    async def answer(request):
+        return web.Response(text="<html>login</html>")
+
+    server.answer = answer
+    with pytest.raises(ApiError, match=rf"127.0.0.1:{server.port} \(from a test\) answered what no API server"):
+        await client.server_version()
+
+
+async def test_a_busy_server_is_asked_again_when_it_says(client, server, clock):
+    server.lists += [(429, {}, {"Retry-After": "3"}), (429, {"details": {"retryAfterSeconds": 2}}), {"ok": True}]
+    assert await client.get(NODES, "n1") == {"ok": True}
+    assert clock.slept == [3.0, 2.0]
+
+
+async def test_a_server_that_stays_busy_is_given_up(client, server, clock):
+    server.lists += [(429, {"message": "too many requests"}, {"Retry-After": "1"})] * 20
+    with pytest.raises(ApiError, match="too many requests") as refusal:
+        await client.get(NODES, "n1")
+    assert refusal.value.retry_after == 1.0
+    assert len(server.requests) == 10
+
+
+async def test_no_more_requests_are_in_flight_than_allowed(server, clock):
+    waiting, most, go = 0, 0, asyncio.Event()
+
+    async def answer(request):
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        if waiting == 3:
+            go.set()
+        await go.wait()
+        waiting -= 1
+        return server.plain({})
+
+    server.answer = answer
+    async with ApiClient(server.connection(), clock=clock, in_flight=3) as client:
+        await asyncio.gather(*(client.get(NODES, f"n{number}") for number in range(12)))
+    assert most == 3
+    assert len(server.requests) == 12
+
+
+async def test_requests_are_paced_after_the_burst(server, clock):
+    server.lists += [{}] * 6
+    async with ApiClient(server.connection(), clock=clock, qps=2, burst=3) as client:
+        for _ in range(6):
+            await client.get(NODES, "n1")
+    assert clock.slept == [0.5, 0.5, 0.5]
+
+
+async def test_a_negative_pace_is_no_limit(server, clock):
+    server.lists += [{}] * 5
+    async with ApiClient(server.connection(), clock=clock, qps=-1, burst=1) as client:
+        for _ in range(5):
+            await client.get(NODES, "n1")
+    assert clock.slept == []
+
+
+async def test_a_server_under_a_path_is_reached_there(server, clock):
+    server.lists.append({})
+    where = server.connection(server=f"https://127.0.0.1:{server.port}/k8s/clusters/c-1/")
+    async with ApiClient(where, clock=clock) as client:
+        await client.get(NODES, "n1")
+    assert server.requests[0][1] == "/k8s/clusters/c-1/api/v1/nodes/n1"
+
+
+async def test_nobody_listening_names_host_and_source(reserved, clock):
+    port = reserved.getsockname()[1]
+    where = Connection(server=f"https://127.0.0.1:{port}", source='/etc/kube.conf, context "prod"')
+    async with ApiClient(where, clock=clock) as client:
+        with pytest.raises(Unreachable) as failure:
+            await client.server_version()
+    assert str(failure.value) == (
+        f'cannot reach the API server 127.0.0.1:{port} (from /etc/kube.conf, context "prod"): '
+        "connection refused; is the server running, and is this its port?"
+    )
+
+
+async def test_a_name_that_does_not_resolve_is_said_to_be_so(clock):
+    async with ApiClient(Connection(server="https://no.such.host.invalid", source="a test"), clock=clock) as client:
+        with pytest.raises(Unreachable, match=r"no\.such\.host\.invalid \(from a test\)"):
+            await client.server_version()
+
+
+async def test_a_server_that_accepts_and_then_cuts_is_unreachable(client, server):
+    async def answer(request):
+        request.transport.abort()
+        return server.plain({})
+
+    server.answer = answer
+    with pytest.raises(Unreachable, match="the connection was cut"):
+        await client.bind("shop", "web", "u", "n1")
+
+
+async def test_a_closed_client_says_so(server, clock):
+    client = ApiClient(server.connection(), clock=clock)
+    await client.close()
+    with pytest.raises(Unreachable, match="closed by us"):
+        await client.server_version()

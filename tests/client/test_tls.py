@@ -1,0 +1,96 @@
+"""Whom we trust, and who we are: certificates, given inline or in files."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.base.errors import OperatorMistake, Unreachable
+from mooring.client import ApiClient, Connection
+
+
+async def answers(connection: Connection) -> bool:
+    async with ApiClient(connection) as client:
+        return await client.server_version() == {"ok": True}
+
+
+@pytest.fixture(autouse=True)
+def ready(server):
+    server.lists.append({"ok": True})
+
+
+async def test_the_servers_certificate_is_checked_by_default(server):
+    with pytest.raises(Unreachable, match="its certificate is not trusted"):
+        await answers(server.connection(ca_data=None))
+
+
+async def test_the_check_can_be_turned_off(server):
+    assert await answers(server.connection(ca_data=None, insecure_skip_tls_verify=True))
+
+
+async def test_the_authority_may_be_in_a_file(server, authority, tmp_path):
+    (tmp_path / "ca.crt").write_bytes(authority.ca)
+    assert await answers(server.connection(ca_data=None, ca_file=str(tmp_path / "ca.crt")))
+
+
+async def test_the_certificate_must_be_for_the_name_we_use(server):
+    with pytest.raises(Unreachable, match="not trusted"):
+        await answers(server.connection(tls_server_name="other.example"))
+
+
+async def test_the_name_to_check_can_be_given(server):
+    assert await answers(server.connection(tls_server_name="inner.example"))
+
+
+async def test_plain_http_on_an_https_address_is_explained(fake, serve):
+    async with serve(fake(), None) as plain:
+        with pytest.raises(Unreachable, match=f"127.0.0.1:{plain.port}.*TLS handshake failed"):
+            await answers(plain.connection())
+
+
+@pytest.mark.parametrize("given", ["inline", "in files"])
+async def test_we_show_our_certificate(fake, serve, authority, tmp_path, given):
+    demanding = fake()
+    demanding.lists.append({"ok": True})
+    async with serve(demanding, authority.server_context(tmp_path, wants_client_certificate=True)):
+        if given == "inline":
+            identity = {"client_cert_data": authority.client, "client_key_data": authority.client_key}
+        else:
+            (tmp_path / "crt").write_bytes(authority.client)
+            (tmp_path / "key").write_bytes(authority.client_key)
+            identity = {"client_cert_file": str(tmp_path / "crt"), "client_key_file": str(tmp_path / "key")}
+        assert await answers(demanding.connection(**identity))
+
+
+async def test_an_ipv6_server_is_reached(fake, serve, authority, tmp_path, has_ipv6):
+    there = fake()
+    there.lists.append({"ok": True})
+    async with serve(there, authority.server_context(tmp_path), host="::1"):
+        assert await answers(there.connection(server=f"https://[::1]:{there.port}"))
+
+
+MISTAKES = {
+    "a CA that is none": ({"ca_data": b"hello"}, "certificate-authority-data holds no usable CA"),
+    "an empty CA would mean to trust everybody the system trusts": ({"ca_data": b"\n"}, "it is empty"),
+    "a CA file that is gone": (
+        {"ca_data": None, "ca_file": "/nowhere/ca.crt"},
+        "/nowhere/ca.crt cannot be read: No such",
+    ),
+    "a certificate that is none": (
+        {"client_cert_data": b"hello", "client_key_data": b"world"},
+        "client certificate and key cannot be used",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+async def test_unusable_certificates_are_the_operators_mistake(server, wrong, message):
+    with pytest.raises(OperatorMistake, match=message) as mistake:
+        await answers(server.connection(**wrong))
+    assert str(mistake.value).startswith("a test: ")
+
+
+def test_secrets_are_not_shown(authority):
+    shown = repr(
+        Connection(server="https://x", source="s", token="t0p", password="s3cret", client_key_data=b"k3y", username="u")
+    )
+    assert not any(secret in shown for secret in ("t0p", "s3cret", "k3y"))
