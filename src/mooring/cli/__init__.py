@@ -1,0 +1,1 @@
+"""The `mooring` command: one file a subcommand, each imported only when it is called."""

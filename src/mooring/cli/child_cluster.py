@@ -1,0 +1,74 @@
+"""An embedded cluster in a process of its own, so that it and the scheduler do not take each other's time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from mooring.base.errors import Fault, OperatorMistake
+
+START_SECONDS = 60.0
+END_SECONDS = 5.0
+
+
+@contextlib.asynccontextmanager
+async def child_cluster(kubeconfig: Path, options: Sequence[str]) -> AsyncIterator[asyncio.Task[None]]:
+    """Runs `mooring cluster` with these options; inside the `with` it answers. Gives a task that ends if it dies."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *["-m", "mooring", "cluster", "--until-stdin-closes", "--write-kubeconfig", str(kubeconfig), *options],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # Ctrl-C goes to the whole group of the terminal; the cluster must outlive the scheduler that uses it.
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    errors = asyncio.create_task(_pass_on(process))
+    died = asyncio.create_task(_died(process))
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), START_SECONDS)
+        if not line.startswith(b"Ready"):
+            code = await process.wait()
+            why = await errors or "the embedded cluster did not start."
+            raise OperatorMistake(why) if code == 2 else Fault(why)
+        yield died
+    except TimeoutError as error:
+        raise Fault(f"the embedded cluster did not answer within {START_SECONDS:g} s.") from error
+    finally:
+        died.cancel()
+        await _end(process)
+        errors.cancel()
+
+
+async def _pass_on(process: asyncio.subprocess.Process) -> str:
+    """Show what the cluster logs; what it says as its last word ("Error: …") is given back instead."""
+    assert process.stderr is not None
+    last_words: list[str] = []
+    while line := await process.stderr.readline():
+        text = line.decode(errors="replace")
+        if last_words or text.startswith("Error: "):
+            last_words.append(text)
+        else:
+            sys.stderr.write(text)
+    return "".join(last_words).removeprefix("Error: ").strip()
+
+
+async def _died(process: asyncio.subprocess.Process) -> None:
+    code = await process.wait()
+    raise Fault(f"the embedded cluster ended unexpectedly (exit code {code}).")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        await asyncio.wait_for(process.wait(), END_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,124 @@
+"""`mooring cluster`: the embedded API server and simulated nodes alone, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mooring.base.clock import SystemClock
+from mooring.cli.common import run_until_signalled, verbosity_option
+from mooring.cli.goflags import VerbosityCommand
+from mooring.cli.kubeconfig_file import DEFAULT, check_writable
+
+if TYPE_CHECKING:
+    from mooring.simulated.cluster_file import InitialObjects
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_NODES = 3
+
+
+def cluster_options(command: F) -> F:
+    """What `up` and `cluster` both ask about the embedded cluster."""
+    for option in (
+        click.option(
+            "--write-kubeconfig",
+            "kubeconfig",
+            default=f"./{DEFAULT}",
+            show_default=True,
+            type=click.Path(path_type=Path),
+            help="Where to write a kubeconfig for kubectl (mode 0600).",
+        ),
+        click.option(
+            "--port",
+            default=0,
+            metavar="PORT",
+            type=click.IntRange(0, 65535),
+            help="Port of the API server.  [default: any free one]",
+        ),
+        click.option(
+            "--cluster", "cluster_file", metavar="FILE", help="A file of nodes and other objects to start with."
+        ),
+        click.option(
+            "--nodes",
+            type=click.IntRange(0, 20_000),
+            metavar="N",
+            help=f"Simulated nodes node-1 … node-N.  [default: {DEFAULT_NODES}]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
+    """What the cluster starts with; a mistake in the file is found before anything runs."""
+    from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
+
+    if nodes is not None and cluster_file is not None:
+        raise click.UsageError("--nodes and --cluster exclude each other: the file says which nodes there are.")
+    if cluster_file is not None:
+        return load_cluster_file(cluster_file, now=SystemClock().now())
+    return plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=SystemClock().now())
+
+
+@click.command(cls=VerbosityCommand)
+@cluster_options
+@click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the process that started this one.")
+@verbosity_option
+def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: Path, until_stdin_closes: bool) -> None:
+    """Start the embedded API server and simulated nodes, without a scheduler, until Ctrl-C.
+
+    \b
+    Example:
+      mooring cluster --nodes 5 --write-kubeconfig dev.kubeconfig
+      mooring run --kubeconfig dev.kubeconfig
+    """
+    initial = initial_objects(nodes, cluster_file)
+    check_writable(kubeconfig)
+
+    async def main(stop: asyncio.Event) -> None:
+        from mooring.apiserver import EmbeddedApiServer
+        from mooring.client import ApiClient, load_kubeconfig
+        from mooring.simulated import SimulatedCluster
+
+        server = EmbeddedApiServer(port=port)
+        await server.start()
+        try:
+            server.write_kubeconfig(kubeconfig)
+            async with ApiClient(load_kubeconfig([str(kubeconfig)])) as client:
+                simulated = SimulatedCluster(client, clock=SystemClock())
+                await simulated.start(initial)
+                if until_stdin_closes:
+                    _end_with_stdin(stop)
+                else:
+                    click.echo(how_to_point_kubectl(kubeconfig))
+                click.echo(f"Ready: {len(initial.nodes)} simulated nodes on {server.url}")
+                await stop.wait()
+                await simulated.stop()
+        finally:
+            await server.stop()
+
+    run_until_signalled(main)
+    kubeconfig.unlink(missing_ok=True)
+
+
+def how_to_point_kubectl(kubeconfig: Path) -> str:
+    return f"Point kubectl at it:  export KUBECONFIG={kubeconfig.resolve()}"
+
+
+def _end_with_stdin(stop: asyncio.Event) -> None:
+    """The process that started us holds the other end; when it dies, even by SIGKILL, we end too."""
+    loop = asyncio.get_running_loop()
+    descriptor = sys.stdin.fileno()
+
+    def readable() -> None:
+        if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+            loop.remove_reader(descriptor)
+            stop.set()
+
+    loop.add_reader(descriptor, readable)

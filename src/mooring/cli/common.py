@@ -1,0 +1,125 @@
+"""What several commands share: verbosity, the registry of plugins, loading a configuration, ending on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mooring.base import log
+from mooring.base.errors import OperatorMistake
+
+if TYPE_CHECKING:
+    from mooring.config import Configuration, Loaded
+    from mooring.framework.registry import Registry
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_log = log.Log("mooring")
+
+
+def verbosity_option(command: F) -> F:
+    """`-v N`, as kube-scheduler's; and the form of the log."""
+
+    def set_verbosity(_: click.Context, __: click.Parameter, value: int) -> int:
+        log.configure(verbosity=value)
+        return value
+
+    def set_format(_: click.Context, __: click.Parameter, value: str) -> str:
+        log.configure(format="json" if value == "json" else "text")
+        return value
+
+    command = click.option(
+        "--logging-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,
+        callback=set_format,
+        help="How log lines are written.",
+    )(command)
+    return click.option(
+        "-v",
+        "--v",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        expose_value=False,
+        callback=set_verbosity,
+        help="Log verbosity, with kube-scheduler's levels (2: what was bound; 6: why).",
+    )(command)
+
+
+def plugins_option(command: F) -> F:
+    return click.option(
+        "--plugins",
+        multiple=True,
+        metavar="PATH",
+        help="A plugin file, a folder of them, or module:Class. May be given several times.",
+    )(command)
+
+
+def registry_with(plugins: Sequence[str]) -> Registry:
+    """Every plugin that can be configured: built in, installed, and named on the command line."""
+    from mooring.plugins.catalogue import catalogue
+
+    registry = catalogue()
+    registry.add_entry_points()
+    for path in plugins:
+        registry.add_path(path)
+    return registry
+
+
+def read_text(path: str) -> str:
+    """A file the operator named, or an explanation."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OperatorMistake(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise OperatorMistake(f"{path} is not a text file: {error.reason} at byte {error.start}.") from error
+
+
+def load(path: str | None, registry: Registry) -> Configuration:
+    """The configuration in the file, or the default one; its warnings go to the log."""
+    from mooring.config import default_configuration, load_configuration
+
+    if path is None:
+        return default_configuration(registry)
+    loaded: Loaded = load_configuration(read_text(path), source=path, registry=registry)
+    for warning in loaded.warnings:
+        _log.warning(warning.message, file=path, field=warning.path, **({"line": warning.line} if warning.line else {}))
+    return loaded.configuration
+
+
+def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run it; SIGINT and SIGTERM set the event, a second one ends the process at once."""
+
+    async def supervised() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            if stop.is_set():
+                sys.stderr.write("second signal: ending at once\n")
+                loop.stop()
+                raise SystemExit(1)
+            stop.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, on_signal)
+        await main(stop)
+
+    runner_options: dict[str, Any] = {}
+    if sys.platform != "win32":
+        import uvloop
+
+        runner_options["loop_factory"] = uvloop.new_event_loop
+    with asyncio.Runner(**runner_options) as runner:
+        runner.run(supervised())

@@ -1,0 +1,89 @@
+"""`mooring config …`: check, convert and show a KubeSchedulerConfiguration without running anything."""
+
+from __future__ import annotations
+
+import click
+
+from mooring.base.errors import Problem
+from mooring.cli.common import plugins_option, read_text, registry_with
+
+
+@click.group()
+def config() -> None:
+    """Check, convert or show a KubeSchedulerConfiguration (v1, v1beta3, v1beta2 or v1beta1).
+
+    \b
+    Example:
+      mooring config check scheduler.yaml --plugins my_plugin.py
+    """
+
+
+@config.command()
+@click.argument("file")
+@plugins_option
+def check(file: str, plugins: tuple[str, ...]) -> None:
+    """Say everything that is wrong with FILE, with line and field.
+
+    \b
+    Example:
+      mooring config check scheduler.yaml
+    """
+    from mooring.config import load_configuration
+
+    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins))
+    _warn(loaded.warnings)
+    profiles = [profile.scheduler_name for profile in loaded.configuration.profiles]
+    noted = f", with {len(loaded.warnings)} warning{'s' * (len(loaded.warnings) > 1)}" if loaded.warnings else ""
+    click.echo(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
+
+
+@config.command()
+@click.argument("file")
+@plugins_option
+def convert(file: str, plugins: tuple[str, ...]) -> None:
+    """Print FILE as v1; what cannot be kept as it was is warned about, or refused.
+
+    \b
+    Example:
+      mooring config convert old.yaml > scheduler.yaml
+    """
+    from mooring.config import convert as converted
+
+    result = converted(read_text(file), source=file, registry=registry_with(plugins))
+    _warn(result.warnings)
+    click.echo(result.text, nl=False)
+
+
+@config.command()
+@click.argument("file")
+@plugins_option
+def show(file: str, plugins: tuple[str, ...]) -> None:
+    """Say which plugin runs at which point, in which order, with which weight and arguments.
+
+    \b
+    Example:
+      mooring config show scheduler.yaml
+    """
+    import msgspec
+
+    from mooring.config import load_configuration
+    from mooring.framework.points import Point
+
+    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins))
+    _warn(loaded.warnings)
+    for number, profile in enumerate(loaded.configuration.profiles):
+        click.echo(f"{'' if number == 0 else chr(10)}Profile {profile.scheduler_name}")
+        for point in Point:
+            uses = profile.points.get(point, ())
+            names = [f"{use.name} x{use.weight}" if point is Point.SCORE else use.name for use in uses]
+            click.echo(f"  {point.config_name:<11} {', '.join(names) or '-'}")
+        if profile.args:
+            click.echo("  Arguments")
+        for name, args in profile.args.items():
+            click.echo(f"    {name:<25} {msgspec.json.encode(args).decode()}")
+
+
+def _warn(warnings: tuple[Problem, ...]) -> None:
+    for warning in warnings:
+        where = f"{warning.path} (line {warning.line})" if warning.line is not None else warning.path
+        click.echo(f"Warning: {where}: {warning.message}", err=True)

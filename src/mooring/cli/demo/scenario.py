@@ -1,0 +1,156 @@
+"""What happens in the demo: a cluster starts, pods arrive, one waits until a node is labelled, one cannot fit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.base.errors import Fault
+from mooring.cli.child_cluster import child_cluster
+from mooring.cli.common import registry_with
+from mooring.cli.demo.show import Show
+from mooring.client import ApiClient, Reflector, load_kubeconfig
+from mooring.config import load_configuration
+from mooring.objects import Kind, Node, Pod
+from mooring.scheduler import Scheduler
+
+PATIENCE_SECONDS = 45.0
+
+KINDS = {"Pod": Pod.KIND, "Deployment": Kind("apps", "v1", "Deployment", "deployments")}
+EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
+
+
+def text_of(name: str) -> str:
+    return (files("mooring.cli.demo") / name).read_text(encoding="utf-8")
+
+
+class Pods:
+    """The demo's pods as the API server shows them; wakes whoever waits for a change."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Pod] = {}
+        self._changed = asyncio.Event()
+
+    def listed(self, pods: list[Pod]) -> None:
+        self.by_name = {pod.name: pod for pod in pods}
+        self._changed.set()
+
+    def changed(self, pod: Pod) -> None:
+        self.by_name[pod.name] = pod
+        self._changed.set()
+
+    def deleted(self, pod: Pod) -> None:
+        self.by_name.pop(pod.name, None)
+        self._changed.set()
+
+    def running(self) -> Iterator[Pod]:
+        return (pod for pod in self.by_name.values() if pod.status.phase == "Running")
+
+    async def until(self, what: str, happened: Callable[[], bool], each_time: Callable[[], None]) -> None:
+        """Wait until the pods are so; tell in words what was waited for if they never are."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not happened():
+                    self._changed.clear()
+                    await self._changed.wait()
+                    each_time()
+        except TimeoutError as error:
+            raise Fault(f"the demo waited {PATIENCE_SECONDS:g} s for {what}, and it did not happen.") from error
+
+
+async def play(stop: asyncio.Event) -> None:
+    """The whole demo; Ctrl-C ends it early and cleanly."""
+    acting = asyncio.create_task(_act())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait([acting, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not acting.done():
+        acting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await acting
+        return
+    await acting
+
+
+async def _act() -> None:
+    show = Show()
+    registry = registry_with(())
+    configuration = load_configuration(text_of("config.yaml"), source="config.yaml", registry=registry).configuration
+    with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:
+        kubeconfig = Path(folder) / "kubeconfig"
+        cluster_file = Path(folder) / "cluster.yaml"
+        cluster_file.write_text(text_of("cluster.yaml"), encoding="utf-8")
+        show.step("starting an embedded API server with simulated nodes")
+        async with (
+            child_cluster(kubeconfig, [f"--cluster={cluster_file}"]),
+            _connected(kubeconfig) as client,
+        ):
+            scheduler = Scheduler(client, configuration, registry)
+            running = asyncio.create_task(scheduler.run())
+            await _or_fail(running, scheduler.ready.wait())
+            names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
+            show.step(f"the scheduler is ready, with the profiles {names}")
+            await _or_fail(running, _story(client, scheduler, show))
+            scheduler.stop()
+            await running
+
+
+@contextlib.asynccontextmanager
+async def _connected(kubeconfig: Path) -> AsyncIterator[ApiClient]:
+    """A client for a kubeconfig that exists only once the cluster has started."""
+    async with ApiClient(load_kubeconfig([str(kubeconfig)])) as client:
+        yield client
+
+
+async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
+    """Wait for the step; if the scheduler fails first, that is the news."""
+    doing = asyncio.ensure_future(step)
+    try:
+        await asyncio.wait([running, doing], return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            await running
+        await doing
+    finally:
+        doing.cancel()
+
+
+async def _story(client: ApiClient, scheduler: Scheduler, show: Show) -> None:
+    pods = Pods()
+    watching = asyncio.create_task(Reflector(client, Pod, pods, namespace="default").run())
+
+    def tell() -> None:
+        for pod in list(pods.by_name.values()):
+            show.progress(pod, scheduler.journal.read(pod.key))
+
+    def running(count: int) -> bool:
+        return len(list(pods.running())) == count
+
+    def refused(prefix: str) -> bool:
+        return any(
+            pod.name.startswith(prefix) and pod.condition("PodScheduled") is not None and not pod.spec.node_name
+            for pod in pods.by_name.values()
+        )
+
+    try:
+        show.step("creating pods")
+        for document in yaml.safe_load_all(text_of("pods.yaml")):
+            await client.create(KINDS[document["kind"]], document, "default")
+        await pods.until("the first pods to run", lambda: running(4), tell)
+        await pods.until("a pod to be refused", lambda: refused("only-cpu-true") and refused("too-big"), tell)
+        show.step("labelling node-2 with cpu=true: the pod that waits for that label is woken by this event")
+        await client.patch(Node.KIND, "node-2", None, {"metadata": {"labels": {"cpu": "true"}}}, form="merge")
+        await pods.until("the woken pod to run", lambda: running(5), tell)
+        await scheduler.reporter.recorder.flush(5.0)
+        show.table([(pod, scheduler.journal.read(pod.key)) for pod in pods.by_name.values()])
+        show.events(await client.list(EVENTS, "default"))
+        show.end()
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)

@@ -1,0 +1,78 @@
+"""What the demo shows: one line per step while it happens, then a table of what went where and why, then the events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.explain import in_one_line
+from mooring.objects import Pod
+
+_EVENT_ORDER = ("eventTime", "deprecatedFirstTimestamp")
+
+
+class Show:
+    """Writes to standard output; plain text where that is no terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        if not self._console.is_terminal:
+            self._console = Console(highlight=False, width=140)
+        self._began = time.monotonic()
+        self._said: dict[str, str] = {}
+
+    def step(self, text: str) -> None:
+        self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]  [bold]{escape(text)}[/]")
+
+    def progress(self, pod: Pod, decision: dict[str, Any] | None) -> None:
+        """A line for each thing that is new about a pod."""
+        condition = pod.condition("PodScheduled")
+        if pod.status.phase == "Running":
+            news = f"[green]Running[/] on {pod.spec.node_name}"
+        elif pod.spec.node_name:
+            news = f"bound to {pod.spec.node_name}"
+        elif condition is not None and condition.message:
+            news = f"[yellow]waits[/]: {escape(condition.message)}"
+        else:
+            return
+        if self._said.get(pod.name) != news:
+            self._said[pod.name] = news
+            self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]    {pod.name}: {news}")
+
+    def table(self, pods: Sequence[tuple[Pod, dict[str, Any] | None]]) -> None:
+        table = Table(title="\nWhat went where, and why", title_justify="left", title_style="bold")
+        for column in ("POD", "PROFILE", "NODE", "WHY"):
+            table.add_column(column, overflow="fold")
+        for pod, decision in sorted(pods, key=lambda each: each[0].name):
+            node = pod.spec.node_name or "[yellow](pending)[/]"
+            why = in_one_line(decision) if decision is not None else ""
+            table.add_row(pod.name, pod.spec.scheduler_name, node, escape(why))
+        self._console.print(table)
+
+    def events(self, events: Sequence[dict[str, Any]]) -> None:
+        table = Table(title="\nEvents (kubectl get events)", title_justify="left", title_style="bold")
+        for column in ("TYPE", "REASON", "OBJECT", "FROM", "MESSAGE"):
+            table.add_column(column, overflow="fold")
+        for event in sorted(events, key=lambda event: next((event[at] for at in _EVENT_ORDER if event.get(at)), "")):
+            about = event.get("regarding", {})
+            count = event.get("series", {}).get("count", 1)
+            source = event.get("reportingController") or event.get("deprecatedSource", {}).get("component", "")
+            table.add_row(
+                event.get("type", ""),
+                event.get("reason", "") + (f" (x{count})" if count > 1 else ""),
+                f"{about.get('kind', '').lower()}/{about.get('name', '')}",
+                source,
+                escape(event.get("note", "")),
+            )
+        self._console.print(table)
+
+    def end(self) -> None:
+        self._console.print(
+            f"\nDone in {time.monotonic() - self._began:.1f} s. Next: [bold]mooring up[/] keeps such a cluster "
+            "running for kubectl;\n[bold]mooring plugin new[/] writes a plugin with its test."
+        )

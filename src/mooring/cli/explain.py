@@ -1,0 +1,71 @@
+"""`mooring explain POD`: asks the scheduler that decided; without one, tells what the API server knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from mooring.base.errors import ApiError, OperatorMistake
+
+
+@click.command()
+@click.argument("pod")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace of the pod.  [default: the kubeconfig's]")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
+)
+@click.option("--kubeconfig", metavar="FILE", help="The cluster.  [default: $KUBECONFIG, ./mooring.kubeconfig, …]")
+def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None) -> None:
+    """Say why POD runs where it does, or why it is still pending.
+
+    \b
+    Example:
+      mooring explain web-0 --namespace shop
+    """
+    from mooring.explain import in_full
+
+    found = asyncio.run(_look(pod, namespace, kubeconfig))
+    click.echo(json.dumps(found, indent=2) if output == "json" else in_full(found))
+
+
+async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dict[str, Any]:
+    import os
+    from pathlib import Path
+
+    from mooring.cli.kubeconfig_file import DEFAULT
+    from mooring.client import ApiClient, find_connection
+    from mooring.objects import Pod
+    from mooring.scheduler.control import ask
+
+    if kubeconfig is None and "KUBECONFIG" not in os.environ and Path(DEFAULT).exists():  # noqa: ASYNC240
+        kubeconfig = DEFAULT
+    connection = find_connection(kubeconfig=kubeconfig)
+    if "/" in name and namespace is None:
+        namespace, _, name = name.partition("/")
+    namespace = namespace or connection.namespace or "default"
+    async with ApiClient(connection) as client:
+        try:
+            pod = await client.get_as(Pod, name, namespace)
+        except ApiError as error:
+            if error.code == 404:
+                raise OperatorMistake(
+                    f'there is no pod "{name}" in namespace "{namespace}" on {connection.server}; '
+                    "give another namespace with -n."
+                ) from error
+            raise
+    found: dict[str, Any] = {
+        "pod": pod.key,
+        "profile": pod.spec.scheduler_name,
+        "node": pod.spec.node_name or None,
+        "phase": pod.status.phase,
+    }
+    if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
+        found["condition"] = {"reason": condition.reason, "message": condition.message}
+    for answer in ask(connection.server, {"explain": pod.key}):
+        if answer.get("found") and answer["decision"]["uid"] == pod.uid:
+            return found | {"decision": answer["decision"], "queue": answer["queue"]}
+        found.setdefault("asked", []).extend(answer.get("profiles", []))
+    return found

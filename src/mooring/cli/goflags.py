@@ -1,0 +1,162 @@
+"""kube-scheduler's command line, as its own flag library reads it: `-v=6`, `--v 6`, `--leader-elect`.
+
+Every flag of kube-scheduler v1.36 is known here. Those whose feature Mooring does not have yet are refused when they
+are given, with a sentence; none is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem
+
+NOT_YET = {
+    "leader election": (
+        "leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period leader-elect-resource-lock "
+        "leader-elect-resource-name leader-elect-resource-namespace"
+    ),
+    "serving health, metrics and configuration over HTTPS": (
+        "bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-cipher-suites tls-curve-preferences "
+        "tls-min-version tls-sni-cert-key disable-http2-serving http2-max-streams-per-connection "
+        "permit-address-sharing permit-port-sharing authentication-kubeconfig authentication-skip-lookup "
+        "authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure client-ca-file "
+        "requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix "
+        "requestheader-group-headers requestheader-uid-headers requestheader-username-headers "
+        "authorization-kubeconfig authorization-always-allow-paths authorization-webhook-cache-authorized-ttl "
+        "authorization-webhook-cache-unauthorized-ttl show-hidden-metrics-for-version disabled-metrics "
+        "allow-metric-labels allow-metric-labels-manifest profiling contention-profiling"
+    ),
+    "feature gates": "feature-gates emulated-version min-compatibility-version",
+    "writing the completed configuration": "write-config-to",
+    "client settings by flag (use clientConnection in the configuration file)": (
+        "master kube-api-content-type kube-api-qps kube-api-burst"
+    ),
+    "this way to steer the log": (
+        "vmodule log-flush-frequency log-text-split-stream log-text-info-buffer-size log-json-split-stream "
+        "log-json-info-buffer-size"
+    ),
+}
+REMOVED = {
+    *("port", "address", "algorithm-provider", "scheduler-name", "lock-object-name", "lock-object-namespace"),
+    *("policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config"),
+    "hard-pod-affinity-symmetric-weight",
+}
+SWITCHES = {
+    *("leader-elect", "disable-http2-serving", "permit-address-sharing", "permit-port-sharing", "profiling"),
+    *("authentication-skip-lookup", "authentication-tolerate-lookup-failure", "contention-profiling"),
+    *("log-text-split-stream", "log-json-split-stream", "version", "help"),
+}
+OURS = [
+    "config",
+    "kubeconfig",
+    "plugins",
+    "v",
+    "leader-elect",
+    "logging-format",
+    "pod-max-in-unschedulable-pods-duration",
+]
+
+_FEATURE_OF = {flag: feature for feature, flags in NOT_YET.items() for flag in flags.split()}
+
+
+def normalised(arguments: Sequence[str]) -> list[str]:
+    """The same command line in the form that click reads; what cannot be honoured is refused, all at once."""
+    problems: list[Problem] = []
+    result: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*result, *rest]
+        if not argument.startswith("-") or argument == "-":
+            result.append(argument)
+            continue
+        name, equals, value = argument.lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        if argument.startswith("-v") and not argument.startswith("--") and argument[2:].isdigit():
+            name, equals, value = "v", "=", argument[2:]
+        if name == "h" and not equals:
+            name = "help"
+        if problem := refusal(name):
+            problems.append(Problem(f"--{name}", problem))
+            if not equals and name not in SWITCHES:
+                next(rest, None)
+            continue
+        if not equals and name not in SWITCHES:
+            value = next(rest, "")
+            if not value:
+                problems.append(Problem(f"--{name}", "needs a value"))
+                continue
+        elif not equals:
+            value = "true"
+        if name in ("help", "version"):
+            result.append(f"--{name}")
+        else:
+            result.append(f"--{name}={value}")
+    if problems:
+        raise OperatorMistake(f"the command line has {len(problems)} problem{'s' * (len(problems) > 1)}.", problems)
+    return result
+
+
+def refusal(name: str) -> str | None:
+    """Why a flag cannot be given; None if it can."""
+    if name in OURS or name in ("help", "version"):
+        return None
+    if name in _FEATURE_OF:
+        return f"is kube-scheduler's flag for {_FEATURE_OF[name]}, which Mooring does not have yet; leave it out"
+    if name in REMOVED:
+        return "was removed from kube-scheduler long ago; write a configuration file and give it with --config"
+    known = [*OURS, *_FEATURE_OF]
+    close = get_close_matches(name, known, n=1)
+    return "is not a flag of kube-scheduler or Mooring" + (f'. Did you mean "--{close[0]}"?' if close else "")
+
+
+class GoBool(click.ParamType):
+    """true or false, as Go's strconv.ParseBool reads it."""
+
+    name = "bool"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        if isinstance(value, bool):
+            return value
+        if value in ("1", "t", "T", "true", "TRUE", "True"):
+            return True
+        if value in ("0", "f", "F", "false", "FALSE", "False"):
+            return False
+        return self.fail(f'must be true or false, got "{value}"', param, ctx)
+
+
+class GoDuration(click.ParamType):
+    """A duration as Go writes it: `5m0s`, `90s`, `1h30m`."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        import re
+
+        if isinstance(value, int | float):
+            return float(value)
+        text = str(value)
+        scale = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+        if text == "0":
+            return 0.0
+        parts = re.findall(r"(\d+(?:\.\d*)?)(ms|us|µs|ns|h|m|s)", text)
+        if not parts or "".join(number + unit for number, unit in parts) != text:
+            self.fail(f'must be a duration such as "5m" or "90s", got "{text}"', param, ctx)
+        return sum(float(number) * scale[unit] for number, unit in parts)
+
+
+class VerbosityCommand(click.Command):
+    """A command of ours that takes kube-scheduler's `-v=6` beside `-v 6`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f"--v={arg[3:]}" if arg.startswith("-v=") else arg for arg in args])
+
+
+class KubeSchedulerCommand(click.Command):
+    """A command that reads its arguments as kube-scheduler does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, normalised(args))

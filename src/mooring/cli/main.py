@@ -1,0 +1,110 @@
+"""The entry point: finds the subcommand, and turns failures into messages and exit codes.
+
+Exit codes: 0 done, 1 fault, 2 operator's mistake. Nothing heavy is imported here: `mooring --help` must be instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from mooring import __version__
+from mooring.base.errors import Fault, MooringError, OperatorMistake
+
+COMMANDS = {
+    "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
+    "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),
+    "run": ("mooring.cli.run:run", "Run the scheduler against an API server."),
+    "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
+    "explain": ("mooring.cli.explain:explain", "Say why a pod runs where it does, or why it is still pending."),
+    "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
+    "plugin": ("mooring.cli.plugin:plugin", "List, show, create or test plugins."),
+    "version": ("mooring.cli.version:version", "Print Mooring's version."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows every command's one-line help, and imports a command only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f' Did you mean "{close[0]}"?' if close else ""
+            ctx.fail(f'there is no command "{args[0]}".{hint}')
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mooring", message="%(prog)s %(version)s")
+def cli() -> None:
+    """The Kubernetes scheduler that you extend in Python.
+
+    \b
+    Example:
+      mooring up --nodes 3                     # no cluster needed
+      export KUBECONFIG=$PWD/mooring.kubeconfig
+      kubectl run web --image=nginx && kubectl get pods -o wide
+    """
+
+
+def main() -> None:
+    """Run the command; the only place where a failure becomes an exit code."""
+    sys.exit(exit_code(sys.argv[1:]))
+
+
+def exit_code(arguments: list[str]) -> int:
+    try:
+        answer = cli.main(args=arguments, prog_name="mooring", standalone_mode=False)
+        return answer if isinstance(answer, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except OperatorMistake as mistake:
+        return _say(mistake, 2)
+    except MooringError as fault:
+        return _say(fault, 1)
+    except ExceptionGroup as group:
+        # Tasks that ran together: the first fault of ours explains the others.
+        faults, others = group.split(MooringError)
+        if faults is None or others is not None:
+            raise
+        first = _leaf(faults)
+        return _say(first, 1 if isinstance(first, Fault) else 2)
+    except BrokenPipeError:
+        # The reader of our output has gone (`mooring … | head`); that is its right.
+        sys.stderr.close()
+        return 0
+
+
+def _leaf(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+def _say(error: BaseException, code: int) -> int:
+    click.echo(f"Error: {error}", err=True)
+    return code

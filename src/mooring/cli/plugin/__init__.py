@@ -1,0 +1,90 @@
+"""`mooring plugin …`: list, show, create and test plugins."""
+
+from __future__ import annotations
+
+import click
+
+from mooring.cli.common import plugins_option, registry_with
+
+
+@click.group()
+def plugin() -> None:
+    """List, show, create or test plugins.
+
+    \b
+    Example:
+      mooring plugin new Headroom
+      mooring plugin test headroom/
+    """
+
+
+@plugin.command(name="list")
+@plugins_option
+def list_plugins(plugins: tuple[str, ...]) -> None:
+    """List every plugin that can be configured: name, extension points, where from.
+
+    \b
+    Example:
+      mooring plugin list --plugins my_plugin.py
+    """
+    rows = [
+        (entry.name, ", ".join(point.config_name for point in entry.points), entry.source)
+        for entry in registry_with(plugins)
+    ]
+    heads = ("NAME", "EXTENSION POINTS", "FROM")
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
+    for name, points, source in [heads, *rows]:
+        click.echo(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
+
+
+@plugin.command()
+@click.argument("name")
+@plugins_option
+def show(name: str, plugins: tuple[str, ...]) -> None:
+    """Show a plugin's documentation, and its arguments with their defaults.
+
+    \b
+    Example:
+      mooring plugin show NodeResourcesFit
+    """
+    from mooring.base.errors import OperatorMistake
+    from mooring.cli.plugin.reference import reference
+
+    registry = registry_with(plugins)
+    entry = registry.get(name)
+    if entry is None:
+        close = registry.closest(name)
+        hint = f' Did you mean "{close}"?' if close else " `mooring plugin list` shows all."
+        raise OperatorMistake(f'there is no plugin "{name}".{hint}')
+    click.echo(reference(entry))
+
+
+@plugin.command()
+@click.argument("name")
+@click.option(
+    "--into", default=None, metavar="FOLDER", help="Where to write.  [default: a folder named like the plugin]"
+)
+def new(name: str, into: str | None) -> None:
+    """Write a plugin that works, its test, and a configuration that uses it.
+
+    \b
+    Example:
+      mooring plugin new Headroom
+    """
+    from mooring.cli.plugin.scaffold import write_scaffold
+
+    click.echo(write_scaffold(name, into))
+
+
+@plugin.command(name="test")
+@click.argument("path")
+def test_plugin(path: str) -> None:
+    """Import the plugin at PATH, check that it keeps the contract, and run its tests.
+
+    \b
+    Example:
+      mooring plugin test headroom/
+    """
+    from mooring.cli.plugin.trial import try_out
+
+    raise SystemExit(try_out(path))

@@ -1,0 +1,41 @@
+"""What `mooring plugin test` does: import, check the contract, build it, and run the tests that lie beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from mooring.base.errors import OperatorMistake
+from mooring.cli.common import registry_with
+
+
+def try_out(path: str) -> int:
+    """The exit code: 0 if everything is well."""
+    from mooring.framework.registry import PluginEntry
+
+    known = {entry.name for entry in registry_with(())}
+    found: list[PluginEntry] = [entry for entry in registry_with([path]) if entry.name not in known]
+    for entry in found:
+        points = ", ".join(point.config_name for point in entry.points)
+        click.echo(f"{entry.name}: keeps the contract, with the points {points}")
+    tests = tests_beside(Path(path))
+    if not tests:
+        click.echo(f"There are no tests beside {path}; a file test_*.py there would be run.")
+        return 0
+    if find_spec("pytest") is None:
+        raise OperatorMistake("its tests need pytest, which is not installed here: pip install pytest")
+    click.echo(f"Running {', '.join(str(test) for test in tests)}", err=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
+    return 1 if subprocess.run(command, check=False).returncode else 0
+
+
+def tests_beside(path: Path) -> list[Path]:
+    """A folder's test files; for a file, the test that is named after it. A module named `module:Class` has none."""
+    if path.is_dir():
+        return sorted({*path.glob("test_*.py"), *path.glob("*_test.py")})
+    candidates = [path.with_name(f"test_{path.name}"), path.with_name(f"{path.stem}_test.py")]
+    return [file for file in candidates if file.exists()]

@@ -1,0 +1,65 @@
+"""`mooring up`: an embedded cluster and a scheduler in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from mooring.base.log import Log
+from mooring.cli.cluster import cluster_options, how_to_point_kubectl, initial_objects
+from mooring.cli.common import load, plugins_option, registry_with, run_until_signalled, verbosity_option
+from mooring.cli.goflags import VerbosityCommand
+from mooring.cli.kubeconfig_file import check_writable
+from mooring.cli.run import check_extenders, check_leader_election, schedule
+
+_log = Log("mooring")
+
+
+@click.command(cls=VerbosityCommand)
+@cluster_options
+@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults.")
+@plugins_option
+@verbosity_option
+def up(
+    nodes: int | None,
+    cluster_file: str | None,
+    port: int,
+    kubeconfig: Path,
+    config_file: str | None,
+    plugins: tuple[str, ...],
+) -> None:
+    """Start an embedded cluster with simulated nodes and run the scheduler on it, until Ctrl-C.
+
+    \b
+    Example:
+      mooring up --nodes 3 --plugins my_plugin.py --config scheduler.yaml -v 2
+    """
+    registry = registry_with(plugins)
+    configuration = load(config_file, registry)
+    check_extenders(configuration)
+    if config_file is not None:
+        # Nobody else can schedule on a cluster that this very command makes: a defaulted election is no risk here.
+        check_leader_election(configuration, None if configuration.leader_election.explicit else False)
+    if configuration.client_connection.kubeconfig:
+        _log.warning(
+            "clientConnection.kubeconfig is not used here: the scheduler runs on the embedded cluster",
+            kubeconfig=configuration.client_connection.kubeconfig,
+        )
+    initial_objects(nodes, cluster_file)
+    check_writable(kubeconfig)
+    options = [f"--port={port}"]
+    options += [f"--nodes={nodes}"] if nodes is not None else []
+    options += [f"--cluster={cluster_file}"] if cluster_file is not None else []
+
+    async def main(stop: asyncio.Event) -> None:
+        from mooring.cli.child_cluster import child_cluster
+        from mooring.client import load_kubeconfig
+
+        async with child_cluster(kubeconfig, options) as died:
+            click.echo(how_to_point_kubectl(kubeconfig))
+            await schedule(load_kubeconfig([str(kubeconfig)]), configuration, registry, stop, died=died)
+
+    run_until_signalled(main)
+    kubeconfig.unlink(missing_ok=True)
