@@ -37,6 +37,14 @@ class Action(IntFlag):
     UPDATE = (1 << 13) - (1 << 2)
     ALL = (1 << 13) - 1
 
+    def names(self) -> list[str]:
+        """As people read it: `["Add", "UpdateNodeLabel"]`, with `Update` and `All` where they are whole."""
+        if self in _ACTION_NAMES:
+            return [_ACTION_NAMES[self]]
+        parts = [Action.UPDATE] if self & Action.UPDATE == Action.UPDATE else []
+        parts += [bit for bit in self if not parts or not bit & Action.UPDATE]
+        return [_ACTION_NAMES[part] for part in sorted(parts)]
+
 
 EVERYTHING = "*"
 POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE = "Pod", "AssignedPod", "UnschedulablePod", "Node"

@@ -1,0 +1,92 @@
+"""A local socket on which a running scheduler answers questions about itself, to its own user only.
+
+One line of JSON asks (`{"explain": "default/web-0"}`), one line answers. The socket's name holds a digest of the API
+server's address, so that a command that reads the same kubeconfig finds the schedulers that serve that cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mooring.base.log import Log
+
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+_log = Log("control")
+
+
+def socket_folder() -> Path:
+    """A folder that only this user can enter."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "mooring" if runtime else Path(tempfile.gettempdir()) / f"mooring-{os.getuid()}"
+
+
+def _digest(server: str) -> str:
+    return hashlib.sha256(server.rstrip("/").encode()).hexdigest()[:16]
+
+
+class ControlSocket:
+    """Answers while it is open."""
+
+    def __init__(self, server: str, answer: Answer) -> None:
+        self._path = socket_folder() / f"{_digest(server)}-{os.getpid()}-{id(self):x}.sock"
+        self._answer = answer
+        self._listener: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Listen. Without a place for the socket the scheduler works all the same, and says so."""
+        try:
+            folder = self._path.parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder.stat().st_uid != os.getuid():
+                raise PermissionError(f"{folder} belongs to another user")
+            self._path.unlink(missing_ok=True)
+            self._listener = await asyncio.start_unix_server(self._serve, path=str(self._path))
+            self._path.chmod(0o600)
+        except OSError as error:
+            _log.warning("`mooring explain` cannot ask this scheduler: no control socket", error=error)
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            await self._listener.wait_closed()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            question = json.loads(await reader.readline())
+            answer = self._answer(question)
+        except (ValueError, LookupError, TypeError) as error:
+            answer = {"error": f"cannot answer that: {error}"}
+        with contextlib.suppress(ConnectionError):
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+
+def ask(server: str, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The answers of all schedulers of this user and machine that serve this API server; none if none runs."""
+    import socket
+
+    for path in sorted(socket_folder().glob(f"{_digest(server)}-*.sock")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(5.0)
+            try:
+                connection.connect(str(path))
+            except OSError:
+                # Its scheduler was killed before it could tidy up.
+                path.unlink(missing_ok=True)
+                continue
+            connection.sendall(json.dumps(question).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                line = answers.readline()
+            if line:
+                yield json.loads(line)

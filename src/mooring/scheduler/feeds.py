@@ -1,0 +1,176 @@
+"""From the watch of pods and nodes to state and queue: which change is what event for whom.
+
+A pod with a node is placed; one without a node and with one of our scheduler names waits in the queue; any other is
+left alone. A pod that has ended leaves the watch as a deletion (the field selector sees to that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from mooring.base.log import Log
+from mooring.framework.events import (
+    ASSIGNED_POD_ADDED,
+    ASSIGNED_POD_DELETED,
+    NODE_ADDED,
+    NODE_DELETED,
+    node_changes,
+    placed_pod_changes,
+)
+from mooring.objects.core import Node, Pod
+from mooring.objects.placed import PlacedPod, placed
+from mooring.objects.quantity import BadQuantity
+from mooring.objects.requests import PodRequests
+from mooring.queue import SchedulingQueue
+from mooring.state import State
+
+POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
+
+_log = Log("watch")
+
+
+class PodFeed:
+    """Pods: placed ones into the state, our waiting ones into the queue."""
+
+    def __init__(
+        self,
+        state: State,
+        queue: SchedulingQueue,
+        schedulers: Collection[str],
+        *,
+        on_deleted: Callable[[Pod], None],
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._schedulers = frozenset(schedulers)
+        self._on_deleted = on_deleted
+        self._waiting: dict[str, Pod] = {}
+        self._uids: dict[str, str] = {}
+        """namespace/name → uid of every pod we know: a recreated pod of the same name is another pod."""
+
+    def latest(self, uid: str) -> Pod | None:
+        """The newest object of a pod that is not on a node yet."""
+        return self._waiting.get(uid)
+
+    def listed(self, pods: list[Pod]) -> None:
+        present = {pod.uid for pod in pods}
+        for key, uid in list(self._uids.items()):
+            if uid not in present:
+                self._remove(key, uid)
+        for pod in pods:
+            self.changed(pod)
+
+    def changed(self, pod: Pod) -> None:
+        known = self._uids.get(pod.key)
+        if known is not None and known != pod.uid:
+            self._remove(pod.key, known)
+        if pod.spec.node_name:
+            self._uids[pod.key] = pod.uid
+            self._place(pod)
+        elif pod.spec.scheduler_name in self._schedulers:
+            self._uids[pod.key] = pod.uid
+            self._wait(pod)
+
+    def deleted(self, pod: Pod) -> None:
+        if self._uids.get(pod.key) == pod.uid:
+            self._remove(pod.key, pod.uid, pod)
+
+    def _place(self, pod: Pod) -> None:
+        if waiting := self._waiting.pop(pod.uid, None):
+            self._queue.delete(waiting)
+            self._state.remove_pending(pod.uid)
+        old = self._state.pod(pod.uid)
+        if old is not None and old.assumed_at is None and old.resource_version == pod.metadata.resource_version:
+            return
+        new = _record(pod)
+        was_assumed = self._state.is_assumed(pod.uid)
+        self._state.set_pod(new)
+        if old is None or was_assumed:
+            _log.v(3).info("Add event for scheduled pod", pod=pod)
+            self._queue.on(ASSIGNED_POD_ADDED, None, new)
+        else:
+            _log.v(4).info("Update event for scheduled pod", pod=pod)
+            for event in placed_pod_changes(old, new):
+                self._queue.on(event, old, new)
+
+    def _wait(self, pod: Pod) -> None:
+        old = self._waiting.get(pod.uid)
+        if old is not None and old.metadata.resource_version == pod.metadata.resource_version:
+            return
+        self._waiting[pod.uid] = pod
+        self._state.set_pending(pod)
+        if self._state.is_assumed(pod.uid):
+            # On its way to a node: it is in no queue, and its own updates wake nobody.
+            if pod.is_terminating and old is not None and not old.is_terminating:
+                self._on_deleted(pod)
+            return
+        if old is None:
+            _log.v(3).info("Add event for unscheduled pod", pod=pod)
+            self._queue.add(pod)
+        else:
+            _log.v(4).info("Update event for unscheduled pod", pod=pod)
+            self._queue.update(old, pod)
+
+    def _remove(self, key: str, uid: str, pod: Pod | None = None) -> None:
+        del self._uids[key]
+        waiting = self._waiting.pop(uid, None)
+        if waiting is not None:
+            _log.v(3).info("Delete event for unscheduled pod", pod=waiting)
+            self._state.remove_pending(uid)
+            if self._state.is_assumed(uid):
+                self._on_deleted(waiting)
+            else:
+                self._queue.delete(waiting)
+                self._on_deleted(waiting)
+            return
+        gone = self._state.remove_pod(uid)
+        if gone is not None:
+            _log.v(3).info("Delete event for scheduled pod", pod=gone.key)
+            self._queue.on(ASSIGNED_POD_DELETED, gone, None)
+
+
+def _record(pod: Pod) -> PlacedPod:
+    """A pod whose requests cannot be read still occupies a place; it must not take the scheduler down."""
+    try:
+        return placed(pod)
+    except BadQuantity as error:
+        _log.error("Pod counts as requesting nothing: its requests cannot be read", pod=pod, error=error)
+        pod.__dict__["requests"] = PodRequests({}, 0, 0)
+        return placed(pod)
+
+
+class NodeFeed:
+    """Nodes into the node table."""
+
+    def __init__(self, state: State, queue: SchedulingQueue) -> None:
+        self._state = state
+        self._queue = queue
+        self._names: set[str] = set()
+
+    def listed(self, nodes: list[Node]) -> None:
+        for name in self._names - {node.name for node in nodes}:
+            self._remove(name)
+        for node in nodes:
+            self.changed(node)
+
+    def changed(self, node: Node) -> None:
+        self._names.add(node.name)
+        old = self._state.set_node(node)
+        if old is None:
+            _log.v(3).info("Add event for node", node=node)
+            self._queue.on(NODE_ADDED, None, node)
+        elif old.metadata.resource_version != node.metadata.resource_version:
+            if changes := node_changes(old, node):
+                _log.v(4).info("Update event for node", node=node)
+            for event in changes:
+                self._queue.on(event, old, node)
+
+    def deleted(self, node: Node) -> None:
+        if node.name in self._names:
+            self._remove(node.name)
+
+    def _remove(self, name: str) -> None:
+        self._names.discard(name)
+        old = self._state.remove_node(name)
+        _log.v(3).info("Delete event for node", node=name)
+        self._queue.on(NODE_DELETED, old, None)

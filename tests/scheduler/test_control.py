@@ -1,0 +1,61 @@
+"""The local socket on which a scheduler answers `mooring explain`."""
+
+import asyncio
+
+import pytest
+
+from mooring.scheduler.control import ControlSocket, ask, socket_folder
+
+
+@pytest.fixture(autouse=True)
+def private_runtime_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def questions_to(server: str) -> list[dict]:
+    return list(ask(server, {"explain": "default/web"}))
+
+
+async def test_a_scheduler_answers_those_who_ask_about_its_server():
+    control = ControlSocket("https://one:6443", lambda question: {"asked": question["explain"]})
+    await control.open()
+    assert await asyncio.to_thread(questions_to, "https://one:6443/") == [{"asked": "default/web"}]
+    assert await asyncio.to_thread(questions_to, "https://another:6443") == []
+    await control.close()
+    assert questions_to("https://one:6443") == []
+
+
+async def test_two_schedulers_of_one_server_both_answer():
+    controls = [ControlSocket("https://one", lambda _, number=number: {"number": number}) for number in (1, 2)]
+    for control in controls:
+        await control.open()
+    answers = await asyncio.to_thread(questions_to, "https://one")
+    assert sorted(answer["number"] for answer in answers) == [1, 2]
+    for control in controls:
+        await control.close()
+
+
+async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
+    control = ControlSocket("https://one", lambda question: {"value": question["missing"]})
+    await control.open()
+    [answer] = await asyncio.to_thread(questions_to, "https://one")
+    assert "error" in answer
+    await control.close()
+
+
+async def test_only_its_own_user_can_enter():
+    control = ControlSocket("https://one", lambda _: {})
+    await control.open()
+    assert socket_folder().stat().st_mode & 0o777 == 0o700
+    await control.close()
+
+
+def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away(tmp_path):
+    import hashlib
+
+    folder = socket_folder()
+    folder.mkdir(mode=0o700)
+    left = folder / f"{hashlib.sha256(b'https://one').hexdigest()[:16]}-1-1.sock"
+    left.touch()
+    assert questions_to("https://one") == []
+    assert not left.exists()

@@ -1,0 +1,83 @@
+"""Pods that wait on permit: all must allow, one may reject, time runs out."""
+
+import asyncio
+
+import pytest
+
+from mooring.base.clock import ManualClock
+from mooring.objects import ObjectMeta, Pod
+from mooring.scheduler.waiting import PermitRoom, Verdict, go_duration
+
+POD = Pod(metadata=ObjectMeta(name="web", namespace="default", uid="u1"))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+async def a_waiting_pod(clock: ManualClock, **waits: float) -> tuple[PermitRoom, asyncio.Task[Verdict]]:
+    room = PermitRoom(clock)
+    room.enter(POD, "node-1", waits)
+    task = asyncio.create_task(room.wait(POD, waits))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return room, task
+
+
+async def test_a_pod_goes_on_when_every_plugin_has_allowed_it(clock):
+    room, waiting = await a_waiting_pod(clock, Gang=60, Quota=60)
+    assert [entry.waiting_for for entry in room] == [{"Gang", "Quota"}]
+
+    assert room.allow("u1", "Gang")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+
+    assert room.allow("u1", "Quota")
+    assert (await waiting).refusal is None
+    assert list(room) == []
+
+
+async def test_one_rejection_is_enough(clock):
+    room, waiting = await a_waiting_pod(clock, Gang=60, Quota=60)
+    assert room.reject("u1", "Gang", "a sibling failed")
+    verdict = await waiting
+    assert (verdict.plugin, verdict.refusal and verdict.refusal.reasons) == ("Gang", ("a sibling failed",))
+
+
+async def test_the_shortest_time_decides_and_names_its_plugin(clock):
+    _, waiting = await a_waiting_pod(clock, Gang=300, Quota=600)
+    clock.advance(299)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    clock.advance(1)
+    verdict = await waiting
+    assert verdict.refusal is not None
+    assert verdict.refusal.reasons == ("rejected due to timeout after waiting 5m0s at plugin Gang",)
+
+
+async def test_nobody_waits_longer_than_a_quarter_of_an_hour(clock):
+    _, waiting = await a_waiting_pod(clock, Gang=7200)
+    clock.advance(15 * 60)
+    assert (await waiting).refusal is not None
+
+
+async def test_permission_that_comes_before_the_waiting_began_counts(clock):
+    room = PermitRoom(clock)
+    room.enter(POD, "node-1", {"Gang": 60})
+    room.allow("u1", "Gang")
+    assert (await room.wait(POD, {"Gang": 60})).refusal is None
+
+
+async def test_an_unknown_pod_can_be_neither_allowed_nor_rejected(clock):
+    room = PermitRoom(clock)
+    assert not room.allow("nobody", "Gang")
+    assert not room.reject("nobody", "Gang", "why not")
+
+
+DURATIONS = {0.5: "500ms", 15: "15s", 300: "5m0s", 90: "1m30s", 3600: "1h0m0s"}
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items(), ids=DURATIONS.values())
+def test_durations_are_written_as_go_writes_them(seconds, text):
+    assert go_duration(seconds) == text
