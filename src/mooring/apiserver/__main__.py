@@ -7,6 +7,7 @@ parent that started it has died.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def _end_with_stdin(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> Non
     descriptor = sys.stdin.fileno()
 
     def readable() -> None:
-        if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+        if not os.read(descriptor, 4096):
             loop.remove_reader(descriptor)
             over.set()
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.registry import Registry
+from mooring.apiserver.strategies.misc import SYSTEM_CLASSES
 
+SYSTEM_DESCRIPTIONS = {
+    "system-cluster-critical": "Used for system critical pods that must run in the cluster, but can be moved to"
+    " another node if necessary.",
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+}
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 def create_initial_objects(registry: Registry) -> None:
     for name in NAMESPACES:
         _create(registry, "v1", "namespaces", {"metadata": {"name": name}})
+    for name, value in SYSTEM_CLASSES.items():
+        document = {"metadata": {"name": name}, "value": value, "description": SYSTEM_DESCRIPTIONS[name]}
+        _create(registry, "v1", "priorityclasses", document, "scheduling.k8s.io")
 
 
 def _create(registry: Registry, version: str, plural: str, document: Document, group: str = "") -> None:

@@ -19,6 +19,7 @@ from mooring.apiserver.negotiation import (
     shape_of,
     typed,
 )
+from mooring.apiserver.openapi import OpenApi
 from mooring.apiserver.patches import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -64,6 +65,7 @@ class Handler:
         self._table = registry.table
         self._expected = f"Bearer {token}".encode()
         self._tables = Tables(registry.world.clock)
+        self._openapi = OpenApi(registry.table)
         self._log = log
         self.address = ""
 
@@ -116,6 +118,13 @@ class Handler:
             found = discovery.group(self._table, parts[1])
         elif parts[0] == "apis" and len(parts) == 3:
             found = discovery.resources(self._table, parts[1], parts[2])
+        elif path == "/openapi/v3":
+            return answer(self._openapi.root())
+        elif path.startswith("/openapi/v3/"):
+            described = self._openapi.group_version(path.removeprefix("/openapi/v3/"))
+            if described is None:
+                raise no_such_path()
+            return answer(described)
         elif path == "/":
             found = {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
         if found is None:

@@ -88,7 +88,7 @@ def _strategic_map(target: Document, patch: Document, schema: Type | None) -> Do
         if key.startswith("$deleteFromPrimitiveList/"):
             field = key.partition("/")[2]
             result[field] = [item for item in result.get(field) or [] if item not in value]
-        elif key.startswith("$setElementOrder/") or key.startswith("$"):
+        elif key.startswith("$"):
             continue
         elif value is None:
             result.pop(key, None)

@@ -13,16 +13,20 @@ from dataclasses import dataclass
 
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.resources import Resource, ResourceTable
+from mooring.apiserver.schema import missing
 from mooring.apiserver.status import (
     MODIFIED,
+    FieldError,
     already_exists,
     bad_request,
     conflict,
     forbidden,
     invalid,
     not_found,
+    required,
 )
 from mooring.apiserver.storage import Store, Stored
+from mooring.apiserver.strategies import built_in_strategies
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.validation.metadata import check_metadata, check_metadata_update
 from mooring.base.clock import timestamp
@@ -54,11 +58,15 @@ class Deletion:
 class Registry:
     """All verbs over all rows."""
 
-    def __init__(self, world: World, strategy_of: Callable[[Resource], Strategy]) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
         self.store: Store = world.store
         self.table: ResourceTable = world.table
-        self.strategy_of = strategy_of
+        self.strategies = built_in_strategies()
+        self._generic = Strategy()
+
+    def strategy_of(self, row: Resource) -> Strategy:
+        return self.strategies.get(row.storage, self._generic)
 
     # Reading
 
@@ -91,7 +99,8 @@ class Registry:
         metadata["creationTimestamp"] = timestamp(self.world.clock.now())
         metadata.pop("managedFields", None)
         strategy.prepare_create(document, self.world)
-        wrong = check_metadata(document, row.namespaced, strategy.name_rule) + strategy.validate(document, self.world)
+        wrong = check_metadata(document, row.namespaced, strategy.name_rule)
+        wrong += self._with_required(row, strategy, document, strategy.validate(document, self.world))
         if wrong:
             raise invalid(row.group, row.kind, metadata.get("name", ""), wrong)
         if self.store.stored(row.storage, namespace, metadata["name"]) is not None:
@@ -101,6 +110,15 @@ class Registry:
         stored = self.store.create(row.storage, document)
         strategy.created(document, self.world)
         return stored
+
+    def _with_required(
+        self, row: Resource, strategy: Strategy, document: Document, wrong: list[FieldError]
+    ) -> list[FieldError]:
+        """A kind's own errors, and required fields that it did not mention."""
+        if row.type_name is None or not strategy.checks_required:
+            return wrong
+        told = {error.path for error in wrong}
+        return wrong + [required(path) for path in missing(document, row.type_name) if path not in told]
 
     def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
         if not row.namespaced:
@@ -151,8 +169,11 @@ class Registry:
         if document == old:
             return current, False
         wrong = check_metadata(document, row.namespaced, _any_name) + check_metadata_update(document, old)
-        check = strategy.validate_status if status else strategy.validate_update
-        wrong += check(document, old, self.world)
+        if status:
+            wrong += strategy.validate_status(document, old, self.world)
+        else:
+            kind_errors = strategy.validate_update(document, old, self.world)
+            wrong += self._with_required(row, strategy, document, kind_errors)
         if wrong:
             raise invalid(row.group, row.kind, name, wrong)
         if dry_run:
@@ -262,6 +283,6 @@ class Registry:
         return gone
 
 
-def _any_name(name: str) -> list[str]:
+def _any_name(_: str) -> list[str]:
     """An update cannot change the name, so the rule was checked at creation."""
     return []

@@ -8,8 +8,8 @@ do the two faces of events.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -20,6 +20,15 @@ View = Callable[[Document], Document]
 
 def same(document: Document) -> Document:
     return document
+
+
+@dataclass(frozen=True)
+class Face:
+    """A second way to show what is stored under another key."""
+
+    storage: str
+    to_view: View
+    to_stored: View
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,9 @@ def read_table(name: str) -> Any:
     return decode(gzip.decompress((files("mooring.apiserver") / "data" / f"{name}.json.gz").read_bytes()))
 
 
-def built_in_rows() -> list[Resource]:
-    return [
+def built_in_rows(faces: Mapping[tuple[str, str], Face]) -> list[Resource]:
+    """The generated rows. `faces` says which of them show what another one stores."""
+    rows = [
         Resource(
             group=row["group"],
             version=row["version"],
@@ -91,6 +101,12 @@ def built_in_rows() -> list[Resource]:
             ),
         )
         for row in read_table("resources")
+    ]
+    return [
+        replace(row, storage=face.storage, to_view=face.to_view, to_stored=face.to_stored)
+        if (face := faces.get((row.group, row.plural)))
+        else row
+        for row in rows
     ]
 
 

@@ -35,7 +35,7 @@ def find_route(table: ResourceTable, parts: list[str]) -> Route | None:
 
 
 def _route(row: Resource, namespace: str, rest: list[str]) -> Route | None:
-    name, subresource = (rest + ["", ""])[:2]
+    name, subresource = [*rest, "", ""][:2]
     if row.namespaced and name and not namespace:
         return None
     if subresource and row.subresource(subresource) is None:

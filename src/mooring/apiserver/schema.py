@@ -172,7 +172,7 @@ class StructType(Type):
             if kind is None:
                 walk.unknown.append(walk.where())
                 gone.append(key)
-            elif item is None:
+            elif item is None or (not item and type(kind) in _DROPPED_WHEN_EMPTY and key not in self.required):
                 gone.append(key)
             else:
                 value[key] = kind.take(item, walk)
@@ -181,6 +181,9 @@ class StructType(Type):
             del value[key]
         return value
 
+
+# As a typed encoder leaves out an empty list or map; an empty struct (`emptyDir: {}`) means something.
+_DROPPED_WHEN_EMPTY = (ListType, MapType)
 
 _SCALARS: dict[str, Type] = {
     "string": TextType(),
@@ -226,6 +229,30 @@ def take(document: Document, type_name: str) -> list[str]:
     walk = Walk()
     schema_of(type_name).take(document, walk)
     return walk.unknown
+
+
+def missing(document: Document, type_name: str) -> list[str]:
+    """Paths of absent fields that the type requires, outside metadata and status."""
+    found: list[str] = []
+    kind = schema_of(type_name)
+    for field, of in kind.fields.items():
+        if field not in ("metadata", "status", "apiVersion", "kind") and field in document:
+            _missing(document[field], of, field, found)
+    return [*(name for name in kind.required if name not in document), *found]
+
+
+def _missing(value: Any, kind: Type, path: str, found: list[str]) -> None:
+    if isinstance(kind, ListType):
+        for index, item in enumerate(value):
+            _missing(item, kind.of, f"{path}[{index}]", found)
+    elif isinstance(kind, MapType):
+        for key, item in value.items():
+            _missing(item, kind.of, f"{path}[{key}]", found)
+    elif isinstance(kind, StructType):
+        found += [f"{path}.{name}" for name in kind.required if value.get(name) in (None, "")]
+        for key, item in value.items():
+            if key in kind.fields:
+                _missing(item, kind.fields[key], f"{path}.{key}", found)
 
 
 _DECIMAL = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]

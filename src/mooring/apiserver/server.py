@@ -13,17 +13,16 @@ from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import Handler
 from mooring.apiserver.kubeconfig import kubeconfig, write_private
 from mooring.apiserver.registry import Registry
-from mooring.apiserver.resources import Resource, ResourceTable, built_in_rows
+from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
 from mooring.apiserver.storage import Store
-from mooring.apiserver.strategies import Strategy, World, strategy_for
+from mooring.apiserver.strategies import World
+from mooring.apiserver.strategies.events import to_core, to_events_v1
 from mooring.apiserver.tls import make_identity
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.base.log import Log
 
-
-def strategy_of(row: Resource) -> Strategy:
-    return strategy_for(row.storage)
+FACES = {("events.k8s.io", "events"): Face("events", to_events_v1, to_core)}
 
 
 class LocalStore:
@@ -65,8 +64,8 @@ class EmbeddedApiServer:
         self.token = token or secrets.token_urlsafe(32)
         self._log = Log("apiserver")
         self._objects = Store()
-        world = World(self._objects, ResourceTable(built_in_rows()), clock or SystemClock())
-        self.registry = Registry(world, strategy_of)
+        world = World(self._objects, ResourceTable(built_in_rows(FACES)), clock or SystemClock())
+        self.registry = Registry(world)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
         self._handler = Handler(self.registry, self.token, self._log)

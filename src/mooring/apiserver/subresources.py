@@ -69,14 +69,14 @@ def _refuse_binding(current: Stored, name: str, asked: Document) -> None:
     metadata, spec = pod["metadata"], pod["spec"]
     if asked.get("uid") and asked["uid"] != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {asked['uid']}, UID in object meta: {metadata['uid']}"
-        raise conflict("", "pods/binding", name, why)
+        raise conflict("", "pods", name, why)
     version = asked.get("resourceVersion")
     if version and version != metadata["resourceVersion"]:
         why = (
             f"Precondition failed: ResourceVersion in precondition: {version},"
             f" ResourceVersion in object meta: {metadata['resourceVersion']}"
         )
-        raise conflict("", "pods/binding", name, why)
+        raise conflict("", "pods", name, why)
     if metadata.get("deletionTimestamp"):
         raise conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
@@ -90,21 +90,19 @@ def _bound(pod: Document, node: str, asked: Document, now: str) -> Document:
     bound = dict(pod)
     bound["spec"] = {**pod["spec"], "nodeName": node}
     metadata = bound["metadata"] = dict(pod["metadata"])
-    if metadata.get("generation"):
-        metadata["generation"] += 1
     for field in ("annotations", "labels"):
         if asked.get(field):
             metadata[field] = {**(metadata.get(field) or {}), **asked[field]}
     status = bound["status"] = dict(pod.get("status") or {})
     status.pop("nominatedNodeName", None)
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    if "observedGeneration" in metadata:
-        scheduled["observedGeneration"] = metadata["generation"]
-    others = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
-    before = next((each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"), None)
-    if before is not None and before.get("status") == "True":
-        scheduled["lastTransitionTime"] = before.get("lastTransitionTime")
-    status["conditions"] = [*others, scheduled]
+    conditions = list(status.get("conditions") or [])
+    place = next((index for index, each in enumerate(conditions) if each.get("type") == "PodScheduled"), None)
+    if place is None:
+        conditions.append(scheduled)
+    else:
+        conditions[place] = scheduled
+    status["conditions"] = conditions
     return bound
 
 

@@ -1,18 +1,53 @@
-"""Per kind: defaulting, admission and validation. `strategy_for` is the table that names them."""
+"""Per kind: defaulting, admission and validation. `built_in_strategies` is the table that names them."""
 
 from __future__ import annotations
 
+from mooring.apiserver.strategies import misc, volumes, workloads
 from mooring.apiserver.strategies.base import Strategy, World
+from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
+from mooring.apiserver.strategies.events import EventStrategy
 from mooring.apiserver.strategies.namespace import NamespaceStrategy
+from mooring.apiserver.strategies.node import NodeStrategy
+from mooring.apiserver.strategies.pod import PodStrategy
+from mooring.apiserver.strategies.services import ServiceStrategy
 
-__all__ = ["Strategy", "World", "strategy_for"]
-
-_GENERIC = Strategy()
-_STRATEGIES: dict[str, Strategy] = {
-    "namespaces": NamespaceStrategy(),
-}
+__all__ = ["Strategy", "World", "built_in_strategies"]
 
 
-def strategy_for(storage: str) -> Strategy:
-    """The strategy of a built-in storage key."""
-    return _STRATEGIES.get(storage, _GENERIC)
+def built_in_strategies() -> dict[str, Strategy]:
+    """By storage key; a kind that is not named has no rules of its own. One set per server: some remember."""
+    role, binding = misc.RoleStrategy(), misc.RbacStrategy()
+    with_status = misc.StatusStrategy()
+    return {
+        "pods": PodStrategy(),
+        "nodes": NodeStrategy(),
+        "namespaces": NamespaceStrategy(),
+        "services": ServiceStrategy(),
+        "events": EventStrategy(),
+        "configmaps": misc.ConfigMapStrategy(),
+        "secrets": misc.SecretStrategy(),
+        "podtemplates": misc.PodTemplateStrategy(),
+        "resourcequotas": misc.QuotaStrategy(),
+        "persistentvolumes": volumes.VolumeStrategy(),
+        "persistentvolumeclaims": volumes.ClaimStrategy(),
+        "replicationcontrollers": workloads.ReplicationControllerStrategy(),
+        "deployments.apps": workloads.DeploymentStrategy(),
+        "replicasets.apps": workloads.ReplicaSetStrategy(),
+        "statefulsets.apps": workloads.StatefulSetStrategy(),
+        "daemonsets.apps": workloads.DaemonSetStrategy(),
+        "jobs.batch": JobStrategy(),
+        "cronjobs.batch": CronJobStrategy(),
+        "poddisruptionbudgets.policy": misc.BudgetStrategy(),
+        "horizontalpodautoscalers.autoscaling": misc.AutoscalerStrategy(),
+        "priorityclasses.scheduling.k8s.io": misc.PriorityClassStrategy(),
+        "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
+        "volumeattachments.storage.k8s.io": with_status,
+        "resourceclaims.resource.k8s.io": with_status,
+        "resourceslices.resource.k8s.io": misc.SliceStrategy(),
+        "deviceclasses.resource.k8s.io": misc.GenerationStrategy(),
+        "leases.coordination.k8s.io": misc.LeaseStrategy(),
+        "roles.rbac.authorization.k8s.io": role,
+        "clusterroles.rbac.authorization.k8s.io": role,
+        "rolebindings.rbac.authorization.k8s.io": binding,
+        "clusterrolebindings.rbac.authorization.k8s.io": binding,
+    }

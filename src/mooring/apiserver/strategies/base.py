@@ -15,7 +15,7 @@ from mooring.apiserver.documents import Document, ensured, metadata_of, part
 from mooring.apiserver.resources import ResourceTable
 from mooring.apiserver.status import FieldError
 from mooring.apiserver.storage import Store
-from mooring.apiserver.validation.names import NameRule, dns_subdomain
+from mooring.apiserver.validation.names import dns_subdomain
 from mooring.base.clock import Clock
 
 FieldReader = Callable[[Document], str]
@@ -49,10 +49,15 @@ class Strategy:
 
     has_status: ClassVar[bool] = False
     has_generation: ClassVar[bool] = False
-    # What the status is at creation, where the API server sets one.
-    name_rule: ClassVar[NameRule] = staticmethod(dns_subdomain)
+    # A few kinds are born with a status: a kubelet registers its node whole.
+    keeps_status_at_creation: ClassVar[bool] = False
+    # Whether fields that the type table calls required are checked; kinds with hand-written rules say it better.
+    checks_required: ClassVar[bool] = True
     fields: ClassVar[dict[str, FieldReader]] = {}
     create_on_update: ClassVar[bool] = False
+
+    def name_rule(self, name: str) -> list[str]:
+        return dns_subdomain(name)
 
     def default(self, document: Document, world: World) -> None:
         """Fill in what the API fills in, whoever wrote the object."""
@@ -61,7 +66,7 @@ class Strategy:
         """Fill in or refuse what needs a look at other objects; creation only."""
 
     def prepare_create(self, document: Document, world: World) -> None:
-        if self.has_status:
+        if self.has_status and not (self.keeps_status_at_creation and document.get("status")):
             document["status"] = self.initial_status(document)
         if self.has_generation:
             metadata_of(document)["generation"] = 1

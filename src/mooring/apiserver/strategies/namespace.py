@@ -11,8 +11,10 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 class NamespaceStrategy(Strategy):
     has_status = True
-    name_rule = staticmethod(dns_label)
     fields = {"status.phase": text_at("status", "phase"), "name": text_at("metadata", "name")}
+
+    def name_rule(self, name: str) -> list[str]:
+        return dns_label(name)
 
     def default(self, document: Document, world: World) -> None:
         metadata = metadata_of(document)

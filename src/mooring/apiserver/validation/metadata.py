@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required
+from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, quoted, required
 from mooring.apiserver.validation.names import NameRule, dns_label, label_value, qualified_name
 
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -73,12 +73,7 @@ def check_metadata_update(document: Document, old: Document) -> list[FieldError]
     if then.get("deletionTimestamp") is not None:
         added = [name for name in items_of(now, "finalizers") if name not in items_of(then, "finalizers")]
         if added:
-            wrong.append(
-                forbidden_field(
-                    "metadata.finalizers",
-                    f"no new finalizers can be added if the object is being deleted, found new finalizers {added}".replace(
-                        "'", '"'
-                    ),
-                )
-            )
+            shown = " ".join(quoted(name) for name in added)
+            why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
+            wrong.append(forbidden_field("metadata.finalizers", why))
     return wrong

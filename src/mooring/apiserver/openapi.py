@@ -1,0 +1,183 @@
+"""OpenAPI v3 documents, one per group and version: what `kubectl apply` and `kubectl explain` ask for.
+
+Built from the type tables when first asked; custom resources bring their own schemas.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import Any
+
+from mooring.apiserver.discovery import KUBERNETES_VERSION
+from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.resources import Resource, ResourceTable, read_table
+from mooring.apiserver.schema import schema_table
+
+_SCALARS: dict[str, Document] = {
+    "string": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "boolean": {"type": "boolean"},
+    "number": {"type": "number", "format": "double"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "quantity": {"type": "string"},
+    "int-or-string": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    "time": {"type": "string", "format": "date-time"},
+    "micro-time": {"type": "string", "format": "date-time"},
+    "any": {"type": "object"},
+}
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_WRITES = {"put": "put", "patch": "patch", "post": "post"}
+
+
+@cache
+def _descriptions() -> Document:
+    table: Document = read_table("descriptions")
+    return table
+
+
+class OpenApi:
+    """The documents of one server, cached until its table of resources changes."""
+
+    def __init__(self, table: ResourceTable) -> None:
+        self._table = table
+        self._made: dict[str, bytes] = {}
+        self._generation = -1
+
+    def root(self) -> bytes:
+        paths: Document = {}
+        for row in self._table:
+            base = _base(row).removeprefix("/")
+            fingerprint = hashlib.sha256(f"{KUBERNETES_VERSION} {base} {self._table.generation}".encode()).hexdigest()
+            paths[base] = {"serverRelativeURL": f"/openapi/v3/{base}?hash={fingerprint[:32].upper()}"}
+        return encode({"paths": paths})
+
+    def group_version(self, base: str) -> bytes | None:
+        """The document of `api/v1` or `apis/apps/v1`."""
+        if self._generation != self._table.generation:
+            self._made.clear()
+            self._generation = self._table.generation
+        if base not in self._made:
+            rows = [row for row in self._table if _base(row) == f"/{base}"]
+            if not rows:
+                return None
+            self._made[base] = encode(_document(rows))
+        return self._made[base]
+
+
+def _base(row: Resource) -> str:
+    return f"/apis/{row.group}/{row.version}" if row.group else f"/api/{row.version}"
+
+
+def _document(rows: list[Resource]) -> Document:
+    schemas: Document = {}
+    paths: Document = {}
+    for row in rows:
+        if row.custom is not None:
+            schemas[_custom_name(row)] = _custom_schema(row)
+            _add_type(META, schemas)
+        elif row.type_name is not None:
+            _add_type(row.type_name, schemas)
+        paths |= _paths(row)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _kind(row: Resource) -> Document:
+    return {"group": row.group, "version": row.version, "kind": row.kind}
+
+
+def _custom_name(row: Resource) -> str:
+    return ".".join([*reversed(row.group.split(".")), row.version, row.kind])
+
+
+def _custom_schema(row: Resource) -> Document:
+    schema = dict(row.openapi) or {"type": "object"}
+    properties = dict(schema.get("properties") or {})
+    properties["metadata"] = {"allOf": [_reference(META)], "description": "Standard object's metadata."}
+    properties.setdefault("apiVersion", {"type": "string"})
+    properties.setdefault("kind", {"type": "string"})
+    return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_kind(row)]}
+
+
+def _paths(row: Resource) -> Document:
+    place = f"{_base(row)}/namespaces/{{namespace}}/{row.plural}" if row.namespaced else f"{_base(row)}/{row.plural}"
+    field_validation = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
+    dry_run = {"name": "dryRun", "in": "query", "schema": {"type": "string"}}
+
+    def operation(action: str, *, writes: bool) -> Document:
+        told: Document = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": _kind(row)}
+        if writes:
+            told["parameters"] = [dry_run, field_validation]
+        told["responses"] = {"200": {"description": "OK"}}
+        return told
+
+    many: Document = {}
+    if "list" in row.verbs:
+        many["get"] = operation("list", writes=False)
+    if "create" in row.verbs:
+        many["post"] = operation("post", writes=True)
+    one: Document = {}
+    for verb, method in (("get", "get"), ("update", "put"), ("patch", "patch"), ("delete", "delete")):
+        if verb in row.verbs:
+            one[method] = operation(_WRITES.get(method, method), writes=method in _WRITES)
+    paths = {place: many}
+    if one:
+        paths[f"{place}/{{name}}"] = one
+    return paths
+
+
+def _reference(name: str) -> Document:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _add_type(name: str, schemas: Document) -> None:
+    """The type and every type it mentions."""
+    if name in schemas:
+        return
+    compact, told = schema_table()[name], _descriptions().get(name, {})
+    schema: Document = {"type": "object"}
+    schemas[name] = schema
+    if told.get(""):
+        schema["description"] = told[""]
+    if compact["fields"]:
+        schema["properties"] = {
+            field: _property(kind, told.get(field, ""), schemas) for field, kind in compact["fields"].items()
+        }
+    if compact.get("required"):
+        schema["required"] = compact["required"]
+    if compact.get("kinds"):
+        schema["x-kubernetes-group-version-kind"] = [
+            {"group": group, "version": version, "kind": kind} for group, version, kind in compact["kinds"]
+        ]
+
+
+def _property(compact: Any, description: str, schemas: Document) -> Document:
+    shown: Document
+    if isinstance(compact, str):
+        if compact.startswith("@"):
+            _add_type(compact[1:], schemas)
+            shown = {"allOf": [_reference(compact[1:])], "default": {}}
+        else:
+            shown = dict(_SCALARS[compact])
+    elif compact[0] == "list":
+        shown = {"type": "array", "items": _property(compact[1], "", schemas)}
+        key, strategy, keys = compact[2:5] if len(compact) > 2 else (None, None, None)
+        if key:
+            shown["x-kubernetes-patch-merge-key"] = key
+        if strategy:
+            shown["x-kubernetes-patch-strategy"] = strategy
+        if keys:
+            shown |= {"x-kubernetes-list-map-keys": keys, "x-kubernetes-list-type": "map"}
+    elif compact[0] == "map":
+        shown = {"type": "object", "additionalProperties": _property(compact[1], "", schemas)}
+    else:
+        shown = {**_property(compact[1], "", schemas), "x-kubernetes-patch-strategy": compact[2]}
+    if description:
+        shown["description"] = description
+    return shown

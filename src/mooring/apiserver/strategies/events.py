@@ -1,0 +1,107 @@
+"""Events, stored once in the core form and shown in two: core/v1 and events.k8s.io/v1."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mooring.apiserver.documents import Document, metadata_of, part
+from mooring.apiserver.status import FieldError, invalid_value, required
+from mooring.apiserver.strategies.base import FieldReader, Strategy, World, text_at
+
+TTL_SECONDS = 3600.0
+_RENAMED = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_BACK = {core: new for new, core in _RENAMED.items()}
+
+
+def to_core(event: Document) -> Document:
+    """An events.k8s.io/v1 event in the stored form."""
+    stored = {_RENAMED.get(field, field): value for field, value in event.items()}
+    stored["apiVersion"] = "v1"
+    stored.setdefault("involvedObject", {})
+    stored.setdefault("source", {})
+    return stored
+
+
+def to_events_v1(event: Document) -> Document:
+    """A stored event as events.k8s.io/v1 shows it."""
+    shown = {_BACK.get(field, field): value for field, value in event.items()}
+    shown["apiVersion"] = "events.k8s.io/v1"
+    shown.setdefault("eventTime", None)
+    return shown
+
+
+def _source(event: Document) -> str:
+    return str(part(event, "source").get("component") or event.get("reportingComponent") or "")
+
+
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_FIELDS: dict[str, FieldReader] = {
+    **{f"involvedObject.{name}": text_at("involvedObject", name) for name in _INVOLVED},
+    **{f"regarding.{name}": text_at("involvedObject", name) for name in _INVOLVED},
+    "reason": text_at("reason"),
+    "reportingComponent": text_at("reportingComponent"),
+    "reportingController": text_at("reportingComponent"),
+    "source": _source,
+    "type": text_at("type"),
+}
+
+
+class EventStrategy(Strategy):
+    """An event lives for an hour, as upstream; later ones push the expired out."""
+
+    create_on_update = True
+    checks_required = False
+    fields = _FIELDS
+
+    def __init__(self) -> None:
+        self._expiring: deque[tuple[float, World, str, str]] = deque()
+
+    def default(self, document: Document, world: World) -> None:
+        document.setdefault("involvedObject", {})
+        document.setdefault("source", {})
+        document.setdefault("reportingComponent", "")
+        document.setdefault("reportingInstance", "")
+        document.setdefault("eventTime", None)
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        namespace = metadata_of(document).get("namespace", "")
+        involved = part(document, "involvedObject").get("namespace", "")
+        wrong: list[FieldError] = []
+        if involved != namespace and not (not involved and namespace in ("default", "kube-system")):
+            why = "does not match event.namespace"
+            wrong.append(invalid_value("involvedObject.namespace", involved, why))
+        if document.get("eventTime"):
+            for field, shown in (
+                ("reportingComponent", "reportingController"),
+                ("reportingInstance", "reportingInstance"),
+                ("action", "action"),
+                ("reason", "reason"),
+            ):
+                if not document.get(field):
+                    wrong.append(required(shown))
+            if len(document.get("message", "")) > 1024:
+                wrong.append(invalid_value("message", "", "can have at most 1024 characters"))
+        series = document.get("series")
+        if series is not None and series.get("count", 0) < 2:
+            wrong.append(invalid_value("series.count", series.get("count", 0), "should be at least 2"))
+        return wrong
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return []
+
+    def created(self, document: Document, world: World) -> None:
+        metadata, now = document["metadata"], world.clock.now()
+        self._expiring.append((now + TTL_SECONDS, world, metadata["namespace"], metadata["name"]))
+        while self._expiring and self._expiring[0][0] <= now:
+            _, where, namespace, name = self._expiring.popleft()
+            expired = where.store.stored("events", namespace, name)
+            if expired is not None:
+                where.store.delete("events", expired)

@@ -1,0 +1,31 @@
+"""Nodes: a kubelet creates them whole, status included."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, ensured, part
+from mooring.apiserver.status import FieldError
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.validation.node import check_node
+
+
+class NodeStrategy(Strategy):
+    has_status = True
+    keeps_status_at_creation = True
+    checks_required = False
+    fields = {"spec.unschedulable": lambda node: "true" if part(node, "spec").get("unschedulable") else "false"}
+
+    def default(self, document: Document, world: World) -> None:
+        spec_of(document)
+        status = ensured(document, "status")
+        # What a kubelet does not hold back, pods may have.
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        if not spec_of(document).get("unschedulable"):
+            document["spec"].pop("unschedulable", None)
+        set_default(status, "daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return check_node(document)
+
+    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return check_node(document)

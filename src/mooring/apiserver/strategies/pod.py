@@ -1,0 +1,124 @@
+"""Pods: what the API server makes of one before a scheduler sees it, and how one is deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.status import FieldError
+from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
+from mooring.apiserver.strategies.pod_admission import admit_pod
+from mooring.apiserver.strategies.pod_defaults import default_pod
+from mooring.apiserver.validation.pod import check_pod
+from mooring.apiserver.validation.pod_update import check_pod_update
+from mooring.base.clock import timestamp
+from mooring.objects.quantity import exact
+
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+_ENDED = ("Succeeded", "Failed")
+
+
+def _pod_ip(pod: Document) -> str:
+    return str(part(pod, "status").get("podIP", ""))
+
+
+class PodStrategy(Strategy):
+    has_status = True
+    has_generation = True
+    fields = {
+        "spec.nodeName": text_at("spec", "nodeName"),
+        "spec.restartPolicy": text_at("spec", "restartPolicy"),
+        "spec.schedulerName": text_at("spec", "schedulerName"),
+        "spec.serviceAccountName": text_at("spec", "serviceAccountName"),
+        "spec.hostNetwork": lambda pod: "true" if part(pod, "spec").get("hostNetwork") else "false",
+        "status.phase": text_at("status", "phase"),
+        "status.podIP": _pod_ip,
+        "status.nominatedNodeName": text_at("status", "nominatedNodeName"),
+    }
+
+    def default(self, document: Document, world: World) -> None:
+        default_pod(spec_of(document))
+
+    def admit(self, document: Document, world: World) -> None:
+        admit_pod(document, world)
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        super().prepare_create(document, world)
+        spec = document["spec"]
+        if spec.get("schedulingGates"):
+            document["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": timestamp(world.clock.now()),
+                    "reason": "SchedulingGated",
+                    "message": GATED,
+                }
+            ]
+        _merge_label_keys(spec, part(document, "metadata", "labels"))
+
+    def initial_status(self, document: Document) -> Document:
+        return {"phase": "Pending", "qosClass": qos_class(document["spec"])}
+
+    def prepare_status(self, document: Document, old: Document, world: World) -> None:
+        super().prepare_status(document, old, world)
+        status = document.setdefault("status", {})
+        status["qosClass"] = part(old, "status").get("qosClass") or qos_class(document["spec"])
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return check_pod(document)
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return check_pod_update(document, old)
+
+    def grace_seconds(self, document: Document, asked: int | None) -> int | None:
+        """A pod on a node stays until its kubelet has stopped it; one that never ran, or has ended, goes at once."""
+        spec = document["spec"]
+        if not spec.get("nodeName") or part(document, "status").get("phase") in _ENDED:
+            return 0
+        grace = spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked
+        return max(int(grace), 1) if grace < 0 else int(grace)
+
+
+def qos_class(spec: Document) -> str:
+    """Guaranteed: every container limits cpu and memory and requests no less. BestEffort: nobody asks for either."""
+    holders: list[Document] = [spec] if (spec.get("resources") or {}).keys() & {"requests", "limits"} else []
+    if not holders:
+        holders = items_of(spec, "containers") + items_of(spec, "initContainers")
+    asks, guaranteed = False, True
+    for holder in holders:
+        resources: Any = holder.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for resource in ("cpu", "memory"):
+            request, limit = exact(requests.get(resource, "0")), exact(limits.get(resource, "0"))
+            asks = asks or bool(request) or bool(limit)
+            guaranteed = guaranteed and bool(limit) and request in (0, limit)
+    if not asks:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _merge_label_keys(spec: Document, labels: Document) -> None:
+    """`matchLabelKeys` become requirements with the pod's own values, fixed when it is created."""
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        required = items_of(terms, "requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = [
+            each.get("podAffinityTerm") or {}
+            for each in items_of(terms, "preferredDuringSchedulingIgnoredDuringExecution")
+        ]
+        for term in required + preferred:
+            _merge_keys(term, "matchLabelKeys", "In", labels)
+            _merge_keys(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in items_of(spec, "topologySpreadConstraints"):
+        _merge_keys(constraint, "matchLabelKeys", "In", labels)
+
+
+def _merge_keys(term: Document, field: str, operator: str, labels: Document) -> None:
+    selector = term.get("labelSelector")
+    keys = [key for key in items_of(term, field) if key in labels]
+    if selector is not None and keys:
+        added = [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys]
+        selector["matchExpressions"] = items_of(selector, "matchExpressions") + added

@@ -1,0 +1,104 @@
+"""What kube-apiserver's admission plugins do to a new pod: priority, runtime class, service account, tolerations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.apiserver.documents import Document, items_of, metadata_of
+from mooring.apiserver.status import Refused, forbidden
+from mooring.apiserver.strategies.base import World
+
+PREEMPT = "PreemptLowerPriority"
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+TOLERATED_SECONDS = 300
+
+
+def admit_pod(pod: Document, world: World) -> None:
+    spec = pod["spec"]
+    spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    _runtime_class(pod, spec, world)
+    _priority(pod, spec, world)
+    _default_tolerations(spec)
+
+
+def _refused(pod: Document, why: str) -> Refused:
+    metadata = metadata_of(pod)
+    return forbidden("", "pods", metadata.get("name") or metadata.get("generateName", ""), why)
+
+
+def _priority(pod: Document, spec: Document, world: World) -> None:
+    """The number comes from the class; a pod may repeat it, never choose it."""
+    name = spec.get("priorityClassName")
+    found: Document | None
+    if name:
+        found = world.store.get("priorityclasses.scheduling.k8s.io", "", name)
+        if found is None:
+            raise _refused(pod, f"no PriorityClass with name {name} was found")
+    else:
+        found = _default_class(world)
+        if found is not None:
+            spec["priorityClassName"] = found["metadata"]["name"]
+    value = found.get("value", 0) if found else 0
+    policy = (found.get("preemptionPolicy") if found else None) or PREEMPT
+    given = spec.get("priority")
+    if given is not None and given != value:
+        raise _refused(
+            pod,
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller"
+            f" computed {value} from the given PriorityClass name",
+        )
+    spec["priority"] = value
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != policy:
+        raise _refused(
+            pod,
+            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission"
+            f" controller computed {policy} from the given PriorityClass name",
+        )
+    spec["preemptionPolicy"] = policy
+
+
+def _default_class(world: World) -> Document | None:
+    """Where several classes claim to be the default, the lowest value is it."""
+    claiming = [each for each in world.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
+    return min(claiming, key=lambda each: int(each.get("value", 0)), default=None)
+
+
+def _runtime_class(pod: Document, spec: Document, world: World) -> None:
+    name = spec.get("runtimeClassName")
+    if not name:
+        return
+    found = world.store.get("runtimeclasses.node.k8s.io", "", name)
+    if found is None:
+        raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
+    overhead = (found.get("overhead") or {}).get("podFixed")
+    if overhead:
+        if spec.get("overhead") and spec["overhead"] != overhead:
+            why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            raise _refused(pod, why)
+        spec["overhead"] = dict(overhead)
+    scheduling = found.get("scheduling") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        selector = spec.setdefault("nodeSelector", {})
+        if selector.setdefault(key, value) != value:
+            raise _refused(pod, f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}")
+    for toleration in scheduling.get("tolerations") or []:
+        if toleration not in items_of(spec, "tolerations"):
+            spec.setdefault("tolerations", []).append(dict(toleration))
+
+
+def _default_tolerations(spec: Document) -> None:
+    """Five minutes on a node that went away, unless the pod says otherwise."""
+    present = items_of(spec, "tolerations")
+    missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_covers(each, key) for each in present)]
+    if missing:
+        added = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS}
+            for key in missing
+        ]
+        spec["tolerations"] = [*present, *added]
+
+
+def _covers(toleration: Any, key: str) -> bool:
+    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")

@@ -1,0 +1,96 @@
+"""Services: addresses from the cluster's range, and the defaults of their ports."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.validation.names import dns1035_label
+
+CLUSTER_RANGE = ipaddress.ip_network("10.96.0.0/12")
+NODE_PORTS = range(30_000, 32_768)
+TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+
+
+class ServiceStrategy(Strategy):
+    has_status = True
+    fields = {"spec.clusterIP": text_at("spec", "clusterIP"), "spec.type": text_at("spec", "type")}
+
+    def name_rule(self, name: str) -> list[str]:
+        return dns1035_label(name)
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        set_default(spec, "type", "ClusterIP")
+        set_default(spec, "sessionAffinity", "None")
+        if spec["sessionAffinity"] == "ClientIP":
+            set_default(spec, "sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10_800}})
+        if spec["type"] != "ExternalName":
+            set_default(spec, "internalTrafficPolicy", "Cluster")
+            set_default(spec, "ipFamilies", ["IPv4"])
+            set_default(spec, "ipFamilyPolicy", "SingleStack")
+        if spec["type"] in ("NodePort", "LoadBalancer"):
+            set_default(spec, "externalTrafficPolicy", "Cluster")
+        if spec["type"] == "LoadBalancer":
+            set_default(spec, "allocateLoadBalancerNodePorts", True)
+        for port in items_of(spec, "ports"):
+            set_default(port, "protocol", "TCP")
+            if port.get("targetPort") in (None, 0, ""):
+                port["targetPort"] = port.get("port")
+
+    def admit(self, document: Document, world: World) -> None:
+        self._allocate(document, world)
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        super().prepare_update(document, old, world)
+        then = part(old, "spec")
+        for field in ("clusterIP", "clusterIPs"):
+            if then.get(field) and not document["spec"].get(field) and document["spec"]["type"] != "ExternalName":
+                document["spec"][field] = then[field]
+        self._allocate(document, world)
+
+    def _allocate(self, document: Document, world: World) -> None:
+        spec = document["spec"]
+        if spec["type"] == "ExternalName":
+            return
+        others = [part(each, "spec") for each in world.store.list("services")]
+        if not spec.get("clusterIP"):
+            taken = {each.get("clusterIP") for each in others}
+            hosts = CLUSTER_RANGE.hosts()
+            # The first address is that of the `kubernetes` service, as everywhere.
+            spec["clusterIP"] = next(str(host) for host in hosts if str(host) not in taken)
+        set_default(spec, "clusterIPs", [spec["clusterIP"]])
+        if spec["type"] in ("NodePort", "LoadBalancer"):
+            used = {port.get("nodePort") for each in others for port in items_of(each, "ports")}
+            for port in items_of(spec, "ports"):
+                if not port.get("nodePort"):
+                    port["nodePort"] = next(number for number in NODE_PORTS if number not in used)
+                used.add(port["nodePort"])
+
+    def initial_status(self, document: Document) -> Document:
+        return {"loadBalancer": {}}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        wrong: list[FieldError] = []
+        if spec["type"] not in TYPES:
+            wrong.append(unsupported("spec.type", spec["type"], TYPES))
+        ports = items_of(spec, "ports")
+        if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+            wrong.append(required("spec.ports"))
+        for index, port in enumerate(ports):
+            if not 1 <= port.get("port", 0) <= 65535:
+                why = "must be between 1 and 65535, inclusive"
+                wrong.append(invalid_value(f"spec.ports[{index}].port", port.get("port", 0), why))
+            if len(ports) > 1 and not port.get("name"):
+                wrong.append(required(f"spec.ports[{index}].name"))
+        return wrong
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        wrong = self.validate(document, world)
+        now, then = document["spec"].get("clusterIP"), part(old, "spec").get("clusterIP")
+        if then and now != then and document["spec"]["type"] != "ExternalName":
+            wrong.append(invalid_value("spec.clusterIPs[0]", now, "may not change once set"))
+        return wrong

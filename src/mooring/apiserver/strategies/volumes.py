@@ -1,0 +1,118 @@
+"""Claims, volumes and storage classes."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.validation.quantities import check_amount
+from mooring.apiserver.validation.scheduling import check_node_selector
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def _check_access_modes(spec: Document) -> list[FieldError]:
+    modes = items_of(spec, "accessModes")
+    if not modes:
+        return [required("spec.accessModes", "at least 1 access mode is required")]
+    return [unsupported("spec.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+
+
+class ClaimStrategy(Strategy):
+    has_status = True
+    fields = {"name": text_at("metadata", "name")}
+
+    def default(self, document: Document, world: World) -> None:
+        set_default(spec_of(document), "volumeMode", "Filesystem")
+
+    def admit(self, document: Document, world: World) -> None:
+        """A claim that names no class gets the default one, the newest where several claim to be it."""
+        spec = document["spec"]
+        if spec.get("storageClassName") is not None:
+            return
+        claiming = [
+            each
+            for each in world.store.list("storageclasses.storage.k8s.io")
+            if part(each, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
+        ]
+        if claiming:
+            newest = max(claiming, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+            spec["storageClassName"] = newest["metadata"]["name"]
+
+    def initial_status(self, document: Document) -> Document:
+        return {"phase": "Pending"}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        wrong = _check_access_modes(spec)
+        storage = part(spec, "resources", "requests").get("storage")
+        if storage is None:
+            wrong.append(required("spec.resources[storage]"))
+        else:
+            wrong += check_amount("storage", storage, "spec.resources[storage]")
+        return wrong
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        now, then = dict(document["spec"]), dict(part(old, "spec"))
+        is_bound = bool(then.get("volumeName"))
+        mutable = (
+            ["resources", "volumeAttributesClassName"] if is_bound else ["resources", "volumeName", "storageClassName"]
+        )
+        for field in mutable:
+            now.pop(field, None)
+            then.pop(field, None)
+        if now != then:
+            why = (
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
+                " claims"
+            )
+            return [forbidden_field("spec", why)]
+        return []
+
+
+class VolumeStrategy(Strategy):
+    has_status = True
+    fields = {"name": text_at("metadata", "name")}
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        set_default(spec, "persistentVolumeReclaimPolicy", "Retain")
+        set_default(spec, "volumeMode", "Filesystem")
+
+    def initial_status(self, document: Document) -> Document:
+        return {"phase": "Pending"}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        wrong = _check_access_modes(spec)
+        if "storage" not in part(spec, "capacity"):
+            wrong.append(required("spec.capacity"))
+        affinity = part(spec, "nodeAffinity").get("required")
+        if affinity is not None:
+            wrong += check_node_selector(affinity, "spec.nodeAffinity.required")
+        return wrong
+
+
+class StorageClassStrategy(Strategy):
+    def default(self, document: Document, world: World) -> None:
+        set_default(document, "reclaimPolicy", "Delete")
+        set_default(document, "volumeBindingMode", "Immediate")
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        if document["reclaimPolicy"] not in ("Delete", "Retain"):
+            wrong.append(unsupported("reclaimPolicy", document["reclaimPolicy"], ("Delete", "Retain")))
+        mode = document["volumeBindingMode"]
+        if mode not in ("Immediate", "WaitForFirstConsumer"):
+            wrong.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+        return wrong
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return [
+            forbidden_field(field, "updates to parameters are forbidden.")
+            if field == "parameters"
+            else invalid_value(field, document.get(field), "field is immutable")
+            for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+            if document.get(field) != old.get(field)
+        ]

@@ -1,0 +1,208 @@
+"""Deployments and their kin: a template, a selector that must find its pods, a strategy for changes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mooring.apiserver.documents import Document, ensured, items_of, part
+from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.pod_defaults import default_pod_spec
+from mooring.apiserver.validation.metadata import check_labels
+from mooring.apiserver.validation.pod import check_pod_spec
+from mooring.apiserver.validation.scheduling import check_label_selector
+from mooring.objects.selectors import requirement_matches
+
+
+def selector_matches(selector: Document, labels: Document) -> bool:
+    return all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()) and all(
+        requirement_matches(each.get("key", ""), each.get("operator", ""), items_of(each, "values"), labels)
+        for each in items_of(selector, "matchExpressions")
+    )
+
+
+def check_template(template: Document, path: str, restart_policies: tuple[str, ...]) -> list[FieldError]:
+    spec = part(template, "spec")
+    wrong = check_labels(part(template, "metadata").get("labels"), f"{path}.metadata.labels")
+    wrong += check_pod_spec(spec, f"{path}.spec")
+    policy = spec.get("restartPolicy")
+    if policy is not None and policy not in restart_policies:
+        wrong.append(unsupported(f"{path}.spec.restartPolicy", policy, restart_policies))
+    return wrong
+
+
+class WorkloadStrategy(Strategy):
+    """What Deployment, ReplicaSet, StatefulSet and DaemonSet share."""
+
+    has_status = True
+    has_generation = True
+    checks_required = False
+    word: ClassVar[str] = "deployment"
+    scales: ClassVar[bool] = True
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        if self.scales:
+            set_default(spec, "replicas", 1)
+        template = ensured(spec, "template")
+        default_pod_spec(ensured(template, "spec"))
+        self.default_spec(spec)
+
+    def default_spec(self, spec: Document) -> None:
+        """Defaults of one kind."""
+
+    def initial_status(self, document: Document) -> Document:
+        return {}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        wrong: list[FieldError] = []
+        if spec.get("replicas", 0) < 0:
+            wrong.append(invalid_value("spec.replicas", spec["replicas"], "must be greater than or equal to 0"))
+        selector = spec.get("selector")
+        if selector is None:
+            wrong.append(required("spec.selector"))
+        else:
+            wrong += check_label_selector(selector, "spec.selector")
+            if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+                why = f"empty selector is invalid for {self.word}"
+                wrong.append(invalid_value("spec.selector", selector, why))
+        labels = part(spec, "template", "metadata", "labels")
+        if selector is not None and not selector_matches(selector, labels):
+            why = "`selector` does not match template `labels`"
+            wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
+        return wrong + check_template(spec["template"], "spec.template", ("Always",))
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        wrong = self.validate(document, world)
+        now, then = document["spec"].get("selector"), part(old, "spec").get("selector")
+        if now != then:
+            wrong.append(invalid_value("spec.selector", now, "field is immutable"))
+        return wrong
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    def default_spec(self, spec: Document) -> None:
+        strategy = ensured(spec, "strategy")
+        set_default(strategy, "type", "RollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            rolling = ensured(strategy, "rollingUpdate")
+            set_default(rolling, "maxUnavailable", "25%")
+            set_default(rolling, "maxSurge", "25%")
+        set_default(spec, "revisionHistoryLimit", 10)
+        set_default(spec, "progressDeadlineSeconds", 600)
+
+    def meaning(self, document: Document) -> object:
+        return document.get("spec"), part(document, "metadata").get("annotations")
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        wrong = super().validate(document, world)
+        strategy = document["spec"]["strategy"]
+        if strategy["type"] not in ("Recreate", "RollingUpdate"):
+            wrong.append(unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate")))
+        if strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
+            why = "may not be specified when strategy `type` is 'Recreate'"
+            wrong.append(forbidden_field("spec.strategy.rollingUpdate", why))
+        return wrong
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    word = "replicaset"
+    fields = {"status.replicas": text_at("status", "replicas")}
+
+    def initial_status(self, document: Document) -> Document:
+        return {"replicas": 0}
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    word = "statefulset"
+    MUTABLE = (
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    )
+
+    def default_spec(self, spec: Document) -> None:
+        set_default(spec, "podManagementPolicy", "OrderedReady")
+        set_default(spec, "serviceName", "")
+        update = ensured(spec, "updateStrategy")
+        set_default(update, "type", "RollingUpdate")
+        if update["type"] == "RollingUpdate":
+            set_default(ensured(update, "rollingUpdate"), "partition", 0)
+        set_default(spec, "revisionHistoryLimit", 10)
+        retention = ensured(spec, "persistentVolumeClaimRetentionPolicy")
+        set_default(retention, "whenDeleted", "Retain")
+        set_default(retention, "whenScaled", "Retain")
+        for claim in items_of(spec, "volumeClaimTemplates"):
+            claim.setdefault("apiVersion", "v1")
+            claim.setdefault("kind", "PersistentVolumeClaim")
+            set_default(ensured(claim, "spec"), "volumeMode", "Filesystem")
+            claim["status"] = {"phase": "Pending"}
+
+    def initial_status(self, document: Document) -> Document:
+        return {"replicas": 0, "availableReplicas": 0}
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        wrong = self.validate(document, world)
+        now, then = document["spec"], part(old, "spec")
+        if any(now.get(field) != then.get(field) for field in now.keys() | then.keys() if field not in self.MUTABLE):
+            why = (
+                "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+                " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and"
+                " 'minReadySeconds' are forbidden"
+            )
+            wrong.append(forbidden_field("spec", why))
+        return wrong
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    word = "daemonset"
+    scales = False
+
+    def default_spec(self, spec: Document) -> None:
+        update = ensured(spec, "updateStrategy")
+        set_default(update, "type", "RollingUpdate")
+        if update["type"] == "RollingUpdate":
+            rolling = ensured(update, "rollingUpdate")
+            set_default(rolling, "maxUnavailable", 1)
+            set_default(rolling, "maxSurge", 0)
+        set_default(spec, "revisionHistoryLimit", 10)
+
+    def initial_status(self, document: Document) -> Document:
+        names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+        return dict.fromkeys(names, 0)
+
+
+class ReplicationControllerStrategy(Strategy):
+    """The oldest of them: its selector is a plain map, taken from the template where absent."""
+
+    has_status = True
+    has_generation = True
+    checks_required = False
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        set_default(spec, "replicas", 1)
+        template = ensured(spec, "template")
+        default_pod_spec(ensured(template, "spec"))
+        labels = part(template, "metadata", "labels")
+        if labels:
+            set_default(spec, "selector", dict(labels))
+
+    def initial_status(self, document: Document) -> Document:
+        return {"replicas": 0}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        selector, labels = spec.get("selector"), part(spec, "template", "metadata", "labels")
+        wrong: list[FieldError] = []
+        if not selector:
+            wrong.append(required("spec.selector"))
+        elif any(labels.get(key) != value for key, value in selector.items()):
+            why = "`selector` does not match template `labels`"
+            wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
+        return wrong + check_template(spec["template"], "spec.template", ("Always",))
