@@ -240,7 +240,7 @@ class SchedulingQueue:
         heads = (line.head() for line in (self._backing_off, self._backing_off_after_error))
         releases = (release_time(head[0]) for head in heads if head is not None)
         retries = (due for due, _ in self._retries[:1])
-        return min(self._next_unschedulable_flush, *releases, *retries)
+        return min([self._next_unschedulable_flush, *releases, *retries])
 
     def _do_what_is_due(self) -> None:
         now = self._clock.now()
