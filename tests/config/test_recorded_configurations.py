@@ -1,0 +1,101 @@
+"""What the real kube-scheduler v1.36.4 made of 400 configurations, and what we make of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.config.default_plugins import EVERYTHING
+
+from mooring.base.errors import OperatorMistake
+from mooring.config import Loaded, load_configuration
+from mooring.framework import Point
+
+RECORDED = Path(__file__).parent.parent / "data" / "oracle" / "config.jsonl.gz"
+
+
+@cache
+def recorded() -> list[tuple[str, dict[str, Any]]]:
+    with gzip.open(RECORDED, "rt") as lines:
+        cases = [json.loads(line) for line in lines]
+    return [(json.dumps(case["case"]["config"]), case["expect"]) for case in cases]
+
+
+def load(text: str) -> Loaded:
+    return load_configuration(text, source="recorded", registry=EVERYTHING)
+
+
+@cache
+def accepted() -> list[tuple[Loaded, dict[str, Any]]]:
+    return [(load(text), expect) for text, expect in recorded() if "error" not in expect]
+
+
+def names(loaded: Loaded, point: Point) -> list[str]:
+    return [use.name for use in loaded.configuration.profiles[0].points[point]]
+
+
+def test_what_kube_scheduler_accepts_is_accepted_and_what_it_refuses_is_refused():
+    differing = []
+    for text, expect in recorded():
+        try:
+            load(text)
+            is_refused = False
+        except OperatorMistake:
+            is_refused = True
+        if is_refused != ("error" in expect):
+            differing.append(expect["name"])
+    assert len(recorded()) == 400
+    assert differing == []
+
+
+KEY_WORDS = {
+    "not in valid range [0, 100]": "between 0 and 100",  # said by the type of the arguments, for every plugin
+    'unknown field "profiles[0].noSuchField"': 'unknown field "noSuchField"',
+}
+
+
+def test_refusals_carry_the_key_words_of_kube_scheduler_and_its_path():
+    refused = [(text, expect["error"]) for text, expect in recorded() if "error" in expect]
+    assert len(refused) == 16
+    for text, error in refused:
+        with pytest.raises(OperatorMistake) as mistake:
+            load(text)
+        said = error.rpartition(": ")[2] if "Invalid value" in error else error.partition(": ")[2]
+        wanted = next((ours for theirs, ours in KEY_WORDS.items() if theirs in error), said)
+        assert wanted in str(mistake.value)
+        if error.startswith("config: profiles"):
+            assert error.split(": ")[1] in [problem.path for problem in mistake.value.problems]
+
+
+def test_the_same_plugins_score_with_the_same_weights():
+    compared = 0
+    for loaded, expect in accepted():
+        weights = {use.name: use.weight for use in loaded.configuration.profiles[0].points[Point.SCORE]}
+        skipped = set(expect.get("scoreSkipped") or ())
+        assert skipped <= set(names(loaded, Point.PRE_SCORE))
+        for scores in (expect.get("scores") or {}).values():
+            assert set(scores["scores"]) == set(weights) - skipped, expect["name"]
+            for plugin, normalized in scores["normalized"].items():
+                assert scores["scores"][plugin] == normalized * weights[plugin], expect["name"]
+            compared += 1
+    assert compared > 1_000
+
+
+def test_only_plugins_that_filter_reject_nodes_and_only_those_with_pre_filter_skip_it():
+    for loaded, expect in accepted():
+        pre_filters = names(loaded, Point.PRE_FILTER)
+        assert set(expect.get("preFilter", {}).get("skipped") or ()) <= set(pre_filters), expect["name"]
+        rejecting = {rejected["plugin"] for rejected in (expect.get("nodes") or {}).values() if rejected}
+        # Where pre_filter names the nodes, the others are rejected by no plugin.
+        assert rejecting - {""} <= set(names(loaded, Point.FILTER)), expect["name"]
+
+
+def test_a_warning_about_pre_score_is_given_where_scoring_failed():
+    for loaded, expect in accepted():
+        is_warned = any("preScore is off" in warning.message for warning in loaded.warnings)
+        if len(expect.get("feasible") or ()) > 1:
+            assert is_warned == (expect["result"] == "error"), expect["name"]
