@@ -16,6 +16,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,15 +40,15 @@ class PluginEntry:
     source: str
     """Where it was found: `default`, `example`, a package, a file."""
 
-    @property
+    @cached_property
     def points(self) -> tuple[Point, ...]:
         return points_of(self.cls)
 
-    @property
+    @cached_property
     def args(self) -> type[Args] | None:
         return args_type(self.cls)
 
-    @property
+    @cached_property
     def object_types(self) -> tuple[type[KubeObject], ...]:
         """The kinds it watches."""
         return tuple(
