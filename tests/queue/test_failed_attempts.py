@@ -1,0 +1,190 @@
+"""What becomes of a pod whose attempt failed, and of events that came meanwhile (Q16–Q19, Q32–Q34)."""
+
+import pytest
+from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Asked, a_pod, a_queue, fail, popped
+
+from mooring.base.clock import ManualClock
+from mooring.framework.events import ASSIGNED_POD_DELETED, NODE_ADDED, NODE_DELETED, Action, ClusterEvent, Hint
+from mooring.objects.core import Node
+from mooring.objects.meta import ObjectMeta
+
+
+def test_a_pod_in_the_queue_cannot_be_put_back_into_it(capsys):
+    """Q16"""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = fail(queue, refused_by="Headroom")
+    queue.put_back(waiting)
+    assert queue.where("web") == "unschedulable"
+    assert waiting.consecutive_errors == 0
+    assert "cannot be put back" in capsys.readouterr().err
+
+
+def test_putting_back_ends_the_flight():
+    """Q16"""
+    queue = a_queue()
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    assert list(queue.in_flight()) == []
+
+
+def test_refusals_and_errors_are_counted_apart():
+    """Q17"""
+    queue = a_queue()
+    queue.add(a_pod())
+    counts = []
+    for plugins in ("", "", "Headroom", "", "Headroom"):
+        waiting = fail(queue, refused_by=plugins)
+        counts.append((waiting.consecutive_errors, waiting.unschedulable_count))
+        queue.activate([waiting.pod])
+    assert counts == [(1, 0), (2, 0), (0, 1), (1, 1), (0, 2)]
+
+
+def test_a_failure_starts_the_waiting_time_anew():
+    """Q18"""
+    queue = a_queue(clock := ManualClock(start=100.0))
+    queue.add(a_pod())
+    clock.advance(5)
+    assert fail(queue, refused_by="Headroom").timestamp == 105.0
+
+
+def test_an_error_is_retried_after_backoff_whatever_happens():
+    """Q19"""
+    queue = a_queue()
+    queue.add(a_pod())
+    fail(queue)
+    assert queue.where("web") == "backoff"
+
+
+MEANWHILE = {
+    "nothing happened: it waits": ([], "Headroom", "", "unschedulable"),
+    "an event that the plugin named: after backoff": ([NODE_ADDED], "Headroom", "", "backoff"),
+    "an event that only another plugin named: it waits": ([ASSIGNED_POD_DELETED], "Headroom", "", "unschedulable"),
+    "an event that nobody named: it waits": ([SERVICE_CHANGED], "Headroom", "", "unschedulable"),
+    "an event that a pending plugin named: at once": ([ASSIGNED_POD_DELETED], "", "Claims", "active"),
+    "a later event that a pending plugin named: at once": (
+        [NODE_ADDED, ASSIGNED_POD_DELETED],
+        "Headroom",
+        "Claims",
+        "active",
+    ),
+    "an event that only the refusing one of both named: after backoff": ([NODE_ADDED], "Headroom", "Claims", "backoff"),
+}
+
+
+@pytest.mark.parametrize(("events", "refused_by", "pending_on", "place"), MEANWHILE.values(), ids=MEANWHILE.keys())
+def test_what_happened_during_the_attempt_is_replayed(events, refused_by, pending_on, place):
+    """Q19, Q32"""
+    queue = a_queue(hints={"Headroom": [NODE_HINT], "Claims": [Hint("Pod", Action.DELETE)]})
+    queue.add(a_pod())
+    waiting = popped(queue)
+    for event in events:
+        queue.on(event)
+    queue.put_back(waiting, unschedulable=refused_by.split(), pending=pending_on.split())
+    assert queue.where("web") == place
+
+
+def test_events_before_the_pop_do_not_count():
+    """Q19, Q33: even though another pod in flight keeps them."""
+    queue = a_queue()
+    queue.add(a_pod("early"))
+    queue.add(a_pod("late"))
+    early = popped(queue)
+    queue.on(NODE_ADDED)
+    late = popped(queue)
+    queue.put_back(late, unschedulable=["Headroom"])
+    queue.put_back(early, unschedulable=["Headroom"])
+    assert (queue.where("early"), queue.where("late")) == ("backoff", "unschedulable")
+
+
+def test_the_replay_sees_the_objects_in_the_order_of_events():
+    """Q19"""
+    test = Asked(False)
+    queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD | Action.DELETE, test)]})
+    queue.add(a_pod())
+    waiting = popped(queue)
+    node = Node(metadata=ObjectMeta(name="n"))
+    queue.on(NODE_ADDED, None, node)
+    queue.on(NODE_DELETED, node, None)
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert [(old, new) for _, old, new in test.questions] == [(None, node), (node, None)]
+    assert queue.where("web") == "unschedulable"
+
+
+def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
+    """Q33"""
+    queue = a_queue()
+    for name in ("one", "two", "three"):
+        queue.add(a_pod(name))
+    one, two, three = popped(queue), popped(queue), popped(queue)
+    queue.on(NODE_ADDED)
+    queue.done(two.pod.uid)
+    queue.put_back(one, unschedulable=["Headroom"])
+    assert queue.where("one") == "backoff"
+    queue.put_back(three, unschedulable=["Headroom"])
+    assert queue.where("three") == "backoff"
+
+    queue.add(a_pod("four", priority=1))
+    fail(queue, refused_by="Headroom")
+    assert queue.where("four") == "unschedulable"
+
+
+def test_a_pod_that_fails_after_it_was_done_backs_off():
+    """Q34: a bind that fails; nothing was recorded since permit."""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.done(waiting.pod.uid)
+    assert queue.where("web") == "absent"
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert queue.where("web") == "backoff"
+
+
+def test_the_retry_uses_the_latest_object():
+    """Q36"""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.update(waiting.pod, latest := a_pod(labels={"tier": "front"}))
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert waiting.pod is latest
+
+
+def test_the_callers_object_is_later_than_the_queues():
+    """Q36"""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.put_back(waiting, latest := a_pod(priority=7), unschedulable=["Headroom"])
+    assert waiting.pod is latest
+
+
+def test_a_pod_made_again_under_its_name_is_another_pod():
+    queue = a_queue()
+    queue.add(old := a_pod(uid="old"))
+    waiting = popped(queue)
+    queue.update(old, new := a_pod(uid="new"))
+    queue.put_back(waiting, new, unschedulable=["Headroom"])
+    assert (queue.where("old"), queue.where("new")) == ("absent", "active")
+
+
+def test_a_wildcard_for_one_pod_leaves_the_others_in_flight_alone():
+    """Q29, Q42"""
+    queue = a_queue()
+    queue.add(a_pod("one"))
+    queue.add(a_pod("two"))
+    one, two = popped(queue), popped(queue)
+    queue.activate([two.pod])
+    queue.put_back(one, unschedulable=["Headroom"])
+    queue.put_back(two, unschedulable=["Headroom"])
+    assert (queue.where("one"), queue.where("two")) == ("unschedulable", "backoff")
+
+
+def test_a_wildcard_for_all_counts_for_every_pod_in_flight():
+    """Q28, Q29"""
+    queue = a_queue(hints={})
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.on(ClusterEvent("*", Action.ALL))
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert queue.where("web") == "backoff"

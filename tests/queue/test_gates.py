@@ -1,0 +1,198 @@
+"""pre_enqueue: who is kept out, and what lets it in (Q10–Q15)."""
+
+from tests.queue.builders import (
+    GATES_ELIMINATED,
+    NODE_HINT,
+    Asked,
+    a_pod,
+    a_queue,
+    fail,
+    popped,
+    scheduling_gates,
+    wait,
+)
+
+from mooring.base.clock import ManualClock
+from mooring.framework.events import NODE_ADDED, Action, ClusterEvent, Hint
+from mooring.framework.verdicts import Code, Refusal
+from mooring.queue import ProfileRules
+
+
+class Quota:
+    """A gate that counts how often it is asked, and that a test opens and closes."""
+
+    def __init__(self, is_open=True):
+        self.is_open = is_open
+        self.asked = 0
+
+    def __call__(self, pod):
+        self.asked += 1
+        return None if self.is_open else Refusal("over quota")
+
+
+QUOTA_GREW = ClusterEvent("quotas.v1.example.com", Action.UPDATE)
+QUOTA_HINT = Hint("quotas.v1.example.com", Action.ADD | Action.UPDATE)
+
+
+def test_a_refused_pod_is_gated_and_remembers_by_whom_and_why():
+    """Q2, Q11"""
+    queue = a_queue(gates=[("Gates", scheduling_gates)])
+    queue.add(pod := a_pod(gates=["hold"]))
+    assert queue.where(pod) == "gated"
+    assert queue.pop() is None
+    waiting = queue.find(pod.uid)
+    assert waiting is not None
+    assert waiting.attempts == 0
+    assert waiting.gating_plugin == "Gates"
+    assert waiting.gating is not None
+    assert waiting.gating.reasons == ("waiting for scheduling gates",)
+    assert waiting.unschedulable_plugins == {"Gates"}
+
+
+def test_a_gate_is_asked_on_the_way_into_active_and_into_backoff_but_not_between_them():
+    """Q10"""
+    queue = a_queue(clock := ManualClock(), gates=[("Quota", quota := Quota())])
+    queue.add(a_pod())
+    assert quota.asked == 1
+    fail(queue, refused_by="Headroom")
+    assert quota.asked == 1  # into unschedulable
+    queue.on(NODE_ADDED)
+    assert (queue.where("web"), quota.asked) == ("backoff", 2)
+    wait(queue, clock, 3)
+    assert (queue.where("web"), quota.asked) == ("active", 2)
+    fail(queue)
+    assert (queue.where("web"), quota.asked) == ("backoff", 3)
+    queue.activate([a_pod()])
+    assert (queue.where("web"), quota.asked) == ("active", 3)
+    queue.update(a_pod(), a_pod(labels={"a": "b"}))
+    assert quota.asked == 3
+
+
+def test_a_pod_on_its_way_into_backoff_can_be_gated():
+    """Q10, Q11"""
+    queue = a_queue(clock := ManualClock(), hints={"Quota": [QUOTA_HINT]}, gates=[("Quota", quota := Quota())])
+    queue.add(a_pod())
+    quota.is_open = False
+    fail(queue)
+    assert queue.where("web") == "gated"
+    quota.is_open = True
+    queue.on(QUOTA_GREW)
+    assert queue.where("web") == "backoff"  # its backoff has not ended meanwhile
+    wait(queue, clock, 3)
+    assert queue.where("web") == "active"
+
+
+def test_a_pod_that_passes_is_gated_no_more():
+    """Q12"""
+    queue = a_queue(hints={"Quota": [QUOTA_HINT]}, gates=[("Quota", quota := Quota(is_open=False))])
+    queue.add(a_pod())
+    quota.is_open = True
+    queue.on(QUOTA_GREW)
+    waiting = popped(queue)
+    assert waiting.gating_plugin is None
+
+
+def test_a_gated_pod_is_looked_at_only_for_events_of_its_gate():
+    """Q13, Q15: NodeAdd would free it from Headroom, of an older attempt, but not from its gate."""
+    queue = a_queue(
+        hints={"Quota": [QUOTA_HINT], "Headroom": [NODE_HINT]}, gates=[("Quota", quota := Quota(is_open=True))]
+    )
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    quota.is_open = False
+    queue.on(NODE_ADDED)
+    assert queue.where("web") == "gated"
+    asked, quota.is_open = quota.asked, True
+    queue.on(NODE_ADDED)
+    assert (queue.where("web"), quota.asked) == ("gated", asked)
+    queue.on(QUOTA_GREW)
+    assert queue.where("web") == "backoff"
+
+
+def test_a_gated_pod_asks_the_hints_of_an_older_attempt_too():
+    """Q15"""
+    never = Hint("quotas.v1.example.com", Action.UPDATE, Asked(False))
+    queue = a_queue(hints={"Quota": [never], "Headroom": [NODE_HINT, QUOTA_HINT]}, gates=[("Quota", quota := Quota())])
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    quota.is_open = False
+    queue.on(NODE_ADDED)
+    quota.is_open = True
+    queue.on(QUOTA_GREW)
+    assert queue.where("web") == "backoff"
+
+
+def test_a_wildcard_reaches_gated_pods():
+    """Q13"""
+    queue = a_queue(hints={}, gates=[("Quota", quota := Quota(is_open=False))])
+    queue.add(a_pod())
+    quota.is_open = True
+    queue.on(ClusterEvent("*", Action.ALL))
+    assert queue.where("web") == "active"
+
+
+def test_the_gate_that_holds_the_pod_is_asked_first():
+    """Q14"""
+    first, second = Quota(), Quota(is_open=False)
+    queue = a_queue(gates=[("First", first), ("Second", second)])
+    queue.add(a_pod())
+    assert (first.asked, second.asked) == (1, 1)
+    queue.activate([a_pod()])
+    assert (first.asked, second.asked) == (1, 2)
+    second.is_open = True
+    queue.activate([a_pod()])
+    assert (first.asked, second.asked) == (2, 3)
+
+
+def test_removing_the_gates_lets_the_pod_in():
+    """Q38, Q40"""
+    queue = a_queue(hints={"Gates": [GATES_ELIMINATED]}, gates=[("Gates", scheduling_gates)])
+    queue.add(two := a_pod(gates=["a", "b"]))
+    queue.update(two, one := a_pod(gates=["b"]))
+    assert queue.where("web") == "gated"
+    queue.update(one, a_pod())
+    assert queue.where("web") == "active"
+
+
+def test_a_gate_that_raises_keeps_the_pod_out_and_is_logged(capsys):
+    """Q11"""
+
+    def broken(pod):
+        raise KeyError("team")
+
+    queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", broken)])
+    queue.add(pod := a_pod())
+    assert queue.where(pod) == "gated"
+    waiting = queue.find(pod.uid)
+    assert waiting is not None
+    assert waiting.gating is not None
+    assert waiting.gating.code is Code.ERROR
+    assert 'plugin="Broken" pod="shop/web"' in capsys.readouterr().err
+
+
+def test_a_gate_that_answers_nonsense_keeps_the_pod_out_and_is_logged(capsys):
+    """Q11"""
+    queue = a_queue(gates=[("Nonsense", Asked(True))])
+    queue.add(pod := a_pod())
+    assert queue.where(pod) == "gated"
+    assert "neither None nor a Refusal" in capsys.readouterr().err
+
+
+def test_each_profile_has_its_own_gates():
+    closed = ProfileRules(pre_enqueue=[("Quota", Quota(is_open=False))])
+    queue = a_queue(profiles={"batch": closed, "default-scheduler": ProfileRules()})
+    queue.add(a_pod("one", scheduler="batch"))
+    queue.add(a_pod("two"))
+    assert (queue.where("one"), queue.where("two")) == ("gated", "active")
+
+
+def test_pods_that_activate_each_other_at_the_gate_end():
+    def gang(pod):
+        queue.activate([a_pod("one"), a_pod("two")])
+        return Refusal("not all are here")
+
+    queue = a_queue(gates=[("Gang", gang)])
+    queue.add(a_pod("one"))
+    queue.add(a_pod("two"))
+    queue.flush()
+    assert (queue.where("one"), queue.where("two")) == ("gated", "gated")

@@ -1,0 +1,147 @@
+"""What brings a pod back without an event: the timeout, activation, a retry that was asked for (Q41, Q42)."""
+
+import pytest
+from tests.queue.builders import WAITING_PLACES, Asked, a_pod, a_queue, fail, popped, scheduling_gates, wait
+
+from mooring.base.clock import ManualClock
+from mooring.framework.verdicts import Refusal
+
+
+def test_nobody_waits_longer_than_the_limit_and_the_next_half_minute():
+    """Q41"""
+    queue = a_queue(clock := ManualClock(start=1000.0))
+    clock.advance(10)
+    queue.add(a_pod())
+    waiting = fail(queue, refused_by="Headroom")
+    wait(queue, clock, 300)  # 1310: not older than the limit
+    assert queue.where("web") == "unschedulable"
+    wait(queue, clock, 29)
+    assert queue.where("web") == "unschedulable"
+    wait(queue, clock, 1)
+    assert queue.where("web") == "active"  # its backoff ended long ago
+    assert waiting.was_flushed
+
+
+def test_the_limit_can_be_set():
+    """Q41"""
+    queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=40)
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    wait(queue, clock, 30)
+    assert queue.where("web") == "unschedulable"
+    wait(queue, clock, 30)
+    assert queue.where("web") == "active"
+
+
+def test_the_next_failure_forgets_the_flush():
+    """Q18, Q41"""
+    queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=40)
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    wait(queue, clock, 60)
+    assert not fail(queue, refused_by="Headroom").was_flushed
+
+
+def test_a_gate_is_asked_again_at_the_flush_and_then_not_before_the_limit():
+    """Q41"""
+    quota = Asked(Refusal("over quota"))
+    queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
+    queue.add(a_pod())
+    asked = []
+    for _ in range(12):
+        wait(queue, clock, 10)
+        asked.append(len(quota.questions))
+    assert asked == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3]
+
+
+def test_a_flush_counts_for_pods_that_are_in_flight():
+    """Q32, Q41"""
+    queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=20)
+    queue.add(a_pod("one"))
+    fail(queue, refused_by="Headroom")
+    queue.add(a_pod("two"))
+    two = popped(queue)
+    wait(queue, clock, 30)
+    queue.put_back(two, unschedulable=["Headroom"])
+    assert queue.where("two") == "backoff"
+
+
+def test_a_clock_that_was_set_back_does_not_put_off_the_flush():
+    queue = a_queue(clock := ManualClock(start=10_000.0), max_unschedulable_seconds=1)
+    wait(queue, clock, -5000)
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    wait(queue, clock, 30)
+    assert queue.where("web") == "active"
+
+
+@pytest.mark.parametrize("place", WAITING_PLACES)
+def test_activation_brings_a_pod_from_any_place_past_backoff_but_not_past_its_gate(place):
+    """Q42"""
+    queue = a_queue(gates=[("Gates", scheduling_gates)])
+    queue.add(pod := a_pod(gates=["hold"] if place == "gated" else []))
+    if place in ("backoff", "unschedulable"):
+        fail(queue, refused_by="Headroom" if place == "unschedulable" else "")
+    assert queue.where(pod) == place
+    queue.activate([pod])
+    assert queue.where(pod) == ("gated" if place == "gated" else "active")
+
+
+def test_activating_an_unknown_pod_is_nothing():
+    """Q42"""
+    queue = a_queue()
+    queue.activate([a_pod()])
+    assert queue.where("web") == "absent"
+
+
+def test_activating_a_pod_in_flight_brings_it_back_after_backoff():
+    """Q42"""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.activate([waiting.pod])
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert queue.where("web") == "backoff"
+
+
+def test_a_retry_that_was_asked_for_comes_when_it_is_due():
+    queue = a_queue(clock := ManualClock(start=1000.0))
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.retry_after(waiting.pod, 5)
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert queue.next_flush() == 1005.0
+    wait(queue, clock, 4.9)
+    assert queue.where("web") == "unschedulable"
+    wait(queue, clock, 0.1)
+    assert queue.where("web") == "active"
+
+
+def test_a_retry_for_a_pod_that_is_gone_is_nothing():
+    queue = a_queue(clock := ManualClock())
+    queue.add(pod := a_pod())
+    queue.retry_after(pod, 5)
+    queue.delete(pod)
+    wait(queue, clock, 5)
+    assert queue.where("web") == "absent"
+
+
+def test_a_pod_whose_retry_is_due_is_popped_without_a_flush():
+    queue = a_queue()
+    queue.add(pod := a_pod())
+    fail(queue, refused_by="Headroom")
+    queue.retry_after(pod, 0)
+    assert popped(queue).pod is pod
+
+
+def test_the_next_flush_is_the_nearest_of_all_that_time_brings():
+    queue = a_queue(clock := ManualClock(start=1000.0))
+    assert queue.next_flush() == 1030.0
+    queue.add(pod := a_pod())
+    fail(queue)
+    assert queue.next_flush() == 1002.0
+    queue.retry_after(pod, 0.5)
+    assert queue.next_flush() == 1000.5
+    wait(queue, clock, 0.5)
+    assert queue.where("web") == "active"
+    assert queue.next_flush() == 1030.0
