@@ -11,12 +11,21 @@ SYSTEM_DESCRIPTIONS = {
     " another node if necessary.",
     "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
 }
+KUBERNETES_SERVICE: Document = {
+    "metadata": {
+        "name": "kubernetes",
+        "namespace": "default",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+}
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 def create_initial_objects(registry: Registry) -> None:
     for name in NAMESPACES:
         _create(registry, "v1", "namespaces", {"metadata": {"name": name}})
+    _create(registry, "v1", "services", KUBERNETES_SERVICE)
     for name, value in SYSTEM_CLASSES.items():
         document = {"metadata": {"name": name}, "value": value, "description": SYSTEM_DESCRIPTIONS[name]}
         _create(registry, "v1", "priorityclasses", document, "scheduling.k8s.io")

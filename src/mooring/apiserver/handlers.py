@@ -43,7 +43,7 @@ from mooring.apiserver.status import (
     unsupported_media_type,
 )
 from mooring.apiserver.storage import Stored
-from mooring.apiserver.subresources import SUBRESOURCES, Call
+from mooring.apiserver.subresources import Call, special_handlers
 from mooring.apiserver.tables import Tables
 from mooring.apiserver.watching import WatchAnswer
 from mooring.base.log import Log
@@ -65,6 +65,7 @@ class Handler:
         self._table = registry.table
         self._expected = f"Bearer {token}".encode()
         self._tables = Tables(registry.world.clock)
+        self._special = special_handlers(token)
         self._openapi = OpenApi(registry.table)
         self._log = log
         self.address = ""
@@ -185,7 +186,7 @@ class Handler:
         policy = field_policy(query)
         body = parse_body(await request.read(), request.headers.get("Content-Type", ""))
         call = Call(self._registry, route, query, body)
-        if (special := SUBRESOURCES.get((row.storage, ""))) is not None:
+        if (special := self._special.get((row.storage, ""))) is not None:
             return answer(encode(special.post(call)), 201)
         document = typed(body, row, policy)
         namespace = route.namespace
@@ -257,7 +258,7 @@ class Handler:
             if method == "PATCH":
                 return await self._patch(request, route, status=True)
             raise method_not_allowed()
-        special = SUBRESOURCES.get((row.storage, sub)) or SUBRESOURCES.get(("*", sub))
+        special = self._special.get((row.storage, sub)) or self._special.get(("*", sub))
         if special is None:
             raise no_such_path()
         raw = await request.read()

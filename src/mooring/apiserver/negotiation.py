@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from mooring.apiserver import protobuf
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import WrongType, take
@@ -66,12 +67,16 @@ def parse_body(body: bytes, content_type: str) -> Any:
     """JSON, or YAML where the client says so."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
+        if kind == protobuf.CONTENT_TYPE:
+            return protobuf.read_object(body)
         if kind in ("application/yaml", "text/yaml") or kind.endswith("+yaml"):
             return yaml.safe_load(body)
         if kind in ("", JSON, "*/*", "application/octet-stream", "text/plain") or kind.endswith("+json"):
             return decode(body)
     except msgspec.DecodeError as wrong:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): {wrong}") from None
+    except protobuf.BadProtobuf as wrong:
+        raise bad_request(str(wrong)) from None
     except yaml.YAMLError as wrong:
         raise bad_request(f"yaml: {wrong}") from None
     raise unsupported_media_type(

@@ -249,6 +249,15 @@ class Registry:
             return marked, False
         return self._changed(row, strategy, marked, current).document, False
 
+    def finalize_namespace(self, name: str, finalizers: list[str]) -> Document:
+        """Set what a namespace still waits for; a deleted one that waits for nothing goes."""
+        row = self.table.find("", "v1", "namespaces")
+        assert row is not None
+        current = self.stored(row, "", name)
+        changed = {**current.document, "metadata": dict(current.document["metadata"])}
+        changed["spec"] = {**part(changed, "spec"), "finalizers": finalizers}
+        return self._changed(row, self.strategy_of(row), changed, current).document
+
     def _mark_terminating(self, row: Resource, marked: Document) -> None:
         if row.storage == "namespaces":
             marked["status"] = {**part(marked, "status"), "phase": "Terminating"}

@@ -60,6 +60,10 @@ class TextType(Type):
         return value
 
 
+class BytesType(TextType):
+    """Base64 in JSON, plain bytes in the binary form."""
+
+
 class BooleanType(Type):
     def take(self, value: Any, walk: Walk) -> Any:
         if type(value) is not bool:
@@ -98,6 +102,10 @@ class TimeType(Type):
         if type(value) is not str or not _TIME.fullmatch(value):
             raise WrongType(f'{walk.where()}: parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse')
         return value
+
+
+class MicroTimeType(TimeType):
+    """A time with microseconds."""
 
 
 class QuantityType(Type):
@@ -151,6 +159,7 @@ class StructType(Type):
     def __init__(self, name: str, compact: Document) -> None:
         self.name = name
         self.required: list[str] = compact.get("required", [])
+        self.numbers: Document = compact.get("numbers", {})
         self._compact: Document = compact["fields"]
         self._fields: dict[str, Type] | None = None
 
@@ -187,7 +196,7 @@ _DROPPED_WHEN_EMPTY = (ListType, MapType)
 
 _SCALARS: dict[str, Type] = {
     "string": TextType(),
-    "bytes": TextType(),
+    "bytes": BytesType(),
     "boolean": BooleanType(),
     "number": NumberType(),
     "int32": IntegerType(32),
@@ -195,7 +204,7 @@ _SCALARS: dict[str, Type] = {
     "quantity": QuantityType(),
     "int-or-string": IntOrStringType(),
     "time": TimeType(),
-    "micro-time": TimeType(),
+    "micro-time": MicroTimeType(),
     "any": Type(),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import secrets
 from pathlib import Path
@@ -11,6 +12,7 @@ from aiohttp import web
 from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import Handler
+from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig, write_private
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
@@ -68,6 +70,9 @@ class EmbeddedApiServer:
         self.registry = Registry(world)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
+        self._housekeeper = Housekeeper(self.registry, self._log)
+        self._housekeeper.tidy()
+        self._chores: asyncio.Task[None] | None = None
         self._handler = Handler(self.registry, self.token, self._log)
         self._identity = make_identity(sorted({host, "127.0.0.1", "localhost", "kubernetes"}))
         self._runner: web.ServerRunner | None = None
@@ -99,6 +104,7 @@ class EmbeddedApiServer:
             await runner.cleanup()
             raise _cannot_listen(self.host, self.port, failure) from failure
         self._runner = runner
+        self._chores = asyncio.create_task(self._housekeeper.run())
         self.port = runner.addresses[0][1]
         self._handler.address = f"{self.host}:{self.port}"
 
@@ -107,6 +113,8 @@ class EmbeddedApiServer:
         runner, self._runner = self._runner, None
         if runner is None:
             return
+        if self._chores is not None:
+            self._chores.cancel()
         self._objects.end_watches()
         await runner.cleanup()
 

@@ -1,42 +1,13 @@
-"""Subresources with an object of their own: binding, eviction, scale; and those that simulated containers lack."""
+"""Binding: puts a pod on a node, once. The one write a scheduler lives for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from mooring.apiserver.documents import Document
 from mooring.apiserver.negotiation import checked_as, is_dry_run
-from mooring.apiserver.registry import Registry
-from mooring.apiserver.routes import Route
-from mooring.apiserver.status import bad_request, conflict, method_not_allowed, success
+from mooring.apiserver.status import bad_request, conflict, success
 from mooring.apiserver.storage import Stored
+from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.base.clock import timestamp
-
-
-@dataclass
-class Call:
-    """One request to a subresource."""
-
-    registry: Registry
-    route: Route
-    query: Mapping[str, str]
-    body: Any
-
-
-class SubresourceHandler:
-    """Answers methods it has with a document; the rest are not allowed."""
-
-    def get(self, call: Call) -> Document:
-        raise method_not_allowed()
-
-    def post(self, call: Call) -> Document:
-        raise method_not_allowed()
-
-    def put(self, call: Call) -> Document:
-        raise method_not_allowed()
-
 
 BINDING = "io.k8s.api.core.v1.Binding"
 
@@ -104,9 +75,3 @@ def _bound(pod: Document, node: str, asked: Document, now: str) -> Document:
         conditions[place] = scheduled
     status["conditions"] = conditions
     return bound
-
-
-SUBRESOURCES: dict[tuple[str, str], SubresourceHandler] = {
-    ("pods", "binding"): BindingHandler(),
-    ("bindings", ""): BindingHandler(),
-}

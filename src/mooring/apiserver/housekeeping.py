@@ -1,0 +1,183 @@
+"""What kube-controller-manager would do so that deletions end: garbage collection and emptying of namespaces.
+
+Dependents go when their last owner has gone. A namespace that is being deleted is emptied and, once empty, goes
+too. New namespaces get their `default` service account. It follows the store's events and works in the
+background, so that no request waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+from mooring.apiserver.documents import Document, items_of
+from mooring.apiserver.registry import Deletion, Registry
+from mooring.apiserver.status import Refused
+from mooring.apiserver.storage import Event
+from mooring.base.log import Log
+
+Place = tuple[str, str, str]
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+
+
+class Housekeeper:
+    """One per server; `tidy()` does what is due, `run()` does so whenever something is."""
+
+    def __init__(self, registry: Registry, log: Log) -> None:
+        self._registry = registry
+        self._log = log
+        self._dependents: dict[str, set[Place]] = defaultdict(set)
+        self._uids: set[str] = set()
+        self._due: deque[Place | str] = deque()
+        self._wake = asyncio.Event()
+        for storage in {row.storage for row in registry.table}:
+            for (namespace, name), stored in registry.store.scan(storage):
+                self._remember((storage, namespace, name), stored.document)
+        registry.store.listeners.append(self._on_event)
+
+    def _on_event(self, storage: str, event: Event) -> None:
+        metadata = event.stored.document["metadata"]
+        place = (storage, metadata.get("namespace", ""), metadata["name"])
+        if event.type == "DELETED":
+            self._forget(place, event.stored.document)
+        else:
+            if event.previous is not None and event.previous.document["metadata"].get("ownerReferences"):
+                self._forget_owners(place, event.previous.document)
+            self._remember(place, event.stored.document)
+
+    def _remember(self, place: Place, document: Document) -> None:
+        metadata = document["metadata"]
+        self._uids.add(metadata["uid"])
+        for owner in items_of(metadata, "ownerReferences"):
+            self._dependents[owner["uid"]].add(place)
+            if owner["uid"] not in self._uids:
+                self._plan(place)
+        if metadata.get("deletionTimestamp") or place[0] == "namespaces":
+            self._plan(place)
+
+    def _forget_owners(self, place: Place, document: Document) -> None:
+        for owner in items_of(document["metadata"], "ownerReferences"):
+            left = self._dependents.get(owner["uid"])
+            if left is not None:
+                left.discard(place)
+                if not left:
+                    del self._dependents[owner["uid"]]
+
+    def _forget(self, place: Place, document: Document) -> None:
+        metadata = document["metadata"]
+        self._uids.discard(metadata["uid"])
+        self._forget_owners(place, document)
+        for dependent in sorted(self._dependents.get(metadata["uid"], ())):
+            self._plan(dependent)
+        for owner in items_of(metadata, "ownerReferences"):
+            self._plan(owner["uid"])
+        if place[1] and (namespace := self._registry.store.get("namespaces", "", place[1])) is not None:
+            if namespace["metadata"].get("deletionTimestamp"):
+                self._plan(("namespaces", "", place[1]))
+
+    def _plan(self, what: Place | str) -> None:
+        self._due.append(what)
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Do all that is due, and what becomes due by it."""
+        while self._due:
+            what = self._due.popleft()
+            try:
+                if isinstance(what, str):
+                    self._owner_lost_a_dependent(what)
+                else:
+                    self._look_at(what)
+            except Refused as refused:
+                self._log.warning("Could not tidy up", what=str(what), err=refused.message)
+
+    def _owner_lost_a_dependent(self, uid: str) -> None:
+        """A foreground deletion waits for the last dependent."""
+        if uid not in self._uids or self._dependents.get(uid):
+            return
+        for row in self._registry.table:
+            for (namespace, name), stored in self._registry.store.scan(row.storage):
+                if stored.document["metadata"]["uid"] == uid:
+                    self._look_at((row.storage, namespace, name))
+                    return
+
+    def _look_at(self, place: Place) -> None:
+        storage, namespace, name = place
+        stored = self._registry.store.stored(storage, namespace, name)
+        if stored is None:
+            return
+        metadata = stored.document["metadata"]
+        if storage == "namespaces":
+            self._look_at_namespace(name, stored.document)
+        owners = items_of(metadata, "ownerReferences")
+        if owners and not any(owner["uid"] in self._uids for owner in owners):
+            self._delete(place)
+            return
+        finalizers = items_of(metadata, "finalizers")
+        if metadata.get("deletionTimestamp") and FOREGROUND in finalizers:
+            dependents = self._dependents.get(metadata["uid"])
+            if dependents:
+                for dependent in sorted(dependents):
+                    self._delete(dependent, "Foreground")
+            else:
+                self._drop_finalizer(place, FOREGROUND)
+        elif metadata.get("deletionTimestamp") and ORPHAN in finalizers:
+            for dependent in sorted(self._dependents.get(metadata["uid"], ())):
+                self._drop_owner(dependent, metadata["uid"])
+            self._drop_finalizer(place, ORPHAN)
+
+    def _look_at_namespace(self, name: str, document: Document) -> None:
+        if not document["metadata"].get("deletionTimestamp"):
+            if self._registry.store.get("serviceaccounts", name, "default") is None:
+                self._create_default_account(name)
+            return
+        is_empty = True
+        for row in {row.storage: row for row in self._registry.table if row.namespaced}.values():
+            for key, _ in list(self._registry.store.scan(row.storage, name)):
+                self._delete((row.storage, *key))
+            is_empty = is_empty and next(self._registry.store.scan(row.storage, name), None) is None
+        if is_empty:
+            self._registry.finalize_namespace(name, [])
+
+    def _create_default_account(self, namespace: str) -> None:
+        row = self._registry.table.find("", "v1", "serviceaccounts")
+        assert row is not None
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        self._registry.create(row, namespace, account)
+
+    def _delete(self, place: Place, propagation: str = "Background") -> None:
+        storage, namespace, name = place
+        rows = self._registry.table.stored_as(storage)
+        stored = self._registry.store.stored(storage, namespace, name)
+        if not rows or stored is None or stored.document["metadata"].get("deletionTimestamp"):
+            return
+        self._registry.delete(rows[0], namespace, name, Deletion(propagation=propagation))
+
+    def _drop_finalizer(self, place: Place, finalizer: str) -> None:
+        self._change_metadata(
+            place,
+            "finalizers",
+            lambda each: each != finalizer,
+        )
+
+    def _drop_owner(self, place: Place, uid: str) -> None:
+        self._change_metadata(place, "ownerReferences", lambda each: each["uid"] != uid)
+
+    def _change_metadata(self, place: Place, field: str, keeps: Callable[[Any], bool]) -> None:
+        storage, namespace, name = place
+        row = self._registry.table.stored_as(storage)[0]
+
+        def change(document: Document) -> Document:
+            metadata = dict(document["metadata"])
+            metadata[field] = [each for each in items_of(metadata, field) if keeps(each)]
+            return {**document, "metadata": metadata}
+
+        self._registry.update(row, namespace, name, change)

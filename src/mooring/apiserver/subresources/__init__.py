@@ -1,0 +1,33 @@
+"""Subresources, and resources that are questions rather than objects. `special_handlers` is the table."""
+
+from __future__ import annotations
+
+from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.binding import BindingHandler
+from mooring.apiserver.subresources.eviction import EvictionHandler
+from mooring.apiserver.subresources.missing import NoContainers
+from mooring.apiserver.subresources.namespaces import FinalizeHandler
+from mooring.apiserver.subresources.reviews import review_handlers
+from mooring.apiserver.subresources.scale import ScaleHandler
+
+__all__ = ["Call", "SubresourceHandler", "special_handlers"]
+
+
+def special_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
+    """By storage key and subresource; "*" stands for any kind, no subresource for the resource itself."""
+    binding, scale = BindingHandler(), ScaleHandler()
+    return {
+        ("pods", "binding"): binding,
+        ("bindings", ""): binding,
+        ("pods", "eviction"): EvictionHandler(),
+        ("namespaces", "finalize"): FinalizeHandler(),
+        ("*", "scale"): scale,
+        ("pods", "log"): NoContainers("simulated containers have no output, so there are no logs"),
+        ("pods", "exec"): NoContainers("simulated containers run no processes, so nothing can be executed in them"),
+        ("pods", "attach"): NoContainers("simulated containers run no processes, so there is nothing to attach to"),
+        ("pods", "portforward"): NoContainers("simulated containers listen on no ports"),
+        ("pods", "proxy"): NoContainers("simulated containers answer no requests"),
+        ("services", "proxy"): NoContainers("simulated containers answer no requests"),
+        ("nodes", "proxy"): NoContainers("simulated nodes have no kubelet to ask"),
+        **review_handlers(token),
+    }

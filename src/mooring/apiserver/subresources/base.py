@@ -1,0 +1,35 @@
+"""What a subresource with an object of its own is asked, and the methods it may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.apiserver.documents import Document
+from mooring.apiserver.registry import Registry
+from mooring.apiserver.routes import Route
+from mooring.apiserver.status import method_not_allowed
+
+
+@dataclass
+class Call:
+    """One request to a subresource."""
+
+    registry: Registry
+    route: Route
+    query: Mapping[str, str]
+    body: Any
+
+
+class SubresourceHandler:
+    """Answers methods it has with a document; the rest are not allowed."""
+
+    def get(self, call: Call) -> Document:
+        raise method_not_allowed()
+
+    def post(self, call: Call) -> Document:
+        raise method_not_allowed()
+
+    def put(self, call: Call) -> Document:
+        raise method_not_allowed()

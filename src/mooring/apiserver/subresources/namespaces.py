@@ -1,0 +1,16 @@
+"""Finalizing a namespace: whoever emptied it takes its finalizer away, and it goes."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.subresources.base import Call, SubresourceHandler
+
+NAMESPACE = "io.k8s.api.core.v1.Namespace"
+
+
+class FinalizeHandler(SubresourceHandler):
+    def put(self, call: Call) -> Document:
+        asked = checked_as(call.body, NAMESPACE, "Namespace")
+        finalizers = items_of(part(asked, "spec"), "finalizers")
+        return call.registry.finalize_namespace(call.route.name, finalizers)

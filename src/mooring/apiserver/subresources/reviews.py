@@ -1,0 +1,66 @@
+"""Questions about who may do what. Whoever has the token is the administrator; everything is allowed to them."""
+
+from __future__ import annotations
+
+import hmac
+
+from mooring.apiserver.documents import Document, part
+from mooring.apiserver.negotiation import field_policy, typed
+from mooring.apiserver.subresources.base import Call, SubresourceHandler
+
+ADMINISTRATOR: Document = {
+    "username": "mooring-admin",
+    "groups": ["system:masters", "system:authenticated"],
+}
+
+
+class _Review(SubresourceHandler):
+    def post(self, call: Call) -> Document:
+        asked = typed(call.body, call.route.row, field_policy(call.query))
+        asked["metadata"] = part(asked, "metadata")
+        asked["status"] = self.status(part(asked, "spec"))
+        return asked
+
+    def status(self, spec: Document) -> Document:
+        raise NotImplementedError
+
+
+class AccessReview(_Review):
+    def status(self, spec: Document) -> Document:
+        return {"allowed": True, "reason": "the embedded API server allows its token everything"}
+
+
+class RulesReview(_Review):
+    def status(self, spec: Document) -> Document:
+        return {
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+
+
+class TokenReview(_Review):
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def status(self, spec: Document) -> Document:
+        if hmac.compare_digest(str(spec.get("token", "")).encode(), self._token):
+            return {"authenticated": True, "user": ADMINISTRATOR}
+        return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
+
+
+class SelfReview(_Review):
+    def status(self, spec: Document) -> Document:
+        return {"userInfo": ADMINISTRATOR}
+
+
+def review_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
+    access = AccessReview()
+    return {
+        ("subjectaccessreviews.authorization.k8s.io", ""): access,
+        ("selfsubjectaccessreviews.authorization.k8s.io", ""): access,
+        ("localsubjectaccessreviews.authorization.k8s.io", ""): access,
+        ("selfsubjectrulesreviews.authorization.k8s.io", ""): RulesReview(),
+        ("tokenreviews.authentication.k8s.io", ""): TokenReview(token),
+        ("selfsubjectreviews.authentication.k8s.io", ""): SelfReview(),
+    }
