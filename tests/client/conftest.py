@@ -130,6 +130,8 @@ class FakeServer:
         self.lists: deque[Any] = deque()
         self.watches: deque[Any] = deque()
         self.port = 0
+        self.shown: list[str] = []
+        """The names in the certificates that clients showed."""
         self.held = asyncio.Event()
         """Set when a watch is being held open: everything scripted before it was sent."""
 
@@ -148,6 +150,8 @@ class FakeServer:
         text = await request.text()
         self.requests.append((request.method, request.path_qs, msgspec.json.decode(text) if text else None))
         self.headers.append(dict(request.headers))
+        if (certificate := request.get_extra_info("peercert")) is not None:
+            self.shown.append(dict(pair for part in certificate["subject"] for pair in part)["commonName"])
         if self.answer is not None:
             return await self.answer(request)
         if "watch" in request.query:

@@ -186,6 +186,19 @@ async def test_a_busy_server_is_asked_again_when_it_says(client, server, clock):
     assert clock.slept == [3.0, 2.0]
 
 
+async def test_a_server_that_is_down_for_a_while_and_says_so_is_asked_again(client, server, clock):
+    server.lists += [(503, {}, {"Retry-After": "5"}), {"ok": True}]
+    assert await client.get(NODES, "n1") == {"ok": True}
+    assert clock.slept == [5.0]
+
+
+async def test_a_failing_server_is_not_asked_again_by_itself(client, server, clock):
+    server.lists.append((500, {"message": "etcd is away"}))
+    with pytest.raises(ApiError, match="etcd is away"):
+        await client.get(NODES, "n1")
+    assert clock.slept == []
+
+
 async def test_a_server_that_stays_busy_is_given_up(client, server, clock):
     server.lists += [(429, {"message": "too many requests"}, {"Retry-After": "1"})] * 20
     with pytest.raises(ApiError, match="too many requests") as refusal:

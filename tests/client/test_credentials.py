@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -233,6 +234,19 @@ async def test_a_plugin_that_must_ask_somebody_needs_a_terminal(speaks, plugin, 
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(OperatorMistake, match="needs a terminal"):
         await speaks({"exec": plugin("give(token='x')", interactive_mode="Always")})
+
+
+async def test_a_plugin_is_ended_when_nobody_waits_for_it_any_more(server, clock, plugin, tmp_path):
+    os.mkfifo(tmp_path / "started")
+    code = "(here / 'started').write_text(str(os.getpid())); import time; time.sleep(600)"
+    async with ApiClient(server.connection(exec=plugin(code)), clock=clock) as client:
+        waiting = asyncio.create_task(client.server_version())
+        pid = int(await asyncio.to_thread((tmp_path / "started").read_text))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 async def test_a_plugin_that_never_ends_is_ended(speaks, plugin, monkeypatch):

@@ -236,6 +236,19 @@ async def test_a_full_queue_drops_and_counts(recorder, accepting):
     assert len(accepting.requests) == QUEUED
 
 
+async def test_only_so_many_events_are_remembered_and_none_loses_its_count(recorder, accepting, monkeypatch):
+    monkeypatch.setattr("mooring.client.recorder.REMEMBERED", 2)
+    async with running(recorder):
+        for _ in range(5):
+            recorder.record(POD, **FAILED)
+            await sent(recorder)
+        for number in range(3):
+            recorder.record(ObjectReference(name=f"pod-{number}"), **FAILED)
+        await sent(recorder)
+    assert [patch["series"]["count"] for patch in patches(accepting)] == [2, 5]
+    assert len(recorder._series) == 2
+
+
 async def test_an_absent_server_is_tried_twelve_times_and_then_given_up(client, clock, server, monkeypatch):
     tries = 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from mooring.base.errors import OperatorMistake, Unreachable
@@ -59,6 +61,49 @@ async def test_we_show_our_certificate(fake, serve, authority, tmp_path, given):
             (tmp_path / "key").write_bytes(authority.client_key)
             identity = {"client_cert_file": str(tmp_path / "crt"), "client_key_file": str(tmp_path / "key")}
         assert await answers(demanding.connection(**identity))
+
+
+async def test_a_renewed_certificate_is_taken_from_its_files(fake, serve, authority, tmp_path, clock):
+    demanding = fake()
+    demanding.lists += [{"ok": True}] * 3
+    crt, key = tmp_path / "crt", tmp_path / "key"
+    for path, content in ((crt, authority.server), (key, authority.server_key)):
+        path.write_bytes(content)
+    identity = {"client_cert_file": str(crt), "client_key_file": str(key)}
+    async with (
+        serve(demanding, authority.server_context(tmp_path, wants_client_certificate=True)),
+        ApiClient(demanding.connection(**identity), clock=clock) as client,
+    ):
+        await client.server_version()
+        crt.write_bytes(authority.client + b"\n")  # and not its key yet
+        clock.advance(11)
+        await client.server_version()
+        key.write_bytes(authority.client_key + b"\n")
+        clock.advance(11)
+        await client.server_version()
+    assert demanding.shown == ["server", "server", "client"]
+
+
+async def test_a_proxy_carries_the_connection_and_sees_none_of_it(server):
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        onward, back = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(pass_on(reader, back), pass_on(onward, writer))
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        assert await answers(server.connection(proxy_url=f"http://127.0.0.1:{port}", token="t0p"))
+    (request,) = asked
+    assert request.startswith(f"CONNECT 127.0.0.1:{server.port} ".encode())
+    assert b"t0p" not in request
 
 
 async def test_an_ipv6_server_is_reached(fake, serve, authority, tmp_path, has_ipv6):

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from multidict import CIMultiDict
 
 from mooring.base.clock import Clock
-from mooring.base.errors import Fault
+from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.log import Log
 from mooring.client.connection import Connection
 from mooring.client.execplugin import ExecCredential, run_plugin
@@ -110,13 +110,22 @@ class Credentials:
         if self._ssl_context is not None and now < self._ssl_checked + FILE_CHECK_SECONDS:
             return self._ssl_context
         files = tuple(_stamp(file) for file in self._connection.files())
-        if self._ssl_context is None or files != self._ssl_files:
-            credential = self._from_plugin
-            self._ssl_context = self._connection.ssl_context(
-                credential.client_certificate if credential else None, credential.client_key if credential else None
-            )
+        if self._ssl_context is None:
+            self._ssl_context = self._new_ssl_context()
+        elif files != self._ssl_files:
+            try:
+                self._ssl_context = self._new_ssl_context()
+            except OperatorMistake as mistake:
+                # Perhaps the certificate was replaced and its key not yet. What we have still works.
+                _log.warning("Cannot use the changed certificates; using the ones we had", err=mistake.summary)
+                files = self._ssl_files
         self._ssl_checked, self._ssl_files = now, files
         return self._ssl_context
+
+    def _new_ssl_context(self) -> ssl.SSLContext:
+        if (given := self._from_plugin) is not None:
+            return self._connection.ssl_context(given.client_certificate, given.client_key)
+        return self._connection.ssl_context()
 
 
 def _stamp(file: str) -> object:

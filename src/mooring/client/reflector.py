@@ -101,7 +101,7 @@ class Reflector(Generic[T]):
         self._query = selectors(label_selector, field_selector)
         self._log = log if log is not None else Log("reflector")
         self._version: str | None = None
-        self._has_objects = False
+        self._was_listed = False
         self._undecodable: dict[tuple[str, str], str] = {}
         self._failures = 0
 
@@ -141,7 +141,7 @@ class Reflector(Generic[T]):
                 break
         self._version = page.metadata.resource_version
         self._healthy()
-        self._has_objects = True
+        self._was_listed = True
         self._feed.listed(objects)
         self.synced.set()
 
@@ -267,8 +267,8 @@ class Reflector(Generic[T]):
         else:
             question = "is that API enabled there?"
         self._version = None
-        if self._has_objects:  # the kind was there and went, and its objects went with it
-            self._has_objects = False
+        if self._was_listed:  # the kind was there and went, and its objects went with it
+            self._was_listed = False
             self._feed.listed([])
         self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}")
 

@@ -1,7 +1,7 @@
 """Carries requests to one API server over HTTP/1.1 and brings back bytes, or says why there was no answer.
 
-It bounds how many requests are in flight and how many start per second, waits when the server asks to
-(429 and Retry-After), and renews credentials that the server refused. What the bytes mean is `api`'s affair.
+It bounds how many requests are in flight and how many start per second, waits when the server asks to (429, or a
+failure with Retry-After), and renews credentials that the server refused. What the bytes mean is `api`'s affair.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ class Transport:
                 renewed = True
                 if await self._credentials.renew(headers):
                     continue
-            if response.status != 429 or attempt == TRIES_WHEN_BUSY:
+            is_asked_to_wait = response.status == 429 or (response.status >= 500 and "Retry-After" in response.headers)
+            if not is_asked_to_wait or attempt == TRIES_WHEN_BUSY:
                 raise refusal
             await self._clock.sleep(min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS))
         raise AssertionError("the last attempt returns or raises")
