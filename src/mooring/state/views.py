@@ -131,6 +131,10 @@ class Rows:
         """Those at these places, in this order."""
         return Rows(self._table, self.rows[positions])
 
+    def of_rows(self, rows: IntArray) -> Rows:
+        """The nodes on these rows of the table."""
+        return Rows(self._table, rows)
+
     def _cells(self, column: Column) -> NDArray[Any]:
         return column.first(len(self.rows)) if self._is_prefix else column.data.take(self.rows)
 

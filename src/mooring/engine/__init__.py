@@ -1,0 +1,31 @@
+"""Runs a profile's plugins over the state: `decide`, and what follows a decision in memory (reserve, permit)."""
+
+from mooring.engine.asking import asking
+from mooring.engine.choose import Score, ScoreColumns
+from mooring.engine.cycle import EngineCycle
+from mooring.engine.decide import choose, decide, refuse
+from mooring.engine.decision import Decision
+from mooring.engine.feasible import Feasible, feasible
+from mooring.engine.profile import Profile
+from mooring.engine.rejected import Rejectors
+from mooring.engine.reservation import Permitted, Refused, permit, reserve, unreserve
+
+__all__ = [
+    "Decision",
+    "EngineCycle",
+    "Feasible",
+    "Permitted",
+    "Profile",
+    "Refused",
+    "Rejectors",
+    "Score",
+    "ScoreColumns",
+    "asking",
+    "choose",
+    "decide",
+    "feasible",
+    "permit",
+    "refuse",
+    "reserve",
+    "unreserve",
+]

@@ -1,0 +1,61 @@
+"""The one runner: every call of a plugin's extension point goes through `asking`.
+
+It tells the cycle which plugin speaks, and turns whatever the plugin raises into a `PluginFault` that names it, in
+kube-scheduler's words.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from mooring.base.errors import MooringError, PluginFault
+from mooring.engine.cycle import EngineCycle
+from mooring.framework import Plugin
+
+PRE_FILTER = 'running PreFilter plugin "{}": '
+FILTER = 'running "{}" filter plugin: '
+POST_FILTER = 'running PostFilter plugin "{}": '
+PRE_SCORE = 'running PreScore plugin "{}": '
+SCORE = 'running Score plugins: plugin "{}" failed with: '
+NORMALIZE = 'running Normalize on Score plugins: plugin "{}" failed with: '
+WEIGHT = 'applying score defaultWeights on Score plugins: plugin "{}" '
+RESERVE = 'running Reserve plugin "{}": '
+UNRESERVE = 'running Unreserve plugin "{}": '
+PERMIT = 'running Permit plugin "{}": '
+PRE_BIND = 'running PreBind plugin "{}": '
+BIND = 'running Bind plugin "{}": '
+POST_BIND = 'running PostBind plugin "{}": '
+
+
+class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, FILTER):`
+    """While inside, the plugin speaks; what it raises leaves as a fault."""
+
+    __slots__ = ("_cycle", "_plugin", "_words")
+
+    def __init__(self, cycle: EngineCycle, plugin: Plugin, words: str) -> None:
+        self._cycle = cycle
+        self._plugin = plugin
+        self._words = words
+
+    def __enter__(self) -> None:
+        self._cycle.speaker = self._plugin.name
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, PluginFault) or not isinstance(error, Exception):
+            return
+        raise fault(self._plugin, self._words, described(error)) from error
+
+
+def fault(plugin: Plugin, words: str, what: str) -> PluginFault:
+    """What the pod's event will say."""
+    return PluginFault(plugin.name, words.format(plugin.name) + what)
+
+
+def described(error: BaseException) -> str:
+    """Our own errors are sentences; of others the type says more than the text (KeyError: 'zone')."""
+    if isinstance(error, MooringError):
+        return str(error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,110 @@
+"""One attempt to place one pod, as plugins see it: their own states, standing counts, outside data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mooring.base.errors import Fault, StateMissing
+from mooring.framework import (
+    ALL_NODES,
+    NodesWhere,
+    Plugin,
+    Pod,
+    PodsWhere,
+    Published,
+    Tally,
+    Term,
+    TermKind,
+)
+from mooring.state import Rows, State
+
+if TYPE_CHECKING:
+    from mooring.engine.profile import Profile
+
+T = TypeVar("T")
+
+
+class Stage(Enum):
+    """Where the attempt is: tallies are asked for before nodes are looked at one by one."""
+
+    OUTSIDE = "before the first plugin, or after the decision"
+    PRE_FILTER = "pre_filter"
+    FILTER = "filter"
+    POST_FILTER = "post_filter"
+    PRE_SCORE = "pre_score"
+    SCORE = "score"
+
+
+class EngineCycle:
+    """The framework's `Cycle`, over a `State`."""
+
+    def __init__(self, profile: Profile, pod: Pod, state: State, attempt: int = 1) -> None:
+        self.profile = profile
+        self.pod = pod
+        self.state = state
+        self.attempt = attempt
+        self.stage = Stage.OUTSIDE
+        self.speaker = ""
+        """The plugin that is being asked."""
+        self.filter_states: dict[str, Any] = {}
+        self.score_states: dict[str, Any] = {}
+        self.skipped_filters: set[str] = set()
+        self.skipped_scores: set[str] = set()
+        self._values: dict[int, tuple[str, int, Any]] = {}
+
+    def supposing(self, pod: Pod) -> EngineCycle:
+        """A cycle for asking filters again inside a what-if: states of its own, but Skip sticks."""
+        other = EngineCycle(self.profile, pod, self.state, self.attempt)
+        other.skipped_filters = set(self.skipped_filters)
+        other._values = self._values
+        return other
+
+    def end(self) -> None:
+        """The decision is taken; what comes now (reserve, permit, bind) may ask anything again."""
+        self.stage = Stage.OUTSIDE
+
+    @property
+    def nodes(self) -> Rows:
+        return self.state.nodes
+
+    def filter_state(self, plugin: Plugin) -> Any:
+        try:
+            return self.filter_states[plugin.name]
+        except KeyError:
+            raise StateMissing(f'reading "PreFilter{plugin.name}" from cycleState: not found') from None
+
+    def score_state(self, plugin: Plugin) -> Any:
+        try:
+            return self.score_states[plugin.name]
+        except KeyError:
+            raise StateMissing(f'reading "PreScore{plugin.name}" from cycleState: not found') from None
+
+    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
+        if self.stage in (Stage.FILTER, Stage.SCORE):
+            raise Fault(
+                f"a tally was asked for in {self.stage.value}; ask in pre_filter or pre_score and keep it in the state"
+            )
+        return self.state.tally(pods, key, on)
+
+    def total(self, pods: PodsWhere, resource: str) -> int:
+        return self.state.total(pods, resource)
+
+    def carriers(self, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
+        return self.state.carriers(self.pod, kind)
+
+    def value(self, published: Published[T]) -> T | None:
+        """Within one cycle the answer stays the same, whatever is published meanwhile."""
+        known = self._values.get(id(published))
+        if known is None:
+            taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.speaker)
+            name = f"{self.speaker}#{taken + 1}" if taken else self.speaker
+            known = self._values[id(published)] = (name, published.version, published.latest)
+        value: T | None = known[2]
+        return value
+
+    @property
+    def used(self) -> dict[str, int]:
+        """The version of outside data that was read, by the plugin that read it (a second one as `Name#2`)."""
+        return {name: version for name, version, _ in self._values.values()}

@@ -1,0 +1,185 @@
+"""A decision and its evidence. Metrics, events, `explain` and pages read it; nobody watches plugins at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mooring.base.errors import PluginFault
+from mooring.engine.choose import Choice, Score, ScoreColumns
+from mooring.engine.cycle import EngineCycle
+from mooring.engine.feasible import Feasible
+from mooring.engine.rejected import NOBODY, Rejected, Rejectors, Verdict
+from mooring.engine.what_if import PostFiltered
+from mooring.framework import Plan
+from mooring.state import RowView
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Decision:
+    """Where a pod goes (`node`), or why nowhere (`message`), or which plugin failed (`fault`)."""
+
+    def __init__(self, cycle: EngineCycle, found: Feasible | None) -> None:
+        self.cycle = cycle
+        """The same cycle is handed to reserve, permit and bind."""
+        self.pod = cycle.pod
+        self.profile = cycle.profile.name
+        self.node: str | None = None
+        self.view: RowView | None = None
+        self.message = ""
+        """Why the pod was not placed, in kube-scheduler's words; what its condition and event say."""
+        self.rejectors: Rejectors = NOBODY
+        """The plugins whose events may help: those that refused, and those that wait for something outside.
+
+        Empty after a fault and where there are no nodes at all: then only time helps.
+        """
+        self.scores: Mapping[str, Score] = {}
+        """The winner's scores per plugin; empty where nothing was scored (a single feasible node)."""
+        self.total = 0
+        self.fault: PluginFault | None = None
+        self.post_filtered = PostFiltered()
+        self.node_count = cycle.state.node_count
+        self.evaluated_nodes = found.evaluated if found else 0
+        self.feasible_nodes = len(found.nodes) if found else 0
+        self.next_start = found.next_start if found else 0
+        self._found = found
+        self._rejected: Rejected | None = None
+        self._choice: Choice | None = None
+        self._kept: ScoreColumns | None = None
+
+    @classmethod
+    def placed(cls, cycle: EngineCycle, found: Feasible, choice: Choice) -> Decision:
+        decision = cls(cycle, found)
+        decision.view = choice.view
+        decision.node = choice.view.name
+        decision.scores = choice.scores
+        decision.total = choice.total
+        decision._choice = choice
+        return decision
+
+    @classmethod
+    def refused(cls, cycle: EngineCycle, found: Feasible, rejected: Rejected, helped: PostFiltered) -> Decision:
+        decision = cls(cycle, found)
+        decision.post_filtered = helped
+        decision._rejected = rejected
+        decision._found = None
+        if decision.node_count:
+            decision.message = failure_message(found, rejected, helped)
+            unschedulable, pending = rejected.rejectors()
+            decision.rejectors = unschedulable.union(found.narrowed_by), pending
+        else:
+            decision.message = NO_NODES
+        return decision
+
+    @classmethod
+    def failed(cls, cycle: EngineCycle, found: Feasible | None, fault: PluginFault, start: int) -> Decision:
+        decision = cls(cycle, found)
+        decision.fault = fault
+        decision.message = str(fault)
+        if found is None:
+            decision.next_start = start
+        return decision
+
+    @property
+    def is_refused(self) -> bool:
+        """No node will do: a verdict, not a fault."""
+        return self.node is None and self.fault is None
+
+    @property
+    def plan(self) -> Plan | None:
+        """What post_filter proposes to make room."""
+        return self.post_filtered.plan
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        """Which versions of outside data were read, by plugin."""
+        return self.cycle.used
+
+    @property
+    def rejections(self) -> Mapping[str, Verdict]:
+        """Node name → the plugin that rejected it and its rejection.
+
+        Always there after a refusal; after a placement only until the profile's next decision, or once kept.
+        """
+        if self._rejected is None and self._found is not None:
+            self._rejected = self._found.rejected()
+        return self._rejected if self._rejected is not None else {}
+
+    def columns(self) -> ScoreColumns | None:
+        """Every feasible node's scores: until the profile's next decision, or once kept. None: nothing was scored."""
+        if self._kept is not None:
+            return self._kept
+        if self._choice is None or self._choice.columns is None:
+            return None
+        return self._choice.columns.read()
+
+    def keep(self) -> Decision:
+        """Hold on to everything. Call it before the pod is assumed: scores may be columns of the living table."""
+        columns = self.columns()
+        self._kept = columns.copy() if columns is not None else None
+        if self._rejected is None and self._found is not None:
+            self._rejected = self._found.rejected()
+        return self
+
+    def let_go(self) -> None:
+        """The profile decides anew: what was not kept goes."""
+        self._choice = None
+        self._found = None
+
+    def evidence(self) -> dict[str, Any]:
+        """All that explains the decision, ready for JSON."""
+        told: dict[str, Any] = {
+            "pod": self.pod.key,
+            "uid": self.pod.uid,
+            "profile": self.profile,
+            "attempt": self.cycle.attempt,
+            "node": self.node,
+            "nodes": self.node_count,
+            "evaluatedNodes": self.evaluated_nodes,
+            "feasibleNodes": self.feasible_nodes,
+        }
+        if self.node is not None:
+            told["total"] = self.total
+            told["scores"] = [
+                {
+                    "plugin": plugin,
+                    "raw": score.raw,
+                    "normalized": score.normalized,
+                    "weight": score.weight,
+                    "weighted": score.weighted,
+                }
+                for plugin, score in self.scores.items()
+            ]
+        else:
+            told["message"] = self.message
+        if self.fault is not None:
+            told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
+        if isinstance(self.rejections, Rejected):
+            told["rejections"] = [
+                {"plugin": plugin, "reasons": list(refusal.reasons), "code": refusal.code.value, "nodes": names}
+                for plugin, refusal, names in self.rejections.groups()
+            ]
+        if self.plan is not None:
+            told["plan"] = {"nominate": self.plan.nominate, "evict": [pod.key for pod in self.plan.evict]}
+        if self.used:
+            told["used"] = dict(self.used)
+        return told
+
+    def __repr__(self) -> str:
+        return f"<decision {self.pod.key}: {self.node or self.message}>"
+
+
+def failure_message(found: Feasible, rejected: Rejected, helped: PostFiltered) -> str:
+    """kube-scheduler's sentence about a pod that fits nowhere."""
+    if found.refusal is not None:
+        why = ", ".join(found.refusal[1].reasons)
+    else:
+        # Sorted as text, so "10 x" stands before "2 y".
+        why = ", ".join(sorted(f"{count} {reason}" for reason, count in rejected.reasons().items()))
+    message = f"0/{len(found.all_nodes)} nodes are available:"
+    if why:
+        message += f" {why}."
+    if helped.message:
+        message += f" {helped.message}"
+    return message

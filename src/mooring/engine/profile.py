@@ -1,0 +1,80 @@
+"""A profile as the engine runs it: the plugin instances of one scheduler name, by extension point and in order."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mooring.framework import Plugin, Point, Rejections
+
+if TYPE_CHECKING:
+    from mooring.engine.decision import Decision
+
+
+class Filterer:
+    """A filter plugin and the forms its rule has."""
+
+    __slots__ = ("at_once", "name", "one_by_one", "plugin")
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.one_by_one: Callable[..., Any] | None = getattr(plugin, "filter", None)
+        self.at_once: Callable[..., Iterable[Rejections]] | None = getattr(plugin, "filter_nodes", None)
+
+
+class Scorer:
+    """A score plugin, the forms its rule has, and its weight in this profile."""
+
+    __slots__ = ("at_once", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
+
+    def __init__(self, plugin: Plugin, weight: int) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.weight = weight
+        self.one_by_one: Callable[..., Any] | None = getattr(plugin, "score", None)
+        self.at_once: Callable[..., Any] | None = getattr(plugin, "score_nodes", None)
+        self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
+        self.normalizer = plugin.normalizer
+
+
+class Profile:
+    """The plugins of one scheduler name. Built by the scheduler from its configuration."""
+
+    def __init__(
+        self,
+        name: str,
+        points: Mapping[Point, Sequence[tuple[Plugin, int]]],
+        percentage_of_nodes_to_score: int | None = None,
+    ) -> None:
+        self.name = name
+        self.points = {point: tuple(instances) for point, instances in points.items()}
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        """None: look at every node. 0: kube-scheduler's adaptive share. Otherwise that share."""
+        self.pre_filters = self.at(Point.PRE_FILTER)
+        self.filterers = tuple(Filterer(plugin) for plugin in self.at(Point.FILTER))
+        self.post_filters = self.at(Point.POST_FILTER)
+        self.pre_scores = self.at(Point.PRE_SCORE)
+        # A weight of 0 is kube-scheduler's way to say "not given".
+        self.scorers = tuple(Scorer(plugin, weight or 1) for plugin, weight in self.points.get(Point.SCORE, ()))
+        self._latest: weakref.ref[Decision] | None = None
+
+    def at(self, point: Point) -> tuple[Any, ...]:
+        """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""
+        return tuple(plugin for plugin, _ in self.points.get(point, ()))
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every instance once, in order of first appearance."""
+        return tuple({id(plugin): plugin for instances in self.points.values() for plugin, _ in instances}.values())
+
+    def remember(self, decision: Decision) -> None:
+        """This is now the latest decision; the one before lets go of its columns."""
+        previous = self._latest() if self._latest is not None else None
+        if previous is not None:
+            previous.let_go()
+        self._latest = weakref.ref(decision)
+
+    def __repr__(self) -> str:
+        return f"<profile {self.name}>"

@@ -1,0 +1,161 @@
+"""Which plugin rejected which node, and why: one small number per node, spelled out when somebody asks.
+
+A node has one verdict: that of the first plugin that rejected it, with all the reasons this plugin gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.framework import PENDING, UNRESOLVABLE, UNSCHEDULABLE, BoolArray, IntArray, Refusal, Rejection, Rejections
+from mooring.state import Rows, RowView
+
+Verdict = tuple[str, Refusal]
+"""The plugin and what it said. A verdict of the engine itself has no plugin ("")."""
+
+Rejectors = tuple[frozenset[str], frozenset[str]]
+"""The plugins that said unschedulable or unresolvable, and those that said pending."""
+NOBODY: Rejectors = (frozenset(), frozenset())
+
+
+@dataclass(slots=True)
+class Step:
+    """What one filter plugin rejected among the rows it was asked about."""
+
+    plugin: str
+    rows: IntArray
+    mask: BoolArray
+    """True where it rejected."""
+    at_once: Sequence[Rejections] = ()
+    one_by_one: Mapping[int, Refusal] = field(default_factory=dict)
+    """By position among the rows."""
+
+
+class Rejected(Mapping[str, Verdict]):
+    """Node name → the plugin that rejected it and its rejection."""
+
+    def __init__(self, nodes: Rows) -> None:
+        self._nodes = nodes
+        self._names = nodes.names
+        self._verdicts: list[Verdict] = []
+        self._ids: dict[tuple[str, Refusal], int] = {}
+        self._which: NDArray[np.uint16] = np.zeros(len(nodes), np.uint16)
+        """Per node the number of its verdict; 0: not rejected."""
+        self._place_of: dict[str, int] | None = None
+
+    @classmethod
+    def everywhere(cls, nodes: Rows, verdict: Verdict) -> Rejected:
+        """The same verdict for every node."""
+        rejected = cls(nodes)
+        rejected._which[:] = rejected._id(*verdict)
+        return rejected
+
+    @classmethod
+    def by_steps(cls, nodes: Rows, steps: Sequence[Step]) -> Rejected:
+        """What filters rejected."""
+        rejected = cls(nodes)
+        if steps:
+            by_row = np.zeros(int(nodes.rows[-1]) + 1, np.uint16)
+            for step in steps:
+                rejected._enter(step, by_row)
+            rejected._which = by_row.take(nodes.rows)
+        return rejected
+
+    def clear(self, mask: BoolArray) -> None:
+        """These nodes were not rejected after all."""
+        self._which[mask] = 0
+
+    def give(self, mask: BoolArray, verdict: Verdict) -> None:
+        """These nodes get this verdict."""
+        self._which[mask] = self._id(*verdict)
+
+    def _enter(self, step: Step, by_row: NDArray[np.uint16]) -> None:
+        for position, refusal in step.one_by_one.items():
+            by_row[step.rows[position]] = self._id(step.plugin, refusal)
+        if not step.at_once:
+            return
+        count = len(step.at_once)
+        # Which of the reasons apply to a row, as bits, and above them whether any of these is unresolvable.
+        bits: NDArray[Any] = np.zeros(len(step.rows), np.int64 if count < 62 else object)
+        unresolvable = np.zeros(len(step.rows), np.bool_)
+        for place, rejections in enumerate(step.at_once):
+            bits += rejections.mask.astype(bits.dtype) * (1 << place)
+            unresolvable |= rejections.mask & rejections.unresolvable
+        bits += unresolvable.astype(bits.dtype) * (1 << count)
+        distinct, inverse = np.unique(bits, return_inverse=True)
+        ids = [self._id_of_bits(step, int(pattern)) if pattern else 0 for pattern in distinct.tolist()]
+        # Rows that an earlier chunk of nodes filled belong to other nodes, so adding never meets another verdict.
+        by_row[step.rows] += np.array(ids, np.uint16).take(inverse)
+
+    def _id_of_bits(self, step: Step, pattern: int) -> int:
+        reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
+        code = UNRESOLVABLE if pattern >> len(step.at_once) else UNSCHEDULABLE
+        return self._id(step.plugin, Rejection(*reasons, code=code))
+
+    def _id(self, plugin: str, refusal: Refusal) -> int:
+        known = self._ids.get((plugin, refusal))
+        if known is None:
+            self._verdicts.append((plugin, refusal))
+            known = self._ids[plugin, refusal] = len(self._verdicts)
+        return known
+
+    def __getitem__(self, name: str) -> Verdict:
+        if self._place_of is None:
+            self._place_of = {each: place for place, each in enumerate(self._names)}
+        which = int(self._which[self._place_of[name]])
+        if not which:
+            raise KeyError(name)
+        return self._verdicts[which - 1]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._names[place] for place in np.flatnonzero(self._which).tolist())
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._which))
+
+    def items(self) -> Any:
+        return [
+            (name, self._verdicts[which - 1])
+            for name, which in zip(self._names, self._which.tolist(), strict=True)
+            if which
+        ]
+
+    def curable(self) -> Iterator[RowView]:
+        """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
+        for place, which in enumerate(self._which.tolist()):
+            if which and self._verdicts[which - 1][1].code is not UNRESOLVABLE:
+                yield self._nodes.at(place)
+
+    def groups(self) -> list[tuple[str, Refusal, list[str]]]:
+        """Each verdict with the nodes it was given for, the most frequent first."""
+        places: dict[int, list[str]] = {}
+        for name, which in zip(self._names, self._which.tolist(), strict=True):
+            if which:
+                places.setdefault(which, []).append(name)
+        return [
+            (*self._verdicts[which - 1], names)
+            for which, names in sorted(places.items(), key=lambda item: -len(item[1]))
+        ]
+
+    def reasons(self) -> Counter[str]:
+        """How many nodes gave each reason; a node with two reasons counts in both."""
+        counts: Counter[str] = Counter()
+        for which, nodes in enumerate(np.bincount(self._which).tolist()):
+            if which and nodes:
+                for reason in self._verdicts[which - 1][1].reasons:
+                    counts[reason] += nodes
+        return counts
+
+    def rejectors(self) -> Rejectors:
+        """The plugins that rejected some node."""
+        given = [self._verdicts[which - 1] for which in np.unique(self._which).tolist() if which]
+        return (
+            frozenset(plugin for plugin, refusal in given if plugin and refusal.code is not PENDING),
+            frozenset(plugin for plugin, refusal in given if plugin and refusal.code is PENDING),
+        )

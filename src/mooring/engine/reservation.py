@@ -1,0 +1,102 @@
+"""After the decision: reserve, permit, and their undoing. Values come back; waiting is the scheduler's business."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.base.errors import PluginFault
+from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, fault
+from mooring.engine.decision import Decision
+from mooring.engine.profile import Profile
+from mooring.engine.rejected import Rejectors
+from mooring.framework import PENDING, Allow, Point, Refusal, Wait
+from mooring.state import RowView
+
+LONGEST_WAIT_SECONDS = 15 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A plugin's no, after a node was chosen."""
+
+    plugin: str
+    refusal: Refusal
+
+    @property
+    def message(self) -> str:
+        """As kube-scheduler says it: the chosen node is the only one in question."""
+        reasons = ", ".join(sorted(f"1 {reason}" for reason in self.refusal.reasons))
+        return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
+
+    @property
+    def rejectors(self) -> Rejectors:
+        names = frozenset((self.plugin,))
+        return (frozenset(), names) if self.refusal.code is PENDING else (names, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Go on; or first wait for these plugins, each at most so many seconds."""
+
+    waits: Mapping[str, float]
+
+
+def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | None:
+    """Let every reserve plugin claim what it needs. After anything but None: `unreserve`, then forget the pod."""
+    for plugin in profile.at(Point.RESERVE):
+        if not callable(getattr(plugin, "reserve", None)):
+            continue
+        try:
+            with asking(decision.cycle, plugin, RESERVE):
+                answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
+            if isinstance(answer, Refusal):
+                return Refused(plugin.name, answer)
+            if answer is not None:
+                return fault(plugin, RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None")
+        except PluginFault as problem:
+            return problem
+    return None
+
+
+async def unreserve(profile: Profile, decision: Decision) -> list[PluginFault]:
+    """Undo what was reserved: every reserve plugin, last first, also those that have reserved nothing.
+
+    A plugin that fails keeps no other from undoing; the faults come back for the log.
+    """
+    faults = []
+    for plugin in reversed(profile.at(Point.RESERVE)):
+        if not callable(getattr(plugin, "unreserve", None)):
+            continue
+        try:
+            with asking(decision.cycle, plugin, UNRESERVE):
+                undone = plugin.unreserve(decision.pod, _view(decision), decision.cycle)
+                if inspect.isawaitable(undone):
+                    await undone
+        except PluginFault as problem:
+            faults.append(problem)
+    return faults
+
+
+def permit(profile: Profile, decision: Decision) -> Permitted | Refused | PluginFault:
+    """Ask for the last word. After a refusal or a fault: `unreserve`, then forget the pod."""
+    waits: dict[str, float] = {}
+    for plugin in profile.at(Point.PERMIT):
+        try:
+            with asking(decision.cycle, plugin, PERMIT):
+                answer = plugin.permit(decision.pod, _view(decision), decision.cycle)
+        except PluginFault as problem:
+            return problem
+        if isinstance(answer, Refusal):
+            return Refused(plugin.name, answer)
+        if isinstance(answer, Wait):
+            waits[plugin.name] = min(answer.seconds, LONGEST_WAIT_SECONDS)
+        elif answer is not None and not isinstance(answer, Allow):
+            return fault(plugin, PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal")
+    return Permitted(waits)
+
+
+def _view(decision: Decision) -> RowView:
+    assert decision.view is not None, f"{decision!r} has no node"
+    return decision.view
