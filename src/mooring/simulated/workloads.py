@@ -99,6 +99,8 @@ class ReplicaSets:
             try:
                 created = await self._client.create(PodRecord.KIND, pod, owner.namespace)
             except ApiError as error:
+                if namespace_is_ending(error):
+                    return
                 self._events.record(owner, _REPLICA_SETS, "FailedCreate", f"Error creating: {error}", warning=True)
                 raise
         self._pods.expect(msgspec.convert(created, PodRecord))
@@ -201,6 +203,8 @@ class Deployments:
         try:
             created = await self._client.create(ReplicaSet.KIND, document, owner.namespace)
         except ApiError as error:
+            if namespace_is_ending(error):
+                return
             if error.reason != "AlreadyExists":
                 message = f'Failed to create new replica set "{name}": {error}'
                 self._events.record(owner, _DEPLOYMENTS, "ReplicaSetCreateError", message, warning=True)
@@ -269,6 +273,11 @@ async def report_status(client: ApiClient, watched: Watched[T], owner: T, status
             raise
         return
     watched.expect(msgspec.convert(answer, type(owner)))
+
+
+def namespace_is_ending(error: ApiError) -> bool:
+    """Nothing can be made there any more, and trying again would not help: the owner is about to go too."""
+    return error.code == 403 and "is being terminated" in error.message
 
 
 def _as_if_absent(value: object) -> object:

@@ -1,0 +1,128 @@
+"""A simulated cluster as a whole: what it starts with, its signs of life, its events."""
+
+from __future__ import annotations
+
+import pytest
+from tests.simulated.builders import a_node, a_pod
+from tests.simulated.conftest import NODE, POD, pod_document
+
+from mooring.base.clock import ManualClock
+from mooring.base.errors import Fault
+from mooring.base.log import Log
+from mooring.objects.meta import Kind
+from mooring.simulated.events import BURST, REFILL_SECONDS, Events, Source
+from mooring.simulated.heartbeats import LEASE, LEASE_NAMESPACE, Heartbeats
+
+CLUSTER = """
+apiVersion: example.com/v1
+kind: Quota
+metadata: {name: gold}
+spec: {pods: 3}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {containers: [{name: app, image: "nginx:1.27"}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: mooring.dev/v1alpha1
+kind: SimulatedNodes
+count: 2
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: quotas.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: quotas, singular: quota, kind: Quota}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+async def test_a_cluster_file_is_created_in_an_order_that_works(bench):
+    await bench.start(CLUSTER)
+    await bench.seen.until(lambda: any(pod.status.phase == "Running" for pod in bench.seen.pods))
+
+    quota = await bench.client.get(Kind("example.com", "v1", "Quota", "quotas", False), "gold")
+    assert quota["spec"] == {"pods": 3}
+    assert set(bench.seen.of("nodes")) == {"node-1", "node-2"}
+
+
+async def test_a_second_start_finds_everything_there(bench):
+    cluster = await bench.start(CLUSTER)
+    await cluster.stop()
+    await bench.start(CLUSTER)
+    await bench.seen.until(lambda: any(pod.status.phase == "Running" for pod in bench.seen.pods))
+
+
+async def test_an_object_that_the_server_refuses_is_named(bench):
+    text = "{apiVersion: v1, kind: Pod, metadata: {name: Bad_Name}, spec: {containers: []}}"
+    with pytest.raises(Fault, match='Pod "Bad_Name" could not be created'):
+        await bench.start(text)
+
+
+async def test_a_kind_that_nobody_defined_is_named(bench):
+    with pytest.raises(Fault, match='Thing "a" could not be created: the server has no kind Thing in example'):
+        await bench.start("{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}}")
+
+
+async def test_without_controllers_pods_run_and_nothing_else_happens(bench):
+    await bench.start(1, controllers=False)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "made-up"}
+    await bench.client.create(POD, pod_document("web", ownerReferences=[owner]), "default")
+    await bench.seen.until(lambda: [pod.status.phase for pod in bench.seen.pods] == ["Running"])
+
+
+async def test_pulled_images_appear_in_the_nodes_status(bench):
+    clock = ManualClock()
+    await bench.start(1, clock=clock)
+    await bench.client.create(POD, pod_document("web"), "default")
+    await bench.seen.until(lambda: any(pod.status.phase == "Running" for pod in bench.seen.pods))
+
+    while not bench.seen.of("nodes")["node-1"].status.images:
+        clock.advance(10)
+        await bench.client.get(NODE, "node-1")
+    assert bench.seen.of("nodes")["node-1"].status.images[0]["names"] == ["nginx:1.27"]
+
+
+async def test_nodes_renew_their_leases(bench):
+    clock = ManualClock()
+    await bench.start(1, clock=clock, heartbeat_seconds=10)
+
+    renewed: set[str] = set()
+    while len(renewed) < 2:
+        clock.advance(10)
+        leases = await bench.client.list(LEASE, LEASE_NAMESPACE)
+        renewed |= {lease["spec"]["renewTime"] for lease in leases}
+        assert all(lease["spec"]["holderIdentity"] == "node-1" for lease in leases)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "interval"),
+    [(None, 3, 10.0), (None, 5000, 500.0), (5.0, 5000, 5.0)],
+    ids=["a few nodes beat as kubelets do", "many beat less often", "unless they are told to"],
+)
+async def test_the_interval_of_heartbeats(bench, asked, nodes, interval):
+    hearts = Heartbeats(bench.client, list, clock=ManualClock(), interval_seconds=asked)
+    assert hearts.interval(nodes) == interval
+
+
+async def test_a_burst_of_events_about_one_object_is_cut(bench):
+    clock = ManualClock()
+    events = Events(bench.client, clock=clock, log=Log("test"))
+    for index in range(BURST + 5):
+        events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", str(index))
+    events.record(a_node("quiet"), Source("kubelet", "node-1"), "Starting", "another object is not concerned")
+    assert events.dropped == 5
+
+    clock.advance(REFILL_SECONDS)
+    events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", "again")
+    assert events.dropped == 5
