@@ -1,6 +1,7 @@
 """The local socket on which a scheduler answers `mooring explain`."""
 
 import asyncio
+import tempfile
 
 import pytest
 
@@ -8,8 +9,11 @@ from mooring.scheduler.control import ControlSocket, ask, socket_folder
 
 
 @pytest.fixture(autouse=True)
-def private_runtime_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def private_runtime_folder(monkeypatch):
+    # Not tmp_path: a socket's path may have 108 bytes at most.
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
 
 
 def questions_to(server: str) -> list[dict]:
@@ -50,7 +54,7 @@ async def test_only_its_own_user_can_enter():
     await control.close()
 
 
-def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away(tmp_path):
+def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away():
     import hashlib
 
     folder = socket_folder()

@@ -1,6 +1,7 @@
 """Background work of plugins is kept alive, with growing pauses."""
 
 import asyncio
+import itertools
 
 from mooring.base.clock import ManualClock
 from mooring.scheduler.supervision import Supervisor
@@ -40,7 +41,7 @@ async def test_failed_work_is_named_and_started_again_after_ever_longer_pauses(c
         await settle()
         clock.advance(pause)
     await settle()
-    assert [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)] == [1, 2, 4]
+    assert [later - earlier for earlier, later in itertools.pairwise(tries)] == [1, 2, 4]
     said = capsys.readouterr().err
     assert "Load]" in said
     assert "no answer from Prometheus" in said

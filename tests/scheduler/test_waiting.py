@@ -56,12 +56,6 @@ async def test_the_shortest_time_decides_and_names_its_plugin(clock):
     assert verdict.refusal.reasons == ("rejected due to timeout after waiting 5m0s at plugin Gang",)
 
 
-async def test_nobody_waits_longer_than_a_quarter_of_an_hour(clock):
-    _, waiting = await a_waiting_pod(clock, Gang=7200)
-    clock.advance(15 * 60)
-    assert (await waiting).refusal is not None
-
-
 async def test_permission_that_comes_before_the_waiting_began_counts(clock):
     room = PermitRoom(clock)
     room.enter(POD, "node-1", {"Gang": 60})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,7 +85,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
     async def main(stop: asyncio.Event) -> None:
         from mooring.apiserver import EmbeddedApiServer
         from mooring.client import ApiClient, load_kubeconfig
-        from mooring.simulated import SimulatedCluster
+        from mooring.simulated.cluster import SimulatedCluster
 
         server = EmbeddedApiServer(port=port)
         await server.start()
@@ -117,7 +118,7 @@ def _end_with_stdin(stop: asyncio.Event) -> None:
     descriptor = sys.stdin.fileno()
 
     def readable() -> None:
-        if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+        if not os.read(descriptor, 4096):
             loop.remove_reader(descriptor)
             stop.set()
 

@@ -113,7 +113,7 @@ def refusal(name: str) -> str | None:
     return "is not a flag of kube-scheduler or Mooring" + (f'. Did you mean "--{close[0]}"?' if close else "")
 
 
-class GoBool(click.ParamType):
+class GoBool(click.ParamType[bool]):
     """true or false, as Go's strconv.ParseBool reads it."""
 
     name = "bool"
@@ -128,7 +128,7 @@ class GoBool(click.ParamType):
         return self.fail(f'must be true or false, got "{value}"', param, ctx)
 
 
-class GoDuration(click.ParamType):
+class GoDuration(click.ParamType[float]):
     """A duration as Go writes it: `5m0s`, `90s`, `1h30m`."""
 
     name = "duration"

@@ -91,6 +91,8 @@ class Reflector(Generic[T]):
     ) -> None:
         self.kind = type_.KIND
         self.synced = asyncio.Event()
+        self.settled = asyncio.Event()
+        """Set with the first list or the first problem: from then on it is known how things stand."""
         self.problem: str | None = None
         self._client = client
         self._clock = client.clock
@@ -144,6 +146,7 @@ class Reflector(Generic[T]):
         self._was_listed = True
         self._feed.listed(objects)
         self.synced.set()
+        self.settled.set()
 
     async def _watch(self) -> None:
         seconds = int(WATCH_SECONDS * (1 + random.random()))
@@ -282,6 +285,7 @@ class Reflector(Generic[T]):
         if problem != self.problem:
             self._log.warning("Cannot follow a kind of object", kind=self.kind.name, problem=problem)
         self.problem = problem
+        self.settled.set()
 
     def _healthy(self) -> None:
         if self.problem is not None:

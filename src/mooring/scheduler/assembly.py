@@ -142,7 +142,7 @@ class Assembly:
     def sort_key(self) -> Callable[[Any], Any]:
         """Of the first profile; the configuration made sure that all have the same."""
         first = next(iter(self.profiles.values()))
-        sort_key: Callable[[Any], Any] = first.plugins(Point.QUEUE_SORT)[0].sort_key  # type: ignore[attr-defined]
+        sort_key: Callable[[Any], Any] = first.at(Point.QUEUE_SORT)[0].sort_key
         return sort_key
 
 
@@ -186,5 +186,6 @@ def _rules(points: Mapping[Point, list[tuple[Plugin, int]]], used: Mapping[str, 
     hints: dict[str, list[Hint]] = {
         name: registered_hints(plugin.events(), can_refuse=name in refusers) for name, plugin in used.items()
     }
-    gates = [(plugin.name, plugin.pre_enqueue) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]  # type: ignore[attr-defined]
+    # That they have the method the registry has checked, not the type.
+    gates = [(plugin.name, getattr(plugin, "pre_enqueue")) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]  # noqa: B009
     return ProfileRules(hints=hints, pre_enqueue=gates)

@@ -7,13 +7,13 @@ that waited for its place woken, the pod put back.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, Profile
+from mooring.engine import Decision, Profile, Refused, asking, unreserve
+from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, fault
 from mooring.framework import Bound, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
@@ -81,45 +81,39 @@ class Bindings:
         if placement.waits:
             verdict = await self._room.wait(pod, placement.waits)
             if verdict.refusal is not None:
-                await self.refused(placement, verdict.plugin or "", verdict.refusal)
+                await self.refused(placement, Refused(verdict.plugin, verdict.refusal))
                 return
         # From here on a failure can only mean another try with the error backoff: events are no longer kept for it.
         self._queue.done(pod.uid)
         try:
             await self._pre_bind(placement)
             await self._bind(placement)
-        except PluginFault as fault:
+        except PluginFault as problem:
             _log.v(1).info("Failed to bind pod", pod=pod)
-            await self.broken(placement, fault)
+            await self.broken(placement, problem)
             return
         self._bound(placement)
         await self._post_bind(placement)
 
     async def _pre_bind(self, placement: Placement) -> None:
-        for plugin in placement.profile.plugins(Point.PRE_BIND):
-            failed = f'running PreBind plugin "{plugin.name}"'
-            try:
-                answer = await plugin.pre_bind(placement.pod, placement.node, placement.decision.cycle)  # type: ignore[attr-defined]
-            except Exception as error:  # the API's refusals and the plugin's own bugs alike fail this attempt
-                raise PluginFault(plugin.name, f"{failed}: {error}") from error
+        for plugin in placement.profile.at(Point.PRE_BIND):
+            with asking(placement.decision.cycle, plugin, PRE_BIND):
+                answer = await plugin.pre_bind(placement.pod, placement.node, placement.decision.cycle)
             if isinstance(answer, Refusal):
-                raise PluginFault(plugin.name, f"{failed}: {', '.join(answer.reasons)}")
+                raise fault(plugin, PRE_BIND, ", ".join(answer.reasons))
             if answer is not None:
-                raise PluginFault(plugin.name, f"{failed}: answered {answer!r}; None or a Refusal is wanted")
+                raise fault(plugin, PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None")
 
     async def _bind(self, placement: Placement) -> None:
-        for plugin in placement.profile.plugins(Point.BIND):
-            failed = f'running Bind plugin "{plugin.name}"'
-            try:
-                answer = await plugin.bind(placement.pod, placement.node, placement.decision.cycle)  # type: ignore[attr-defined]
-            except Exception as error:  # as above
-                raise PluginFault(plugin.name, f"{failed}: {error}") from error
+        for plugin in placement.profile.at(Point.BIND):
+            with asking(placement.decision.cycle, plugin, BIND):
+                answer = await plugin.bind(placement.pod, placement.node, placement.decision.cycle)
             if isinstance(answer, Bound):
                 return
             if isinstance(answer, Refusal):
-                raise PluginFault(plugin.name, f"{failed}: {', '.join(answer.reasons)}")
+                raise fault(plugin, BIND, ", ".join(answer.reasons))
             if not isinstance(answer, Skip):
-                raise PluginFault(plugin.name, f"{failed}: answered {answer!r}; Bound, Skip or a Refusal is wanted")
+                raise fault(plugin, BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal")
         raise PluginFault("", "no bind plugin took the pod: all of them skipped it")
 
     def _bound(self, placement: Placement) -> None:
@@ -135,42 +129,37 @@ class Bindings:
         self._reporter.scheduled(placement.pod, placement.node.name)
 
     async def _post_bind(self, placement: Placement) -> None:
-        for plugin in placement.profile.plugins(Point.POST_BIND):
+        for plugin in placement.profile.at(Point.POST_BIND):
             try:
-                await plugin.post_bind(placement.pod, placement.node, placement.decision.cycle)  # type: ignore[attr-defined]
-            except Exception as error:  # the pod is bound: nothing is left to undo
-                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, error=error)
+                with asking(placement.decision.cycle, plugin, POST_BIND):
+                    await plugin.post_bind(placement.pod, placement.node, placement.decision.cycle)
+            except PluginFault as problem:
+                # The pod is bound: nothing is left to undo.
+                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, error=problem)
 
-    async def broken(self, placement: Placement, fault: PluginFault) -> None:
+    async def broken(self, placement: Placement, problem: PluginFault) -> None:
         """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
-        await self.undo(placement)
+        await self._undo(placement)
         self._queue.on(ASSIGNED_POD_DELETED, self._forget(placement.pod), None)
-        self._journal.note(placement.pod, node=None, error=str(fault))
-        self._failures.broken(placement.waiting, str(fault))
+        self._journal.note(placement.pod, node=None, error=str(problem))
+        self._failures.broken(placement.waiting, str(problem))
 
-    async def refused(self, placement: Placement, plugin: str, refusal: Refusal) -> None:
+    async def refused(self, placement: Placement, refused: Refused) -> None:
         """A reserve or permit plugin said no: undo, and count it as a refusal of this one node."""
-        await self.undo(placement)
+        await self._undo(placement)
         forgotten = self._forget(placement.pod)
-        message = f"0/1 nodes are available: {', '.join(sorted(f'1 {reason}' for reason in refusal.reasons))}."
-        self._journal.note(placement.pod, node=None, message=message, refusedBy=plugin)
-        self._failures.refused(placement.waiting, message, unschedulable=[plugin], nominate="")
+        unschedulable, pending = refused.rejectors
+        self._journal.note(placement.pod, node=None, message=refused.message, refusedBy=[refused.plugin])
+        self._failures.refused(
+            placement.waiting, refused.message, unschedulable=unschedulable, pending=pending, nominate=""
+        )
         # After the pod is back and without it, so that it does not wake itself.
         uid = placement.pod.uid
         self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda pod: pod.uid != uid)
 
-    async def undo(self, placement: Placement) -> None:
-        """Unreserve of all reserve plugins, in reverse order, also of those that never reserved."""
-        for plugin in reversed(placement.profile.plugins(Point.RESERVE)):
-            unreserve = getattr(plugin, "unreserve", None)
-            if unreserve is None:
-                continue
-            try:
-                answer = unreserve(placement.pod, placement.node, placement.decision.cycle)
-                if inspect.isawaitable(answer):
-                    await answer
-            except Exception as error:  # the others must be undone all the same
-                Log(plugin.name).error("Unreserve failed", pod=placement.pod, error=error)
+    async def _undo(self, placement: Placement) -> None:
+        for problem in await unreserve(placement.profile, placement.decision):
+            Log(problem.plugin).error("Unreserve failed", pod=placement.pod, error=problem)
 
     def _forget(self, pod: Pod) -> object:
         return self._state.forget(pod.uid) if self._state.is_assumed(pod.uid) else self._state.pod(pod.uid)

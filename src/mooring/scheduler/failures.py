@@ -11,14 +11,13 @@ from collections.abc import Collection
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.engine.decision import NO_NODES
 from mooring.framework import Plan, Pod
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
 from mooring.queue import SchedulingQueue, Waiting
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
-
-NO_NODES = "no nodes available to schedule pods"
 
 _log = Log("scheduler")
 

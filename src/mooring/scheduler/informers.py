@@ -87,8 +87,7 @@ class Informers:
         try:
             async with asyncio.timeout(at_most_seconds):
                 for reflector in self._reflectors.values():
-                    while not reflector.synced.is_set() and reflector.problem is None:
-                        await asyncio.sleep(0.02)
+                    await reflector.settled.wait()
         except TimeoutError:
             return
 

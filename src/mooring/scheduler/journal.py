@@ -25,13 +25,7 @@ class Journal:
     def write(self, pod: Pod, evidence: dict[str, Any]) -> None:
         """Keep this as the pod's last decision."""
         self._entries.pop(pod.key, None)
-        self._entries[pod.key] = {
-            "pod": pod.key,
-            "uid": pod.uid,
-            "profile": pod.spec.scheduler_name,
-            "time": timestamp(self._clock.now()),
-            **evidence,
-        }
+        self._entries[pod.key] = {"uid": pod.uid, "time": timestamp(self._clock.now()), **evidence}
         if len(self._entries) > self._remembered:
             self._entries.popitem(last=False)
 

@@ -15,7 +15,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.client import ApiClient, Reflector
 from mooring.config import Configuration
-from mooring.engine import Decision, Profile, decide, permit, reserve
+from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.events import ASSIGNED_POD_DELETED, ClusterEvent
 from mooring.framework.registry import Registry
@@ -250,7 +250,7 @@ class Scheduler:
             start=self._starts.get(profile.name, 0),
         )
         self._starts[profile.name] = decision.next_start
-        self.journal.write(pod, decision.evidence() | {"attempt": waiting.attempts})
+        self.journal.write(pod, decision.evidence())
         if decision.fault is not None:
             self._failures.broken(waiting, str(decision.fault))
             return None
@@ -263,7 +263,7 @@ class Scheduler:
                 decision.message,
                 unschedulable=unschedulable,
                 pending=pending,
-                nominate=decision.nominate,
+                nominate=plan.nominate if plan is not None else None,
             )
             if plan is not None:
                 self._failures.execute(plan, pod)
@@ -273,22 +273,17 @@ class Scheduler:
     async def _place(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
         """Assume the pod on its node, reserve, ask for permission, and start binding."""
         pod = waiting.pod
-        assert decision.node is not None
-        self.state.assume(pod, decision.node, self._clock.now())
-        node = self.state.node(decision.node)
-        assert node is not None
-        placement = Placement(waiting, pod, profile, decision, node, {})
-        for step in (reserve, permit):
-            answer = step(profile, decision, node)
-            if isinstance(answer, PluginFault):
-                await self._bindings.broken(placement, answer)
-                return
-            if isinstance(answer, tuple):
-                await self._bindings.refused(placement, *answer)
-                return
-            if isinstance(answer, dict):
-                placement.waits = answer
-        self._bindings.begin(placement)
+        assert decision.view is not None
+        self.state.assume(pod, decision.view.name, self._clock.now())
+        placement = Placement(waiting, pod, profile, decision, decision.view, {})
+        answer: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
+        if isinstance(answer, PluginFault):
+            await self._bindings.broken(placement, answer)
+        elif isinstance(answer, Refused):
+            await self._bindings.refused(placement, answer)
+        else:
+            placement.waits = answer.waits
+            self._bindings.begin(placement)
 
     # What the watches report
 

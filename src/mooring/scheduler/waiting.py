@@ -8,18 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.base.clock import Clock
 from mooring.framework import Pod, Refusal, WaitingPod
-
-LONGEST_WAIT_SECONDS = 15 * 60.0
 
 
 @dataclass(slots=True)
 class Verdict:
     """How the waiting ended: who refused and why, or nobody."""
 
-    plugin: str | None = None
+    plugin: str = ""
     refusal: Refusal | None = None
 
 
@@ -64,10 +63,10 @@ class PermitRoom:
         """Until all of these plugins have allowed, one has refused, or the shortest of the times is up."""
         entry = self._entries[pod.uid]
         plugin, seconds = min(waits.items(), key=lambda wait: wait[1])
-        seconds = min(seconds, LONGEST_WAIT_SECONDS)
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        ends: list[asyncio.Future[Any]] = [entry.verdict, alarm]
         try:
-            await asyncio.wait([entry.verdict, alarm], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             alarm.cancel()
             del self._entries[pod.uid]

@@ -1,0 +1,114 @@
+"""From evidence (plain data, as `Decision.evidence` and the scheduler's journal give it) to text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+NAMED_NODES = 5
+
+Evidence = dict[str, Any]
+
+
+def in_one_line(decision: Evidence) -> str:
+    """For a table: the winning score, or the message."""
+    if decision.get("node") is None:
+        return str(decision.get("error") or decision.get("message") or "not decided")
+    scores = [f"{score['plugin']} {score['weighted']}" for score in decision.get("scores", ())]
+    feasible = f"{decision['feasibleNodes']} of {decision['nodes']} nodes feasible"
+    if not scores:
+        return "the only feasible node" if decision["feasibleNodes"] == 1 else feasible
+    return f"score {decision['total']} ({', '.join(scores)}); {feasible}"
+
+
+def in_full(found: Evidence) -> str:
+    """For `mooring explain`: what the API server knows, then the scheduler's last decision."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Evidence) -> Iterator[str]:
+    where = f"runs on {found['node']}" if found["node"] else "waits for a node"
+    yield f"Pod {found['pod']} {where} (profile {found['profile']}, {found.get('phase') or 'Pending'})."
+    decision = found.get("decision")
+    if decision is None:
+        yield from _without_decision(found)
+        return
+    yield ""
+    yield f"Last decision: attempt {decision.get('attempt', 1)} at {decision['time']}."
+    if decision.get("error"):
+        yield f"  It was not bound: {decision['error']}"
+    elif decision.get("node") is None:
+        yield from _refused(decision)
+    else:
+        yield from _placed(decision)
+    if not found["node"] and found.get("queue"):
+        yield ""
+        yield f"In the queue it is {found['queue']}{_QUEUE_WORDS.get(found['queue'], '')}."
+
+
+_QUEUE_WORDS = {
+    "active": ": it is tried as soon as the scheduler gets to it",
+    "backoff": ": it is tried again when its backoff ends, or earlier if nothing else is to do",
+    "unschedulable": ": it is tried again when one of the events above happens, or after five minutes",
+    "gated": ": a plugin keeps it out of the queue",
+    "in flight": ": it is being placed at this moment",
+}
+
+
+def _without_decision(found: Evidence) -> Iterator[str]:
+    if condition := found.get("condition"):
+        yield f"  {condition['reason']}: {condition['message']}"
+    yield ""
+    if asked := found.get("asked"):
+        yield f"The scheduler here serves {', '.join(sorted(asked))} and remembers no decision about this pod."
+    else:
+        yield "No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known."
+
+
+def _placed(decision: Evidence) -> Iterator[str]:
+    yield (
+        f"  {decision['node']} was chosen: {decision['feasibleNodes']} of {decision['nodes']} nodes were feasible"
+        f" ({decision['evaluatedNodes']} looked at)."
+    )
+    scores = decision.get("scores", ())
+    if scores:
+        width = max(len(score["plugin"]) for score in scores)
+        yield ""
+        yield f"  {'PLUGIN':<{width}}  {'RAW':>12}  {'OF 100':>6}  {'WEIGHT':>6}  {'SCORE':>6}"
+        for score in scores:
+            yield (
+                f"  {score['plugin']:<{width}}  {score['raw']:>12}  {score['normalized']:>6}  "
+                f"{score['weight']:>6}  {score['weighted']:>6}"
+            )
+        yield f"  {'total':<{width}}  {'':>12}  {'':>6}  {'':>6}  {decision['total']:>6}"
+    elif decision["feasibleNodes"] == 1:
+        yield "  A single feasible node is taken without scoring."
+    if decision.get("rejections"):
+        yield ""
+        yield "  Nodes that were not feasible:"
+        yield from _rejections(decision["rejections"])
+
+
+def _refused(decision: Evidence) -> Iterator[str]:
+    yield f"  {decision['message']}"
+    if decision.get("rejections"):
+        yield ""
+        yield from _rejections(decision["rejections"])
+    elif decision.get("refusedBy"):
+        yield f"  Said by {', '.join(decision['refusedBy'])}."
+    if waits := decision.get("waitsFor"):
+        yield ""
+        yield "  It is tried again when one of these happens:"
+        for wait in waits:
+            yield f"    {wait['resource']}: {', '.join(wait['actions'])}   (asked for by {wait['plugin']})"
+
+
+def _rejections(groups: Sequence[Evidence]) -> Iterator[str]:
+    for group in groups:
+        by = group["plugin"] or "pre_filter"
+        reasons = "; ".join(group["reasons"]) or group["code"]
+        nodes: list[str] = group["nodes"]
+        yield f"  {by}: {reasons}"
+        shown = ", ".join(nodes[:NAMED_NODES])
+        more = f" and {len(nodes) - NAMED_NODES} more" if len(nodes) > NAMED_NODES else ""
+        yield f"      {len(nodes)} node{'s' * (len(nodes) != 1)}: {shown}{more}"
