@@ -120,6 +120,12 @@ class TestTokenFiles:
             clock.advance(11)
             assert (await speaks(client))["Authorization"] == "Bearer abc"
 
+    async def test_a_token_of_two_lines_is_refused_before_it_is_sent(self, speaks, server, tmp_path):
+        (tmp_path / "token").write_text("abc\nX-Evil: 1")
+        with pytest.raises(Fault, match="characters that no request can carry"):
+            await speaks({"token_file": str(tmp_path / "token")})
+        assert server.requests == []
+
     async def test_a_file_that_was_never_there_is_named(self, speaks):
         with pytest.raises(Fault, match="a test: token file /no/token cannot be read"):
             await speaks({"token_file": "/no/token"})

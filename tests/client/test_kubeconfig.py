@@ -279,6 +279,10 @@ MISTAKES = {
         {"cluster": {"server": "ftp://x"}},
         ["clusters[0].cluster.server", "must look like https://host:6443, got 'ftp://x'"],
     ),
+    "a server with a password in its address": (
+        {"cluster": {"server": "https://ada:x@one"}},
+        ["clusters[0].cluster.server", "must look like"],
+    ),
     "a port that is no port": ({"cluster": {"server": "https://x:y"}}, ["clusters[0].cluster.server"]),
     "a field of the wrong type": (
         {"user": {"token": 12}},

@@ -106,6 +106,14 @@ async def test_a_proxy_carries_the_connection_and_sees_none_of_it(server):
     assert b"t0p" not in request
 
 
+async def test_a_proxy_that_is_away_is_named_without_its_password(server, reserved):
+    port = reserved.getsockname()[1]
+    with pytest.raises(Unreachable) as failure:
+        await answers(server.connection(proxy_url=f"http://ada:s3cret@127.0.0.1:{port}"))
+    assert f"through the proxy 127.0.0.1:{port} (from a test): connection refused" in str(failure.value)
+    assert "s3cret" not in str(failure.value)
+
+
 async def test_an_ipv6_server_is_reached(fake, serve, authority, tmp_path, has_ipv6):
     there = fake()
     there.lists.append({"ok": True})

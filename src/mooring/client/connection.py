@@ -60,7 +60,7 @@ class Connection:
     client_key_file: str | None = None
     insecure_skip_tls_verify: bool = False
     tls_server_name: str | None = None
-    proxy_url: str | None = None
+    proxy_url: str | None = field(default=None, repr=False)
 
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
@@ -74,6 +74,11 @@ class Connection:
     def host(self) -> str:
         """Host and port, as a person would look for them."""
         return urlsplit(self.server).netloc
+
+    @property
+    def proxy(self) -> str | None:
+        """The proxy as messages show it: without the password that its address may carry."""
+        return urlsplit(self.proxy_url).netloc.rpartition("@")[2] if self.proxy_url else None
 
     @property
     def is_tls(self) -> bool:

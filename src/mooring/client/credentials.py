@@ -72,14 +72,19 @@ class Credentials:
                 self._token = self._read_token(connection.token_file)
                 until = self._clock.monotonic() + FILE_CHECK_SECONDS
             if self._token is not None:
-                headers["Authorization"] = f"Bearer {self._token}"
+                headers["Authorization"] = self._bearer(self._token)
             elif connection.exec is not None:
                 credential = await self._plugin_credential()
                 if credential.token:
-                    headers["Authorization"] = f"Bearer {credential.token}"
+                    headers["Authorization"] = self._bearer(credential.token)
                 if credential.expires_at is not None:
                     until = self._clock.monotonic() + (credential.expires_at - self._clock.now())
         self._headers, self._headers_until = headers, until
+
+    def _bearer(self, token: str) -> str:
+        if not token.isascii() or not token.isprintable():
+            raise Fault(f"{self._connection.source}: the token has characters that no request can carry")
+        return f"Bearer {token}"
 
     def _read_token(self, file: str) -> str | None:
         try:

@@ -330,7 +330,8 @@ def _server(cluster: _Entry[_Cluster], problems: list[Problem]) -> str:
         server = f"{'https' if secure else 'http'}://{server}"
     try:
         parts = urlsplit(server)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = is_address and "@" not in parts.netloc and not parts.query and not parts.fragment
     except ValueError:
         usable = False
     if not usable:

@@ -198,7 +198,7 @@ class Transport:
 
     def _unreachable(self, error: BaseException) -> Unreachable:
         where = self.connection
-        via = f" through the proxy {where.proxy_url}" if where.proxy_url else ""
+        via = f" through the proxy {where.proxy}" if where.proxy else ""
         return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {_why(error)}")
 
 
