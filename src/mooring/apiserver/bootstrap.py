@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.documents import Document
+from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.strategies.misc import SYSTEM_CLASSES
 
@@ -35,4 +35,4 @@ def _create(registry: Registry, version: str, plural: str, document: Document, g
     row = registry.table.find(group, version, plural)
     assert row is not None
     namespace = document["metadata"].get("namespace", "")
-    registry.create(row, namespace, {"apiVersion": row.api_version, "kind": row.kind, **document})
+    registry.create(row, namespace, {"apiVersion": row.api_version, "kind": row.kind, **copied(document)})
