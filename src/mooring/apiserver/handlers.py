@@ -175,7 +175,7 @@ class Handler:
 
     def _selection(self, row: Resource, route: Route, query: Mapping[str, str]) -> Selection:
         fields = self._registry.strategy_of(row).fields
-        return parse_selection(row, route.namespace, query, fields, route.name)
+        return parse_selection(route.namespace, query, fields, route.name)
 
     # Writing
 

@@ -73,9 +73,9 @@ class Housekeeper:
             self._plan(dependent)
         for owner in items_of(metadata, "ownerReferences"):
             self._plan(owner["uid"])
-        if place[1] and (namespace := self._registry.store.get("namespaces", "", place[1])) is not None:
-            if namespace["metadata"].get("deletionTimestamp"):
-                self._plan(("namespaces", "", place[1]))
+        namespace = self._registry.store.get("namespaces", "", place[1])
+        if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
+            self._plan(("namespaces", "", place[1]))
 
     def _plan(self, what: Place | str) -> None:
         self._due.append(what)

@@ -62,11 +62,11 @@ class Registry:
         self.world = world
         self.store: Store = world.store
         self.table: ResourceTable = world.table
-        self.strategies = built_in_strategies()
+        world.strategies.update(built_in_strategies())
         self._generic = Strategy()
 
     def strategy_of(self, row: Resource) -> Strategy:
-        return self.strategies.get(row.storage, self._generic)
+        return self.world.strategies.get(row.storage, self._generic)
 
     # Reading
 

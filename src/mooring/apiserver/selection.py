@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import bad_request
 from mooring.apiserver.strategies.base import FieldReader, text_at
 from mooring.objects.selectors import BadSelector, parse_selector, requirement_matches
@@ -34,7 +33,7 @@ class Selection:
 
 
 def parse_selection(
-    row: Resource, namespace: str, query: Mapping[str, str], fields: Mapping[str, FieldReader], name: str = ""
+    namespace: str, query: Mapping[str, str], fields: Mapping[str, FieldReader], name: str = ""
 ) -> Selection:
     tests: list[Test] = []
     if labels := query.get("labelSelector"):
@@ -44,11 +43,7 @@ def parse_selection(
         for field, is_equal, value in split_field_selector(selector):
             read = fields.get(field) or COMMON.get(field)
             if read is None:
-                raise bad_request(
-                    f'Unable to find "{row.group + "/" if row.group else ""}{row.version}, Resource={row.plural}" that'
-                    f' match label selector "{query.get("labelSelector", "")}", field selector "{selector}": field'
-                    f" label not supported: {field}"
-                )
+                raise bad_request(f"field label not supported: {field}")
             if field == "metadata.name" and is_equal:
                 one = value
             tests.append(_field_test(read, is_equal, value))

@@ -14,6 +14,7 @@ from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import Handler
 from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig, write_private
+from mooring.apiserver.negotiation import FieldPolicy, typed
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
 from mooring.apiserver.storage import Store
@@ -39,7 +40,8 @@ class LocalStore:
         if row is None:
             raise KeyError(f"{document['apiVersion']} {document['kind']} is not served")
         namespace = document.get("metadata", {}).get("namespace", "default") if row.namespaced else ""
-        return row.to_view(self._registry.create(row, namespace, copied(document)).document)
+        checked = typed(copied(document), row, FieldPolicy("Strict"))
+        return row.to_view(self._registry.create(row, namespace, checked).document)
 
     def get(self, resource: str, name: str, namespace: str = "default") -> Document | None:
         """`resource` is a plural, qualified by its group outside core: `pods`, `deployments.apps`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.apiserver.custom.definitions import DefinitionStrategy
 from mooring.apiserver.strategies import misc, volumes, workloads
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
@@ -45,6 +46,7 @@ def built_in_strategies() -> dict[str, Strategy]:
         "resourceclaims.resource.k8s.io": with_status,
         "resourceslices.resource.k8s.io": misc.SliceStrategy(),
         "deviceclasses.resource.k8s.io": misc.GenerationStrategy(),
+        "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
         "leases.coordination.k8s.io": misc.LeaseStrategy(),
         "roles.rbac.authorization.k8s.io": role,
         "clusterroles.rbac.authorization.k8s.io": role,

@@ -8,7 +8,7 @@ Documents handed in are the caller's own and may be changed; `old` never.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mooring.apiserver.documents import Document, ensured, metadata_of, part
@@ -28,6 +28,8 @@ class World:
     store: Store
     table: ResourceTable
     clock: Clock
+    # By storage key. Definitions of custom resources add to it while the server runs.
+    strategies: dict[str, Strategy] = field(default_factory=dict)
 
 
 def text_at(*path: str) -> FieldReader:

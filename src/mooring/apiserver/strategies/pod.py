@@ -7,7 +7,7 @@ from typing import Any
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError
 from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
-from mooring.apiserver.strategies.pod_admission import admit_pod
+from mooring.apiserver.strategies.pod_admission import admit_pod, admit_pod_update
 from mooring.apiserver.strategies.pod_defaults import default_pod
 from mooring.apiserver.validation.pod import check_pod
 from mooring.apiserver.validation.pod_update import check_pod_update
@@ -57,6 +57,10 @@ class PodStrategy(Strategy):
                 }
             ]
         _merge_label_keys(spec, part(document, "metadata", "labels"))
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        admit_pod_update(document, old)
+        super().prepare_update(document, old, world)
 
     def initial_status(self, document: Document) -> Document:
         return {"phase": "Pending", "qosClass": qos_class(document["spec"])}

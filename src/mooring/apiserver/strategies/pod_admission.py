@@ -22,6 +22,15 @@ def admit_pod(pod: Document, world: World) -> None:
     _default_tolerations(spec)
 
 
+def admit_pod_update(pod: Document, old: Document) -> None:
+    """A writer that leaves out what admission computed does not mean to remove it."""
+    spec, then = pod["spec"], old["spec"]
+    for field in ("priority", "preemptionPolicy"):
+        if field in then:
+            spec.setdefault(field, then[field])
+    _default_tolerations(spec)
+
+
 def _refused(pod: Document, why: str) -> Refused:
     metadata = metadata_of(pod)
     return forbidden("", "pods", metadata.get("name") or metadata.get("generateName", ""), why)

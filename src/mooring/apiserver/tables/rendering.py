@@ -7,7 +7,8 @@ from mooring.apiserver.lists import Page
 from mooring.apiserver.negotiation import Shape
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import Stored
-from mooring.apiserver.tables.columns import Column, columns_for
+from mooring.apiserver.tables.catalogue import columns_for
+from mooring.apiserver.tables.columns import Column
 from mooring.apiserver.watching import Show
 from mooring.base.clock import Clock
 

@@ -1,0 +1,1 @@
+"""Custom resources: definitions that add rows at run time, and the schemas their objects are held to."""

@@ -1,0 +1,211 @@
+"""CustomResourceDefinitions themselves: checked, accepted, and turned into rows while they exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.apiserver.custom.kinds import rows_of, strategy_of
+from mooring.apiserver.documents import Document, items_of, metadata_of, part
+from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.validation.names import dns1035_label, dns_subdomain
+from mooring.base.clock import timestamp
+
+APPROVED = "api-approved.kubernetes.io"
+_SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
+_LOOSE = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+
+
+class DefinitionStrategy(Strategy):
+    has_status = True
+    has_generation = True
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        names = spec.setdefault("names", {})
+        if names.get("kind"):
+            set_default(names, "singular", names["kind"].lower())
+            set_default(names, "listKind", names["kind"] + "List")
+        set_default(spec, "conversion", {"strategy": "None"})
+
+    def initial_status(self, document: Document) -> Document:
+        return {"conditions": [], "acceptedNames": {"kind": "", "plural": ""}, "storedVersions": []}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        spec = document["spec"]
+        names, group = part(spec, "names"), spec.get("group", "")
+        wrong: list[FieldError] = []
+        name, expected = metadata_of(document).get("name", ""), f"{names.get('plural', '')}.{group}"
+        if name != expected:
+            wrong.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+        if not group:
+            wrong.append(required("spec.group"))
+        else:
+            wrong += [invalid_value("spec.group", group, sentence) for sentence in dns_subdomain(group)]
+            if "." not in group:
+                wrong.append(invalid_value("spec.group", group, "should be a domain with at least one dot"))
+        wrong += self._check_approval(document, group)
+        if spec.get("scope") not in ("Cluster", "Namespaced"):
+            scope = spec.get("scope")
+            wrong.append(
+                unsupported("spec.scope", scope, ("Cluster", "Namespaced")) if scope else required("spec.scope")
+            )
+        for field in ("plural", "singular"):
+            if names.get(field):
+                wrong += [
+                    invalid_value(f"spec.names.{field}", names[field], sentence)
+                    for sentence in dns1035_label(names[field])
+                ]
+        return wrong + self._check_versions(items_of(spec, "versions"))
+
+    def _check_approval(self, document: Document, group: str) -> list[FieldError]:
+        """Kubernetes' own groups are protected; a definition in one must say who approved it."""
+        if not any(group == domain or group.endswith("." + domain) for domain in ("k8s.io", "kubernetes.io")):
+            return []
+        path = f"metadata.annotations[{APPROVED}]"
+        value = part(document, "metadata", "annotations").get(APPROVED, "")
+        if not value:
+            return [required(path, f'protected groups must have approval annotation "{APPROVED}", {_SEE}')]
+        if value.startswith(("unapproved", "http://", "https://")):
+            return []
+        why = (
+            f'protected groups must have approval annotation "{APPROVED}" with either a URL or a reason starting with'
+            f' "unapproved", {_SEE}'
+        )
+        return [invalid_value(path, value, why)]
+
+    def _check_versions(self, versions: list[Any]) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        if not versions:
+            return [required("spec.versions", "must have exactly one version marked as storage version")]
+        if sum(bool(version.get("storage")) for version in versions) != 1:
+            shown = [version.get("name") for version in versions]
+            wrong.append(
+                invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
+            )
+        for index, version in enumerate(versions):
+            path = f"spec.versions[{index}].schema.openAPIV3Schema"
+            schema = part(version, "schema").get("openAPIV3Schema")
+            if schema is None:
+                wrong.append(required(path, "schemas are required"))
+            else:
+                if schema.get("type") != "object":
+                    why = "must be object at the root"
+                    wrong.append(invalid_value(f"{path}.type", schema.get("type", ""), why))
+                wrong += _check_structural(schema, path)
+        return wrong
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        wrong = self.validate(document, world)
+        now, then = document["spec"], part(old, "spec")
+        for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
+            mine, before = _at(now, path), _at(then, path)
+            if mine != before:
+                wrong.append(invalid_value("spec." + ".".join(path), mine, "field is immutable"))
+        return wrong
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        super().prepare_create(document, world)
+        self._accept(document, world)
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        super().prepare_update(document, old, world)
+        if document.get("spec") != old.get("spec"):
+            self._accept(document, world)
+
+    def _accept(self, document: Document, world: World) -> None:
+        """What upstream's controllers do a moment later: accept the names, and so establish the kind."""
+        spec = document["spec"]
+        names, now = part(spec, "names"), timestamp(world.clock.now())
+        taken = _name_taken(spec, names, world)
+        status = dict(document.get("status") or {})
+        if taken:
+            conditions = [
+                _condition("NamesAccepted", "False", f"{taken}Conflict", "is already in use", now),
+                _condition("Established", "False", "NotAccepted", "not all names are accepted", now),
+            ]
+        else:
+            status["acceptedNames"] = dict(names)
+            conditions = [
+                _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", now),
+                _condition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now),
+            ]
+        stored = [version.get("name") for version in items_of(spec, "versions") if version.get("storage")]
+        before = items_of(status, "storedVersions")
+        status["storedVersions"] = before + [name for name in stored if name not in before]
+        status["conditions"] = conditions
+        document["status"] = status
+
+    def created(self, document: Document, world: World) -> None:
+        if _is_established(document):
+            for row in rows_of(document):
+                world.table.add(row)
+            world.strategies[document["metadata"]["name"]] = strategy_of(document)
+
+    def updated(self, document: Document, old: Document, world: World) -> None:
+        if document["spec"] == old["spec"]:
+            return
+        for row in world.table.stored_as(document["metadata"]["name"]):
+            world.table.remove(row)
+        self.created(document, world)
+
+    def deleted(self, document: Document, world: World) -> None:
+        """The objects go with their definition, and watches of them end."""
+        storage = document["metadata"]["name"]
+        rows = world.table.stored_as(storage)
+        if not rows or rows[0].custom is None:
+            return
+        for _, stored in list(world.store.scan(storage)):
+            world.store.delete(storage, stored)
+        for row in rows:
+            world.table.remove(row)
+        world.strategies.pop(storage, None)
+        world.store.end_watches(storage)
+
+
+def _at(document: Document, path: tuple[str, ...]) -> Any:
+    here: Any = document
+    for name in path:
+        here = here.get(name) if isinstance(here, dict) else None
+    return here
+
+
+def _condition(type: str, status: str, reason: str, message: str, now: str) -> Document:
+    return {"type": type, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+
+
+def _is_established(document: Document) -> bool:
+    return any(
+        each["type"] == "Established" and each["status"] == "True"
+        for each in items_of(document["status"], "conditions")
+    )
+
+
+def _name_taken(spec: Document, names: Document, world: World) -> str:
+    """Which of the names another resource of the group has, if one has."""
+    storage = f"{names.get('plural')}.{spec.get('group')}"
+    for row in world.table:
+        if row.group == spec.get("group") and row.storage != storage:
+            if row.plural == names.get("plural"):
+                return "Plural"
+            if row.kind == names.get("kind"):
+                return "Kind"
+    return ""
+
+
+def _check_structural(schema: Any, path: str) -> list[FieldError]:
+    """Every value a schema names has a type, unless it says that it takes anything."""
+    wrong: list[FieldError] = []
+    if not isinstance(schema, dict):
+        return wrong
+    if not schema.get("type") and not any(schema.get(mark) for mark in _LOOSE):
+        wrong.append(required(f"{path}.type", "must not be empty for specified object fields"))
+    if schema.get("properties") and schema.get("additionalProperties"):
+        why = "must not be used together with properties"
+        wrong.append(FieldError(f"{path}.additionalProperties", "FieldValueForbidden", f"Forbidden: {why}"))
+    for name, property in (schema.get("properties") or {}).items():
+        wrong += _check_structural(property, f"{path}.properties[{name}]")
+    wrong += _check_structural(schema.get("items"), f"{path}.items") if "items" in schema else []
+    if isinstance(schema.get("additionalProperties"), dict):
+        wrong += _check_structural(schema["additionalProperties"], f"{path}.additionalProperties")
+    return wrong

@@ -1,0 +1,186 @@
+"""What a custom resource definition makes: rows of the table, columns, and the rules of its objects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mooring.apiserver.custom.structural import check, fill_defaults, prune
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.resources import Resource, Subresource, View
+from mooring.apiserver.schema import Walk, WrongType, schema_of
+from mooring.apiserver.status import FieldError, bad_request
+from mooring.apiserver.strategies.base import FieldReader, Strategy, World, text_at
+from mooring.apiserver.tables.ages import age
+from mooring.apiserver.tables.columns import AGE, NAME, Column
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+@dataclass(frozen=True, eq=False)
+class CustomKind:
+    """One version of a custom resource."""
+
+    version: Document
+
+    @property
+    def schema(self) -> Document:
+        return part(self.version, "schema", "openAPIV3Schema")
+
+    @property
+    def scale(self) -> Document | None:
+        found: Document | None = part(self.version, "subresources").get("scale")
+        return found
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in part(self.version, "subresources")
+
+    def take(self, document: Document) -> list[str]:
+        """Prune and default a request body in place; answers the unknown fields."""
+        walk = Walk()
+        walk.path.append("metadata")
+        try:
+            schema_of(META).take(document.setdefault("metadata", {}), walk)
+        except WrongType as wrong:
+            raise bad_request(wrong.sentence) from None
+        unknown = walk.unknown + prune(document, self.schema, is_root=True)
+        fill_defaults(document, self.schema)
+        return unknown
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        declared = items_of(self.version, "additionalPrinterColumns")
+        return [NAME, *(_column(each) for each in declared)] if declared else [NAME, AGE]
+
+
+def _column(declared: Document) -> Column:
+    import jsonpath
+
+    path = jsonpath.compile(_standard_path(declared.get("jsonPath", "")))
+    kind = declared.get("type", "string")
+
+    def read(document: Document, now: float) -> Any:
+        found = path.findall(document)
+        if not found:
+            return None
+        value = found[0]
+        if kind == "date":
+            return age(value, now) if isinstance(value, str) else None
+        if kind == "string" and not isinstance(value, str):
+            return str(value).lower() if isinstance(value, bool) else str(value)
+        return value
+
+    return Column(
+        declared.get("name", ""),
+        read,
+        type=kind,
+        format=declared.get("format", ""),
+        description=declared.get("description", ""),
+        priority=declared.get("priority", 0),
+    )
+
+
+def _standard_path(path: str) -> str:
+    r"""Kubernetes' `.a.b\.c` as JSONPath: `$.a['b.c']`."""
+    escaped = re.sub(r"\.((?:[^.\[\]\\]|\\.)*\\\.(?:[^.\[\]\\]|\\.)*)", lambda each: f"['{_unescaped(each[1])}']", path)
+    return "$" + escaped
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("\\.", ".")
+
+
+class CustomStrategy(Strategy):
+    """Objects of one definition. Their storage version's schema judges them."""
+
+    def __init__(self, kind: CustomKind) -> None:
+        self._kind = kind
+
+    has_generation = True
+
+    @property
+    def fields(self) -> dict[str, FieldReader]:  # type: ignore[override]
+        declared = [each.get("jsonPath", "") for each in items_of(self._kind.version, "selectableFields")]
+        return {path.removeprefix("."): text_at(*path.removeprefix(".").split(".")) for path in declared}
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        super().prepare_create(document, world)
+        if self._kind.has_status:
+            document.pop("status", None)
+
+    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+        if self._kind.has_status:
+            if "status" in old:
+                document["status"] = old["status"]
+            else:
+                document.pop("status", None)
+        super().prepare_update(document, old, world)
+
+    def meaning(self, document: Document) -> object:
+        """Everything but metadata, and but the status where that is written apart."""
+        left_out = ("metadata", "status") if self._kind.has_status else ("metadata",)
+        return {field: value for field, value in document.items() if field not in left_out}
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return check(document, self._kind.schema)
+
+    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return check(document, self._kind.schema)
+
+
+def _with_version(api_version: str) -> View:
+    def view(document: Document) -> Document:
+        if document.get("apiVersion") == api_version:
+            return document
+        return {**document, "apiVersion": api_version}
+
+    return view
+
+
+def rows_of(definition: Document) -> list[Resource]:
+    """The rows that a definition adds: one per served version."""
+    spec = definition["spec"]
+    names, group = spec["names"], spec["group"]
+    stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    to_stored = _with_version(f"{group}/{stored}")
+    rows: list[Resource] = []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        kind = CustomKind(version)
+        subresources = []
+        if kind.has_status:
+            subresources.append(Subresource("status", names["kind"], ("get", "patch", "update")))
+        if kind.scale is not None:
+            subresources.append(Subresource("scale", "Scale", ("get", "patch", "update"), "autoscaling", "v1"))
+        rows.append(
+            Resource(
+                group=group,
+                version=version["name"],
+                plural=names["plural"],
+                singular=names["singular"],
+                kind=names["kind"],
+                namespaced=spec["scope"] == "Namespaced",
+                verbs=VERBS,
+                short_names=tuple(items_of(names, "shortNames")),
+                categories=tuple(items_of(names, "categories")),
+                subresources=tuple(subresources),
+                storage=f"{names['plural']}.{group}",
+                to_view=_with_version(f"{group}/{version['name']}"),
+                to_stored=to_stored,
+                custom=kind,
+                list_kind=names["listKind"],
+                openapi=kind.schema,
+            )
+        )
+    return rows
+
+
+def strategy_of(definition: Document) -> CustomStrategy:
+    """The rules of a definition's objects."""
+    version = next(version for version in definition["spec"]["versions"] if version.get("storage"))
+    return CustomStrategy(CustomKind(version))
