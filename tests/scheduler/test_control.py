@@ -1,19 +1,8 @@
 """The local socket on which a scheduler answers `mooring explain`."""
 
 import asyncio
-import tempfile
-
-import pytest
 
 from mooring.scheduler.control import ControlSocket, ask, socket_folder
-
-
-@pytest.fixture(autouse=True)
-def private_runtime_folder(monkeypatch):
-    # Not tmp_path: a socket's path may have 108 bytes at most.
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield
 
 
 def questions_to(server: str) -> list[dict]:

@@ -1,0 +1,156 @@
+"""A scheduler at work on the embedded API server, in this process; tests wait for what the watch shows."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.client import ApiClient, Connection, Reflector
+from mooring.config import load_configuration
+from mooring.framework.plugin import Plugin
+from mooring.objects import Kind, Node, Pod
+from mooring.plugins.catalogue import catalogue
+from mooring.scheduler import Scheduler
+
+PATIENCE_SECONDS = 20.0
+EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
+CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+
+HEAD = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+"""
+
+
+class Live:
+    """The cluster, the scheduler, and what the API server shows of pods."""
+
+    def __init__(self, client: ApiClient, scheduler: Scheduler) -> None:
+        self.client = client
+        self.scheduler = scheduler
+        self.pods: dict[str, Pod] = {}
+        self._changed = asyncio.Event()
+
+    # The feed of pods
+
+    def listed(self, pods: list[Pod]) -> None:
+        self.pods = {pod.name: pod for pod in pods}
+        self._changed.set()
+
+    def changed(self, pod: Pod) -> None:
+        self.pods[pod.name] = pod
+        self._changed.set()
+
+    def deleted(self, pod: Pod) -> None:
+        self.pods.pop(pod.name, None)
+        self._changed.set()
+
+    # What tests do and wait for
+
+    async def node(self, name: str, *, cpu: str = "4", labels: dict[str, str] | None = None) -> None:
+        resources = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels or {}},
+            "status": {"capacity": resources, "allocatable": resources},
+        }
+        await self.client.create(Node.KIND, document)
+
+    async def pod(self, name: str, *, scheduler: str | None = None, cpu: str = "100m", **labels: str) -> None:
+        container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+        spec: dict[str, Any] = {"containers": [container]}
+        if scheduler is not None:
+            spec["schedulerName"] = scheduler
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+        await self.client.create(Pod.KIND, document, "default")
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not happened():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def bound(self, *names: str) -> list[str]:
+        """Wait until these pods have nodes; tells which."""
+        await self.until(lambda: all(name in self.pods and self.pods[name].spec.node_name for name in names))
+        return [self.pods[name].spec.node_name for name in names]
+
+    async def refused(self, name: str, *, saying: str = "") -> str:
+        """Wait until the pod's condition says why it waits; tells what."""
+
+        def message() -> str:
+            pod = self.pods.get(name)
+            condition = pod.condition("PodScheduled") if pod else None
+            return condition.message if condition and condition.status == "False" else ""
+
+        await self.until(lambda: bool(message()) and saying in message())
+        return message()
+
+    async def events(self, name: str) -> list[dict[str, Any]]:
+        """The events about a pod that were written so far, oldest first."""
+        await self.scheduler.reporter.flush(5.0)
+        found = await self.client.list(EVENTS, "default")
+        return [event for event in found if event["regarding"]["name"] == name]
+
+
+def a_configuration(*profiles: str) -> str:
+    return HEAD + ("profiles:\n" + "\n".join(profiles) if profiles else "")
+
+
+def a_profile(name: str, *, plugins: Sequence[str] = (), args: str = "") -> str:
+    """A profile with the default plugins and these."""
+    enabled = "".join(f"{{name: {plugin}}}, " for plugin in plugins)
+    text = f"- schedulerName: {name}\n  plugins: {{multiPoint: {{enabled: [{enabled}]}}}}"
+    return text + (f"\n  pluginConfig: {args}" if args else "")
+
+
+@asynccontextmanager
+async def a_live_scheduler(
+    server: EmbeddedApiServer, config: str = HEAD, plugins: Sequence[type[Plugin] | str] = ()
+) -> AsyncIterator[Live]:
+    registry = catalogue()
+    for plugin in plugins:
+        if isinstance(plugin, str):
+            registry.add_path(plugin)
+        else:
+            registry.add(plugin, "test")
+    configuration = load_configuration(config, source="test.yaml", registry=registry).configuration
+    connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
+    async with ApiClient(connection) as client:
+        scheduler = Scheduler(client, configuration, registry)
+        live = Live(client, scheduler)
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(scheduler.run())
+            watching = tasks.create_task(Reflector(client, Pod, live).run())
+            ready = tasks.create_task(scheduler.ready.wait())
+            await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+            try:
+                yield live
+            finally:
+                ready.cancel()
+                watching.cancel()
+                scheduler.stop()
+
+
+@pytest.fixture(autouse=True)
+def private_runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Not tmp_path: a socket's path may have 108 bytes at most.
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddedApiServer]:
+    server = EmbeddedApiServer()
+    await server.start()
+    yield server
+    await server.stop()
