@@ -118,11 +118,13 @@ class Scheduler:
             ]
             own += self._informers.start(tasks)
             loop = tasks.create_task(self._schedule_when_synced([nodes, pods]), name="scheduling loop")
-            await self._stopping.wait()
-            loop.cancel()
-            await self._end()
-            for task in own:
-                task.cancel()
+            try:
+                await self._stopping.wait()
+            finally:
+                loop.cancel()
+                await self._end()
+                for task in own:
+                    task.cancel()
 
     def stop(self) -> None:
         """End `run` cleanly: bindings under way and events queued get a few seconds."""
