@@ -209,10 +209,12 @@ class Handler:
         row, query = route.row, request.query
         policy = field_policy(query)
         change = patch_change(row, await request.read(), request.headers.get("Content-Type", ""), policy)
-        stored, is_new = self._registry.update(
+        # Kinds that a PUT may create (leases, events) are not created from a patch: there is nothing to patch.
+        self._registry.stored(row, route.namespace, route.name)
+        stored, _ = self._registry.update(
             row, route.namespace, route.name, change, status=status, dry_run=is_dry_run(query)
         )
-        return self._written(request, row, stored, policy, 201 if is_new else 200)
+        return self._written(request, row, stored, policy, 200)
 
     def _written(
         self, request: web.BaseRequest, row: Resource, stored: Stored, policy: FieldPolicy, code: int
