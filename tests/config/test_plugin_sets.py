@@ -211,6 +211,12 @@ def test_what_is_disabled_is_never_an_error():
     assert 'Did you mean "NodeName"?' in found["profiles[0].plugins.filter.disabled[0].name"]
 
 
+def test_a_weight_below_zero_is_taken_but_warned_of():
+    text = a_profile_file(plugins={"score": on(("ImageLocality", -1))})
+    assert weights(profile(text))["ImageLocality"] == -1
+    assert "prefers the nodes it scores lowest" in warnings(text)["profiles[0].plugins.score.enabled[0].name"]
+
+
 def test_only_the_defaults_that_exist_take_part():
     assert profile(a_file(), SMALL).used_plugins == tuple(
         name for name in profile(a_file()).used_plugins if name in FEW

@@ -6,6 +6,7 @@ word on anything the walk does not know.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,6 +29,9 @@ _GATED: Mapping[str, Mapping[str, str]] = {"VolumeBinding": {"shape": "StorageCa
 """Plugin → field → the feature gate without which the field must not be given."""
 
 
+_type_info = functools.cache(inspect.type_info)
+
+
 def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, problems: Problems) -> Args | None:
     """The arguments that `tree` holds, defaults filled in; None if there are mistakes, which are then reported."""
     before = problems.count
@@ -39,7 +43,7 @@ def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, pro
     for name, gate in _GATED.get(plugin, {}).items():
         if name in fields and not gates.on(gate):
             problems.error(fields[name], f"Forbidden: needs the feature gate {gate}, which is off")
-    value = _Walk(problems).value(Tree(fields, tree.path, tree.line), inspect.type_info(cls))
+    value = _Walk(problems).value(Tree(fields, tree.path, tree.line), _type_info(cls))
     if problems.count > before:
         return None
     try:

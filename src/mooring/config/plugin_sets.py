@@ -73,6 +73,9 @@ def read_plugins(fields: Fields, registry: Registry, problems: Problems) -> Writ
         disabled = _entries(section, "disabled", problems)
         section.finish()
         sets[name] = PluginSet([entry for entry in enabled if _usable(entry, name, registry, problems)], disabled)
+        for entry in enabled:
+            if entry.weight < 0:
+                problems.warn(entry.at, f'weight {entry.weight} of "{entry.name}" prefers the nodes it scores lowest')
         for entry in disabled:
             _warn_if_unknown(entry, registry, problems)
         if problems.count > before:
@@ -98,7 +101,9 @@ def _usable(entry: Entry, point: str, registry: Registry, problems: Problems) ->
     """Whether the enabled plugin exists and has the point."""
     interface = _interface(point)
     if point in PLACEMENT_POINTS or entry.name in POD_GROUP_PLUGINS:
-        problems.error(entry.at, f"{interface} {entry.name!r} belongs to pod groups, which Mooring does not have")
+        problems.error(
+            entry.at, f'{interface or "plugin"} "{entry.name}" belongs to pod groups, which Mooring does not have'
+        )
         return False
     known = registry.get(entry.name)
     if known is None:

@@ -1,0 +1,210 @@
+"""What happens in a cluster, and whom it concerns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.framework.events import (
+    ASSIGNED_POD,
+    BROADCAST_KINDS,
+    EVERYTHING,
+    NODE,
+    NODE_ADDED,
+    POD,
+    UNSCHEDULABLE_POD,
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    Hint,
+    node_changes,
+    pending_pod_changes,
+    placed_pod_changes,
+    registered_hints,
+    resource_name,
+)
+from mooring.objects import CustomResource, Node, Pod
+from mooring.objects.placed import placed
+
+LABEL, TAINT, ALLOCATABLE = Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT, Action.UPDATE_NODE_ALLOCATABLE
+
+CONCERNS: dict[str, tuple[Hint, ClusterEvent, bool]] = {
+    "the action it names": (Hint(NODE, Action.ADD), NODE_ADDED, True),
+    "one of several actions": (Hint(NODE, Action.ADD | LABEL), ClusterEvent(NODE, LABEL), True),
+    "another action": (Hint(NODE, LABEL), NODE_ADDED, False),
+    "another kind": (Hint(POD, Action.ALL), NODE_ADDED, False),
+    "pods are assigned pods too": (Hint(POD, Action.DELETE), ClusterEvent(ASSIGNED_POD, Action.DELETE), True),
+    "pods are pending pods too": (
+        Hint(POD, Action.UPDATE_POD_LABEL),
+        ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
+        True,
+    ),
+    "assigned pods are not all pods": (
+        Hint(ASSIGNED_POD, Action.ALL),
+        ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE),
+        False,
+    ),
+    "an unspecific update concerns those that wait for any": (
+        Hint(POD, Action.UPDATE),
+        ClusterEvent(ASSIGNED_POD, Action.UPDATE),
+        True,
+    ),
+    "an unspecific update does not concern a narrow wish": (
+        Hint(POD, Action.UPDATE_POD_LABEL),
+        ClusterEvent(ASSIGNED_POD, Action.UPDATE),
+        False,
+    ),
+    "everything concerns who waits for everything": (Hint(EVERYTHING, Action.ALL), UNSCHEDULABLE_TIMEOUT, True),
+    "a timeout concerns nobody else": (Hint(NODE, Action.ALL), UNSCHEDULABLE_TIMEOUT, False),
+    "any kind, one action": (Hint(EVERYTHING, Action.ADD), NODE_ADDED, True),
+}
+
+
+@pytest.mark.parametrize(("hint", "event", "expected"), CONCERNS.values(), ids=CONCERNS.keys())
+def test_whom_an_event_concerns(hint, event, expected):
+    assert hint.concerns(event) is expected
+
+
+@given(st.sampled_from(list(Action)))
+def test_who_waits_for_all_actions_misses_none(action):
+    assert Hint(NODE).concerns(ClusterEvent(NODE, action))
+
+
+LABELS = {
+    "NodeAdd": NODE_ADDED,
+    "NodeUpdateNodeTaint": ClusterEvent(NODE, TAINT),
+    "AssignedPodUpdate": ClusterEvent(ASSIGNED_POD, Action.UPDATE),
+    "UnschedulableTimeout": UNSCHEDULABLE_TIMEOUT,
+}
+
+
+@pytest.mark.parametrize(("label", "event"), LABELS.items(), ids=LABELS.keys())
+def test_events_have_kube_schedulers_labels(label, event):
+    assert event.label == label
+
+
+def test_only_everything_is_a_wildcard():
+    assert UNSCHEDULABLE_TIMEOUT.is_wildcard
+    assert not NODE_ADDED.is_wildcard
+
+
+class Quota(CustomResource, group="example.com", version="v1", plural="quotas"):
+    pass
+
+
+def test_kinds_are_named_as_kube_scheduler_names_them():
+    assert resource_name(Node) == "Node"
+    assert resource_name(Quota) == "quotas.v1.example.com"
+    assert Hint(Quota, Action.ADD).resource == "quotas.v1.example.com"
+
+
+def a_node(**fields: Any) -> Node:
+    base = {"metadata": {"name": "n", "labels": {"zone": "a"}}}
+    return msgspec.convert({**base, **fields}, Node)
+
+
+def conditions(status: str) -> dict[str, Any]:
+    return {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+
+
+TAINTED = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+
+NODE_CHANGES: dict[str, tuple[Node, Node, list[Action]]] = {
+    "a heartbeat": (a_node(**conditions("True")), a_node(**conditions("True")), []),
+    "a label": (a_node(), a_node(metadata={"name": "n", "labels": {"zone": "b"}}), [LABEL]),
+    "an annotation": (
+        a_node(),
+        a_node(metadata={"name": "n", "labels": {"zone": "a"}, "annotations": {"a": "b"}}),
+        [Action.UPDATE_NODE_ANNOTATION],
+    ),
+    "room": (a_node(), a_node(status={"allocatable": {"cpu": "1"}}), [ALLOCATABLE]),
+    "a condition": (a_node(**conditions("True")), a_node(**conditions("False")), [Action.UPDATE_NODE_CONDITION]),
+    "a taint": (a_node(), a_node(**TAINTED), [TAINT]),
+    "uncordoned": (a_node(spec={"unschedulable": True}), a_node(), [TAINT]),
+    "cordoned": (a_node(), a_node(spec={"unschedulable": True}), []),
+    "uncordoned and tainted": (a_node(spec={"unschedulable": True}), a_node(**TAINTED), [TAINT]),
+    "features": (
+        a_node(),
+        a_node(status={"declaredFeatures": ["x"]}),
+        [Action.UPDATE_NODE_DECLARED_FEATURE],
+    ),
+    "two things": (
+        a_node(),
+        a_node(metadata={"name": "n", "labels": {}}, status={"allocatable": {"cpu": "1"}}),
+        [ALLOCATABLE, LABEL],
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "actions"), NODE_CHANGES.values(), ids=NODE_CHANGES.keys())
+def test_a_changed_node_gives_its_events_one_by_one(old, new, actions):
+    assert node_changes(old, new) == [ClusterEvent(NODE, action) for action in actions]
+
+
+def a_pod(cpu: str = "2", labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+    return msgspec.convert(
+        {"metadata": {"name": "p", "labels": labels or {}}, "spec": {"containers": containers, **spec}}, Pod
+    )
+
+
+POD_CHANGES: dict[str, tuple[Pod, Pod, Action]] = {
+    "a label": (a_pod(), a_pod(labels={"a": "b"}), Action.UPDATE_POD_LABEL),
+    "fewer requests": (a_pod(cpu="2"), a_pod(cpu="1"), Action.UPDATE_POD_SCALE_DOWN),
+    "more requests": (a_pod(cpu="1"), a_pod(cpu="2"), Action.UPDATE),
+    "a toleration": (a_pod(), a_pod(tolerations=[{"operator": "Exists"}]), Action.UPDATE_POD_TOLERATION),
+    "the last gate": (a_pod(schedulingGates=[{"name": "g"}]), a_pod(), Action.UPDATE_POD_GATES_ELIMINATED),
+    "nothing that matters": (a_pod(), a_pod(), Action.UPDATE),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "action"), POD_CHANGES.values(), ids=POD_CHANGES.keys())
+def test_a_changed_pending_pod(old, new, action):
+    assert pending_pod_changes(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]
+
+
+def test_two_changes_of_a_pod_are_two_events():
+    found = pending_pod_changes(a_pod(cpu="2"), a_pod(cpu="1", labels={"a": "b"}))
+    assert [event.action for event in found] == [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN]
+
+
+PLACED_CHANGES: dict[str, tuple[Pod, Pod, Action]] = {
+    name: POD_CHANGES[name] for name in ("a label", "fewer requests", "more requests", "nothing that matters")
+}
+
+
+@pytest.mark.parametrize(("old", "new", "action"), PLACED_CHANGES.values(), ids=PLACED_CHANGES.keys())
+def test_a_changed_pod_on_a_node(old, new, action):
+    assert placed_pod_changes(placed(old), placed(new)) == [ClusterEvent(ASSIGNED_POD, action)]
+
+
+def test_who_says_nothing_but_can_refuse_is_woken_by_all_that_could_matter():
+    hints = registered_hints(None, can_refuse=True)
+    assert [hint.resource for hint in hints] == list(BROADCAST_KINDS)
+    assert all(hint.action == Action.ALL and hint.test is None for hint in hints)
+
+
+def test_who_cannot_refuse_needs_no_waking():
+    assert registered_hints(None, can_refuse=False) == []
+
+
+def test_who_says_none_is_woken_by_none():
+    assert registered_hints([], can_refuse=True) == []
+
+
+def test_who_waits_for_new_nodes_is_woken_by_taints_too():
+    declared = [Hint(NODE, Action.ADD)]
+    assert registered_hints(declared, can_refuse=True) == [*declared, Hint(NODE, TAINT)]
+
+
+def test_who_waits_for_taints_already_is_not_told_twice():
+    for declared in (
+        [Hint(NODE, Action.ADD | TAINT)],
+        [Hint(NODE, Action.ADD), Hint(NODE, TAINT)],
+        [Hint(NODE, LABEL)],
+    ):
+        assert registered_hints(declared, can_refuse=True) == declared
