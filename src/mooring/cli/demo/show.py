@@ -13,7 +13,15 @@ from rich.table import Table
 from mooring.explain import in_one_line
 from mooring.objects import Pod
 
+_WIDTH = 160
 _EVENT_ORDER = ("eventTime", "deprecatedFirstTimestamp")
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column != columns[-1])
+    return table
 
 
 class Show:
@@ -22,7 +30,7 @@ class Show:
     def __init__(self) -> None:
         self._console = Console(highlight=False)
         if not self._console.is_terminal:
-            self._console = Console(highlight=False, width=140)
+            self._console = Console(highlight=False, width=_WIDTH)
         self._began = time.monotonic()
         self._said: dict[str, str] = {}
 
@@ -45,9 +53,7 @@ class Show:
             self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]    {pod.name}: {news}")
 
     def table(self, pods: Sequence[tuple[Pod, dict[str, Any] | None]]) -> None:
-        table = Table(title="\nWhat went where, and why", title_justify="left", title_style="bold")
-        for column in ("POD", "PROFILE", "NODE", "WHY"):
-            table.add_column(column, overflow="fold")
+        table = _table("What went where, and why", ("POD", "PROFILE", "NODE", "WHY"))
         for pod, decision in sorted(pods, key=lambda each: each[0].name):
             node = pod.spec.node_name or "[yellow](pending)[/]"
             why = in_one_line(decision) if decision is not None else ""
@@ -55,18 +61,15 @@ class Show:
         self._console.print(table)
 
     def events(self, events: Sequence[dict[str, Any]]) -> None:
-        table = Table(title="\nEvents (kubectl get events)", title_justify="left", title_style="bold")
-        for column in ("TYPE", "REASON", "OBJECT", "FROM", "MESSAGE"):
-            table.add_column(column, overflow="fold")
+        table = _table("Events, as kubectl get events shows them", ("FROM", "REASON", "OBJECT", "MESSAGE"))
         for event in sorted(events, key=lambda event: next((event[at] for at in _EVENT_ORDER if event.get(at)), "")):
             about = event.get("regarding", {})
             count = event.get("series", {}).get("count", 1)
             source = event.get("reportingController") or event.get("deprecatedSource", {}).get("component", "")
             table.add_row(
-                event.get("type", ""),
+                source,
                 event.get("reason", "") + (f" (x{count})" if count > 1 else ""),
                 f"{about.get('kind', '').lower()}/{about.get('name', '')}",
-                source,
                 escape(event.get("note", "")),
             )
         self._console.print(table)
