@@ -18,8 +18,8 @@ from mooring.objects.quantity import QuantityText, amount
 if TYPE_CHECKING:
     from mooring.objects.core import Container, Pod
 
-NONZERO_CPU_MILLI = 100
-NONZERO_MEMORY_BYTES = 200 * 1024 * 1024
+NONZERO = {"cpu": 100, "memory": 200 * 1024 * 1024}
+"""What a container that names none counts as when nodes are ranked."""
 
 Amounts = dict[str, int]
 
@@ -56,6 +56,13 @@ def in_units(quantities: Mapping[str, QuantityText]) -> Amounts:
 def requests_of(pod: Pod) -> PodRequests:
     """The requests of a pod by its spec: what it needs of a node that it is not on yet."""
     return _requests(pod, lambda container: in_units(container.resources.requests), _pod_level(pod))
+
+
+def requests_of_containers(pod: Pod) -> PodRequests:
+    """As `requests_of`, whatever the pod level says: kube-scheduler ranks nodes for an incoming pod by this."""
+    if pod.spec.resources is None:
+        return pod.requests
+    return _requests(pod, lambda container: in_units(container.resources.requests), {})
 
 
 def requests_on_node(pod: Pod) -> PodRequests:
@@ -98,18 +105,18 @@ def _pod_level(pod: Pod) -> Amounts:
 
 def _requests(pod: Pod, asked: Callable[[Container], Amounts], pod_level: Amounts) -> PodRequests:
     spec = pod.spec
-    amounts = _aggregate(spec.init_containers, spec.containers, asked)
-    filled = _aggregate(
-        spec.init_containers,
-        spec.containers,
-        lambda container: {"cpu": NONZERO_CPU_MILLI, "memory": NONZERO_MEMORY_BYTES} | asked(container),
-    )
-    for name, value in pod_level.items():
-        if is_pod_level(name):
-            amounts[name] = filled[name] = value
-    for name, value in in_units(spec.overhead).items():
-        amounts[name] = amounts.get(name, 0) + value
-        filled[name] = filled.get(name, 0) + value
+    overhead = in_units(spec.overhead)
+    pod_level = {name: value for name, value in pod_level.items() if is_pod_level(name)}
+    amounts = _aggregate(spec.init_containers, spec.containers, asked) | pod_level
+    _add(amounts, overhead)
+    # With pod-level requests, containers are filled up only where the pod as a whole names none.
+    defaults = {name: value for name, value in NONZERO.items() if not pod_level or name not in amounts}
+    filled = amounts
+    if defaults:
+        filled = (
+            _aggregate(spec.init_containers, spec.containers, lambda container: defaults | asked(container)) | pod_level
+        )
+        _add(filled, overhead)
     return PodRequests(amounts, filled.get("cpu", 0), filled.get("memory", 0))
 
 

@@ -30,7 +30,7 @@ from mooring.framework import (
     Rejections,
 )
 from mooring.objects.quantity import whole
-from mooring.objects.requests import Amounts, in_units
+from mooring.objects.requests import Amounts, in_units, requests_of_containers
 from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy
 
 TOO_MANY_PODS = "Too many pods"
@@ -105,10 +105,8 @@ class NodeResourcesFit(Plugin):
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Amounts:
         """How much of each scored resource the pod counts as."""
-        counted = pod.requests.amounts | {
-            "cpu": pod.requests.nonzero_cpu_milli,
-            "memory": pod.requests.nonzero_memory_bytes,
-        }
+        asked = requests_of_containers(pod)
+        counted = asked.amounts | {"cpu": asked.nonzero_cpu_milli, "memory": asked.nonzero_memory_bytes}
         # An extended resource that the pod does not ask for says nothing about the node.
         return {
             resource: counted.get(resource, 0)

@@ -1,0 +1,161 @@
+"""NodeAffinity: selectors, required and preferred terms, affinity added by the operator, and what wakes a pod."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.plugins.verdicts import verdict, wakes
+
+from mooring.base.errors import OperatorMistake
+from mooring.framework import UNRESOLVABLE, OnlyNodes, Refusal, Skip
+from mooring.objects import core
+from mooring.plugins.default.node_affinity import CONFLICT, NOT_ENFORCED, NOT_SELECTED, NodeAffinity
+from mooring.testing import a_cycle, a_node, a_node_object, a_plugin, a_pod, requires
+
+SSD = {"disk": "ssd"}
+ENFORCED = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["ours"]}]}]
+    }
+}
+
+
+def named(*terms: list[tuple[str, list[str]]]) -> core.Affinity:
+    """Required affinity to nodes by name: terms of (operator, names)."""
+    return core.Affinity(
+        node_affinity=core.NodeAffinity(
+            required=core.NodeSelector(
+                node_selector_terms=[
+                    core.NodeSelectorTerm(
+                        match_fields=[
+                            core.NodeSelectorRequirement(key="metadata.name", operator=operator, values=names)
+                            for operator, names in term
+                        ]
+                    )
+                    for term in terms
+                ]
+            )
+        )
+    )
+
+
+CASES = {
+    "a matching nodeSelector admits": (a_pod(node_selector=SSD), SSD, None),
+    "a nodeSelector that does not match refuses": (a_pod(node_selector=SSD), {"disk": "hdd"}, NOT_SELECTED),
+    "any term of the affinity will do": (
+        a_pod(affinity=requires([("disk", "In", ["nvme"])], [("disk", "In", ["ssd"])])),
+        SSD,
+        None,
+    ),
+    "all expressions of a term must hold": (
+        a_pod(affinity=requires([("disk", "Exists", []), ("zone", "Exists", [])])),
+        SSD,
+        NOT_SELECTED,
+    ),
+    "selector and affinity must both hold": (
+        a_pod(node_selector=SSD, affinity=requires([("zone", "Exists", [])])),
+        SSD,
+        NOT_SELECTED,
+    ),
+    "no term matches nothing": (a_pod(affinity=requires()), SSD, NOT_SELECTED),
+    "an empty term matches nothing": (a_pod(affinity=requires([])), SSD, NOT_SELECTED),
+    "Gt compares numbers": (a_pod(affinity=requires([("gen", "Gt", ["9"])])), {"gen": "10"}, None),
+    "text is no number": (a_pod(affinity=requires([("gen", "Gt", ["9"])])), {"gen": "ten"}, NOT_SELECTED),
+}
+
+
+@pytest.mark.parametrize(("pod", "labels", "reason"), CASES.values(), ids=CASES.keys())
+def test_required_terms(pod, labels, reason):
+    expected = None if reason is None else (UNRESOLVABLE, (reason,))
+    assert verdict(a_plugin(NodeAffinity).filter(pod, a_node(labels=labels), a_cycle(pod))) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"), [({"pool": "ours"} | SSD, None), (SSD, NOT_ENFORCED), ({"pool": "ours"}, NOT_SELECTED)]
+)
+def test_affinity_added_by_the_operator_counts_besides_the_pods_own(labels, reason):
+    pod = a_pod(node_selector=SSD)
+    refusal = a_plugin(NodeAffinity, added_affinity=ENFORCED).filter(pod, a_node(labels=labels), a_cycle(pod))
+    assert verdict(refusal) == (None if reason is None else (UNRESOLVABLE, (reason,)))
+
+
+PRE_FILTER = {
+    "nothing to match: skip": (a_pod(), Skip()),
+    "a selector: look at all nodes": (a_pod(node_selector=SSD), None),
+    "names in every term: look at those": (
+        a_pod(affinity=named([("In", ["a"])], [("In", ["b"])])),
+        OnlyNodes(frozenset({"a", "b"})),
+    ),
+    "a term without a name: look at all nodes": (a_pod(affinity=named([("In", ["a"])], [("NotIn", ["b"])])), None),
+    "names that exclude each other": (
+        a_pod(affinity=named([("In", ["a"]), ("In", ["b"])])),
+        Refusal(CONFLICT, code=UNRESOLVABLE),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "answer"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
+def test_pre_filter(pod, answer):
+    assert a_plugin(NodeAffinity).pre_filter(pod, a_cycle(pod)) == answer
+
+
+def preferring(*terms: tuple[int, str, str]) -> core.Affinity:
+    return core.Affinity(
+        node_affinity=core.NodeAffinity(
+            preferred=[
+                core.PreferredSchedulingTerm(
+                    weight=weight,
+                    preference=core.NodeSelectorTerm(
+                        match_expressions=[core.NodeSelectorRequirement(key=key, operator="In", values=[value])]
+                    ),
+                )
+                for weight, key, value in terms
+            ]
+        )
+    )
+
+
+def test_the_weights_of_matching_preferences_add_up():
+    pod = a_pod(affinity=preferring((10, "disk", "ssd"), (5, "zone", "a"), (1, "zone", "b")))
+    plain, added = a_plugin(NodeAffinity), preferring((100, "disk", "ssd")).node_affinity
+    node = a_node(labels=SSD | {"zone": "a"})
+    assert plain.score(pod, node, a_cycle(pod)) == 15
+    assert a_plugin(NodeAffinity, added_affinity=added).score(pod, node, a_cycle(pod)) == 115
+
+
+def test_a_pod_without_preferences_is_not_scored():
+    assert a_plugin(NodeAffinity).pre_score(a_pod(), a_cycle(a_pod()).nodes, a_cycle(a_pod())) == Skip()
+
+
+WAKING = {
+    "a new node that matches": (None, SSD, True),
+    "a new node that does not": (None, {}, False),
+    "a node that began to match": ({}, SSD, True),
+    "a node that matched before": (SSD, SSD | {"new": "label"}, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
+def test_what_wakes_a_refused_pod(before, after, expected):
+    shown = None if before is None else a_node_object(labels=before)
+    pod = a_pod(node_selector=SSD)
+    assert wakes(a_plugin(NodeAffinity), pod, shown, a_node_object(labels=after)) is expected
+    assert not wakes(a_plugin(NodeAffinity, added_affinity=ENFORCED), pod, shown, a_node_object(labels=after))
+
+
+def test_terms_that_cannot_be_understood_are_named_by_their_path():
+    wrong = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]
+        },
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}}
+        ],
+    }
+    with pytest.raises(OperatorMistake) as raised:
+        a_plugin(NodeAffinity, added_affinity=msgspec.convert(wrong, core.NodeAffinity))
+    assert [problem.path.rpartition("Execution")[2] for problem in raised.value.problems] == [
+        ".nodeSelectorTerms[0].matchExpressions[0].operator",
+        "[0].weight",
+        "[0].preference.matchExpressions[0].values",
+    ]

@@ -1,0 +1,42 @@
+"""The catalogue: every built-in plugin under its name, with a docs page, arguments that load and hints that build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.framework import Hint, Plugin
+from mooring.framework.points import CAN_REFUSE
+from mooring.framework.registry import plugins_in
+from mooring.plugins.catalogue import catalogue
+from mooring.testing import a_plugin
+
+ENTRIES = list(catalogue())
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_plugin_file_has_its_line():
+    import importlib
+    import pkgutil
+
+    import mooring.plugins
+
+    found = {
+        cls.name
+        for module in pkgutil.walk_packages(mooring.plugins.__path__, "mooring.plugins.")
+        for cls in plugins_in(importlib.import_module(module.name))
+    }
+    assert found == {entry.name for entry in ENTRIES}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_each_is_built_with_default_arguments_and_documented(entry):
+    plugin: Plugin = a_plugin(entry.cls)
+    assert entry.cls.__doc__
+    if any(point in CAN_REFUSE for point in entry.points):
+        hints = plugin.events()
+        assert hints is not None
+        assert all(isinstance(hint, Hint) for hint in hints)
+    page = ROOT / "docs" / "plugins" / f"{entry.name}.md"
+    assert page.exists(), f"{page.relative_to(ROOT)} is missing"
