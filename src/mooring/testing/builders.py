@@ -1,0 +1,160 @@
+"""Builders of pods and node objects: keywords for what a case is about, sensible values for the rest."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from mooring.base.clock import timestamp
+from mooring.objects import Node, ObjectMeta, OwnerReference, Pod
+from mooring.objects.core import (
+    DEFAULT_SCHEDULER,
+    Affinity,
+    Container,
+    ContainerImage,
+    ContainerPort,
+    NodeAffinity,
+    NodeCondition,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeSpec,
+    NodeStatus,
+    PodSchedulingGate,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+)
+from mooring.objects.quantity import QuantityText
+
+_numbers = itertools.count(1)
+
+
+def a_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    cpu: QuantityText | None = None,
+    memory: QuantityText | None = None,
+    requests: Mapping[str, QuantityText] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    node: str = "",
+    nominated: str = "",
+    priority: int | None = None,
+    tolerations: Sequence[Toleration] = (),
+    node_selector: Mapping[str, str] | None = None,
+    affinity: Affinity | None = None,
+    scheduler: str = DEFAULT_SCHEDULER,
+    gates: Sequence[str] = (),
+    ports: Sequence[int] = (),
+    owner: str | None = None,
+    created: float | None = None,
+) -> Pod:
+    """A pod with one container. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
+    asked: dict[str, QuantityText] = {}
+    if cpu is not None:
+        asked["cpu"] = cpu
+    if memory is not None:
+        asked["memory"] = memory
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=uid if uid is not None else f"uid-{next(_numbers)}",
+            resource_version="1",
+            labels=dict(labels or {}),
+            annotations=dict(annotations or {}),
+            owner_references=[] if owner is None else [OwnerReference(uid=owner, controller=True)],
+            creation_timestamp=None if created is None else timestamp(created),
+        ),
+        spec=PodSpec(
+            containers=[
+                Container(
+                    name="main",
+                    image="registry.example/app:1",
+                    resources=ResourceRequirements(requests=asked | dict(requests or {})),
+                    ports=[ContainerPort(container_port=port, host_port=port) for port in ports],
+                )
+            ],
+            node_name=node,
+            scheduler_name=scheduler,
+            node_selector=dict(node_selector or {}),
+            affinity=affinity,
+            tolerations=list(tolerations),
+            priority=priority,
+            scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
+        ),
+        status=PodStatus(phase="Running" if node else "Pending", nominated_node_name=nominated),
+    )
+
+
+def a_node_object(
+    name: str = "node",
+    *,
+    cpu: QuantityText = "4",
+    memory: QuantityText = "16Gi",
+    pods: int = 110,
+    resources: Mapping[str, QuantityText] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    unschedulable: bool = False,
+    images: Mapping[str, int] | None = None,
+) -> Node:
+    """A node as the API shows it: what hints are asked about. `resources` adds extended ones; `images` name → bytes."""
+    offered: dict[str, QuantityText] = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
+    return Node(
+        metadata=ObjectMeta(
+            name=name,
+            uid=f"node-{name}",
+            resource_version="1",
+            labels={"kubernetes.io/hostname": name, **(labels or {})},
+            annotations=dict(annotations or {}),
+        ),
+        spec=NodeSpec(unschedulable=unschedulable, taints=list(taints)),
+        status=NodeStatus(
+            capacity=offered,
+            allocatable=offered,
+            conditions=[NodeCondition(type="Ready", status="True")],
+            images=[ContainerImage(names=[image], size_bytes=size) for image, size in (images or {}).items()],
+        ),
+    )
+
+
+def a_taint(text: str) -> Taint:
+    """A taint as kubectl writes it: `dedicated=gpu:NoSchedule`, `spot:PreferNoSchedule`."""
+    head, _, effect = text.rpartition(":")
+    key, _, value = head.partition("=")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def a_toleration(text: str) -> Toleration:
+    """What tolerates the taint of that text; without a value any value, without an effect any effect, `*` any taint."""
+    if text == "*":
+        return Toleration(operator="Exists")
+    head, _, effect = text.partition(":")
+    key, equal, value = head.partition("=")
+    return Toleration(key=key, operator="Equal" if equal else "Exists", value=value, effect=effect)
+
+
+def requires(*terms: Iterable[tuple[str, str, Sequence[str]]]) -> Affinity:
+    """Required node affinity: any of the terms, each a list of (key, operator, values)."""
+    return Affinity(
+        node_affinity=NodeAffinity(
+            required=NodeSelector(
+                node_selector_terms=[
+                    NodeSelectorTerm(
+                        match_expressions=[
+                            NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+                            for key, operator, values in term
+                        ]
+                    )
+                    for term in terms
+                ]
+            )
+        )
+    )

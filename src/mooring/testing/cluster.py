@@ -1,0 +1,190 @@
+"""Nodes to ask a plugin about, one at a time or as a small cluster in memory that schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from mooring.base.errors import StateMissing
+from mooring.engine import Decision, Profile, decide
+from mooring.framework import (
+    ALL_NODES,
+    NodeRows,
+    NodesWhere,
+    NodeView,
+    OnlyNodes,
+    Plugin,
+    Pod,
+    PodsWhere,
+    Point,
+    Published,
+    Refusal,
+    Skip,
+    Tally,
+    Term,
+    TermKind,
+)
+from mooring.framework.points import points_of
+from mooring.objects.core import Taint
+from mooring.objects.placed import placed
+from mooring.objects.quantity import QuantityText
+from mooring.state import RowView, State
+from mooring.testing.builders import a_node_object
+from mooring.testing.services import Services
+
+T = TypeVar("T")
+
+
+def a_node(
+    name: str = "node",
+    *,
+    cpu: QuantityText = "4",
+    memory: QuantityText = "16Gi",
+    pods: int = 110,
+    resources: Mapping[str, QuantityText] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    unschedulable: bool = False,
+    images: Mapping[str, int] | None = None,
+    running: Sequence[Pod] = (),
+) -> NodeView:
+    """A node with pods on it, as a filter or score sees it. Several of these make `a_cluster`."""
+    state = State()
+    state.set_node(
+        a_node_object(
+            name,
+            cpu=cpu,
+            memory=memory,
+            pods=pods,
+            resources=resources,
+            labels=labels,
+            annotations=annotations,
+            taints=taints,
+            unschedulable=unschedulable,
+            images=images,
+        )
+    )
+    for pod in running:
+        state.set_pod(placed(pod, name))
+    view = state.node(name)
+    assert view is not None
+    return view
+
+
+class TestCycle:
+    """A cycle to hand to a plugin's methods directly.
+
+    It runs the plugin's own pre_filter or pre_score when the state they leave is asked for.
+    """
+
+    __test__ = False  # not a test class, whatever its name
+
+    def __init__(self, pod: Pod, state: State, attempt: int = 1) -> None:
+        self._pod, self._state = pod, state
+        self.attempt = attempt
+        self._filter_states: dict[Plugin, Any] = {}
+        self._score_states: dict[Plugin, Any] = {}
+        self.versions: dict[Published[Any], int] = {}
+        """Which version of which outside data was used."""
+
+    @property
+    def nodes(self) -> NodeRows:
+        return self._state.nodes
+
+    def filter_state(self, plugin: Plugin) -> Any:
+        if plugin not in self._filter_states:
+            answer = cast(Any, plugin).pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
+            self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
+        return self._left(self._filter_states[plugin], plugin, "pre_filter")
+
+    def score_state(self, plugin: Plugin) -> Any:
+        if plugin not in self._score_states:
+            self._score_states[plugin] = (
+                cast(Any, plugin).pre_score(self._pod, self.nodes, self) if hasattr(plugin, "pre_score") else Skip()
+            )
+        return self._left(self._score_states[plugin], plugin, "pre_score")
+
+    def _left(self, state: Any, plugin: Plugin, point: str) -> Any:
+        if isinstance(state, Skip | Refusal):
+            raise StateMissing(f"{plugin.name}.{point} left no state: it answered {state!r}")
+        return state
+
+    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
+        return self._state.tally(pods, key, on)
+
+    def total(self, pods: PodsWhere, resource: str) -> int:
+        return self._state.total(pods, resource)
+
+    def carriers(self, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
+        return self._state.carriers(self._pod, kind)
+
+    def value(self, published: Published[T]) -> T | None:
+        self.versions[published] = published.version
+        return published.latest
+
+
+def a_cycle(pod: Pod, cluster: Cluster | None = None, *, attempt: int = 1) -> TestCycle:
+    """An attempt to place the pod: in the cluster, or where there is nothing."""
+    return TestCycle(pod, cluster.state if cluster is not None else State(), attempt)
+
+
+class Cluster:
+    """A small cluster in memory, with a profile of plugins. See `a_cluster`."""
+
+    def __init__(
+        self, nodes: Iterable[NodeView], services: Services, plugins: Sequence[Plugin | tuple[Plugin, int]]
+    ) -> None:
+        self.services = services
+        self.state = services.state
+        self.profile = Profile("test", _points(plugins))
+        for node in nodes:
+            row = cast(RowView, node)
+            if self.state.set_node(row.object) is not None:
+                raise ValueError(f"two nodes of the cluster are called {node.name}")
+            for pod in row.pods:
+                self.state.set_pod(pod)
+
+    @property
+    def nodes(self) -> NodeRows:
+        """All nodes, for a plugin's vector form."""
+        return self.state.nodes
+
+    def node(self, name: str) -> NodeView:
+        found = self.state.node(name)
+        if found is None:
+            raise KeyError(f"the cluster has no node {name}")
+        return found
+
+    def decide(self, pod: Pod) -> Decision:
+        """What the plugins decide about the pod as things stand; nothing changes."""
+        return decide(self.profile, pod, self.state)
+
+    def schedule(self, pod: Pod) -> Decision:
+        """Decide, and if a node was found count the pod there from now on."""
+        decision = self.decide(pod)
+        if decision.node is None:
+            self.state.set_pending(pod)
+        else:
+            self.state.remove_pending(pod.uid)
+            self.state.assume(pod, decision.node, self.services.clock.now())
+        return decision
+
+
+def _points(plugins: Sequence[Plugin | tuple[Plugin, int]]) -> dict[Point, list[tuple[Plugin, int]]]:
+    weighted = [one if isinstance(one, tuple) else (one, 1) for one in plugins]
+    return {
+        point: [(plugin, weight) for plugin, weight in weighted if point in points_of(type(plugin))] for point in Point
+    }
+
+
+def a_cluster(
+    *nodes: NodeView,
+    plugins: Sequence[Plugin | tuple[Plugin, int]] = (),
+    services: Services | None = None,
+) -> Cluster:
+    """A cluster of these nodes (`a_node`) that schedules with these plugins, each perhaps with a weight.
+
+    With `services`, the plugins made with them see this cluster's pods.
+    """
+    return Cluster(nodes, services or Services(), plugins)

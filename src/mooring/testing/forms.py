@@ -1,0 +1,102 @@
+"""Comparing the two forms of a rule: what the plain form says node by node, and what the vector form says at once.
+
+@pytest.mark.parametrize("plugin", plugins_with_both_forms(), ids=name_of)
+@given(pods(), clusters())
+def test_the_fast_form_means_what_the_plain_form_means(plugin, pod, cluster):
+    assert refused_at_once(plugin, pod, cluster) == refused_one_by_one(plugin, pod, cluster)
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Code, NodeView, OnlyNodes, Plugin, Pod, Refusal, Skip
+from mooring.framework.registry import Registry
+from mooring.testing.cluster import Cluster, TestCycle, a_cycle
+from mooring.testing.services import a_plugin
+
+Verdicts = dict[str, tuple[Code, tuple[str, ...]]]
+"""Refused node → code and reasons."""
+
+
+def plugins_with_both_forms(registry: Registry | None = None) -> list[Plugin]:
+    """An instance, with default arguments, of each plugin that filters or scores in both forms.
+
+    Without a registry: of those that come with Mooring.
+    """
+    if registry is None:
+        from mooring.plugins.catalogue import catalogue
+
+        registry = catalogue()
+    return [
+        a_plugin(entry.cls)
+        for entry in registry
+        if any(
+            callable(getattr(entry.cls, form, None)) and callable(getattr(entry.cls, f"{form}_nodes", None))
+            for form in ("filter", "score")
+        )
+    ]
+
+
+def name_of(plugin: Plugin) -> str:
+    return plugin.name
+
+
+def refused_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
+    """What `filter` refuses, asked for each node."""
+    cycle = a_cycle(pod, cluster)
+    refused: Verdicts = {}
+    for node in _looked_at(plugin, pod, cluster, cycle):
+        rejection = cast(Any, plugin).filter(pod, node, cycle)
+        if rejection is not None:
+            refused[node.name] = (rejection.code, rejection.reasons)
+    return refused
+
+
+def refused_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
+    """What `filter_nodes` refuses, asked once."""
+    cycle = a_cycle(pod, cluster)
+    looked_at = {node.name for node in _looked_at(plugin, pod, cluster, cycle)}
+    refused: Verdicts = {}
+    if not looked_at:
+        return refused
+    for rejections in cast(Any, plugin).filter_nodes(pod, cluster.nodes, cycle):
+        is_unresolvable = np.broadcast_to(rejections.unresolvable, rejections.mask.shape)
+        for name, is_refused, is_hopeless in zip(cluster.nodes.names, rejections.mask, is_unresolvable, strict=True):
+            if is_refused and name in looked_at:
+                code, reasons = refused.get(name, (UNSCHEDULABLE, ()))
+                refused[name] = (UNRESOLVABLE if is_hopeless else code, (*reasons, rejections.reason))
+    return refused
+
+
+def scored_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int] | None:
+    """What `score` says of each node; None if the plugin's pre_score skips this pod."""
+    cycle = a_cycle(pod, cluster)
+    if _skips_score(plugin, pod, cluster, cycle):
+        return None
+    return {node.name: cast(Any, plugin).score(pod, node, cycle) for node in cluster.nodes}
+
+
+def scored_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int] | None:
+    """What `score_nodes` says of all nodes; None if the plugin's pre_score skips this pod."""
+    cycle = a_cycle(pod, cluster)
+    if _skips_score(plugin, pod, cluster, cycle):
+        return None
+    scores = cast(Any, plugin).score_nodes(pod, cluster.nodes, cycle)
+    return dict(zip(cluster.nodes.names, scores.tolist(), strict=True))
+
+
+def _looked_at(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> list[NodeView]:
+    """The nodes that the plugin's filter is asked about, as its pre_filter says."""
+    answer = cast(Any, plugin).pre_filter(pod, cycle) if hasattr(plugin, "pre_filter") else None
+    if isinstance(answer, Skip | Refusal):
+        return []
+    if isinstance(answer, OnlyNodes):
+        return [node for node in cluster.nodes if node.name in answer.names]
+    return list(cluster.nodes)
+
+
+def _skips_score(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> bool:
+    return hasattr(plugin, "pre_score") and isinstance(cast(Any, plugin).pre_score(pod, cluster.nodes, cycle), Skip)
