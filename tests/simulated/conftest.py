@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.base.clock import Clock, SystemClock
+from mooring.base.clock import Clock, ManualClock, SystemClock
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects.meta import Kind, KubeObject
 from mooring.simulated.cluster import SimulatedCluster
@@ -127,6 +127,13 @@ class Bench:
             task = asyncio.create_task(self.client.bind(pod.namespace, pod.name, pod.uid, name))
             self._binding.add(task)
             task.add_done_callback(self._binding.discard)
+
+    async def pass_time(self, clock: ManualClock, seconds: float, condition: Callable[[], object]) -> None:
+        """Let time pass in steps until the condition holds; between steps the server is asked something, once."""
+        async with asyncio.timeout(20):
+            while not condition():
+                clock.advance(seconds)
+                await self.client.server_version()
 
     async def stop(self) -> None:
         if self.cluster is not None:

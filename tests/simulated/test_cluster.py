@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from tests.simulated.builders import a_node, a_pod
-from tests.simulated.conftest import NODE, POD, pod_document
+from tests.simulated.conftest import DEPLOYMENT, POD, deployment_document, pod_document
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.objects.meta import Kind
 from mooring.simulated.events import BURST, REFILL_SECONDS, Events, Source
-from mooring.simulated.heartbeats import LEASE, LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.records import Document
 
 CLUSTER = """
 apiVersion: example.com/v1
@@ -76,9 +77,10 @@ async def test_a_kind_that_nobody_defined_is_named(bench):
 
 async def test_without_controllers_pods_run_and_nothing_else_happens(bench):
     await bench.start(1, controllers=False)
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "made-up"}
-    await bench.client.create(POD, pod_document("web", ownerReferences=[owner]), "default")
+    await bench.client.create(DEPLOYMENT, deployment_document("idle"), "default")
+    await bench.client.create(POD, pod_document("web"), "default")
     await bench.seen.until(lambda: [pod.status.phase for pod in bench.seen.pods] == ["Running"])
+    assert bench.seen.of("replicasets") == {}
 
 
 async def test_pulled_images_appear_in_the_nodes_status(bench):
@@ -87,9 +89,7 @@ async def test_pulled_images_appear_in_the_nodes_status(bench):
     await bench.client.create(POD, pod_document("web"), "default")
     await bench.seen.until(lambda: any(pod.status.phase == "Running" for pod in bench.seen.pods))
 
-    while not bench.seen.of("nodes")["node-1"].status.images:
-        clock.advance(10)
-        await bench.client.get(NODE, "node-1")
+    await bench.pass_time(clock, 10, lambda: bench.seen.of("nodes")["node-1"].status.images)
     assert bench.seen.of("nodes")["node-1"].status.images[0]["names"] == ["nginx:1.27"]
 
 
@@ -98,11 +98,16 @@ async def test_nodes_renew_their_leases(bench):
     await bench.start(1, clock=clock, heartbeat_seconds=10)
 
     renewed: set[str] = set()
-    while len(renewed) < 2:
-        clock.advance(10)
-        leases = await bench.client.list(LEASE, LEASE_NAMESPACE)
-        renewed |= {lease["spec"]["renewTime"] for lease in leases}
-        assert all(lease["spec"]["holderIdentity"] == "node-1" for lease in leases)
+
+    def lease() -> Document:
+        return bench.server.store.get("leases.coordination.k8s.io", "node-1", LEASE_NAMESPACE) or {}
+
+    def renewed_twice() -> bool:
+        renewed.add(lease().get("spec", {}).get("renewTime", ""))
+        return len(renewed - {""}) == 2
+
+    await bench.pass_time(clock, 10, renewed_twice)
+    assert lease()["spec"]["holderIdentity"] == "node-1"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """A simulated cluster: what it starts with, then kubelets and controllers for as long as it runs.
 
-Works on any API server. On the embedded one every node is ours; on a real one only the nodes that carry our
-annotation, and the controllers stay off where a controller manager runs (`controllers=False`).
+Works on any API server. The embedded one has only our nodes and removes by itself what nobody owns. On a real one, only
+nodes that carry our annotation are ours (`all_nodes_are_ours=False`); where no controller manager runs, we remove what
+nobody owns (`collects_garbage=True`), and where one runs our controllers stay off (`controllers=False`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class SimulatedCluster:
         clock: Clock,
         all_nodes_are_ours: bool = True,
         controllers: bool = True,
+        collects_garbage: bool = False,
         heartbeat_seconds: float | None = None,
     ) -> None:
         self._client = client
@@ -64,22 +66,23 @@ class SimulatedCluster:
             "heartbeats": heartbeats.run,
             **self.kubelets.tasks(),
         }
-        if controllers:
-            self._add_controllers()
+        if controllers or collects_garbage:
+            self._add_controllers(controllers, collects_garbage)
 
-    def _add_controllers(self) -> None:
+    def _add_controllers(self, controllers: bool, collects_garbage: bool) -> None:
         client, clock, pods, events = self._client, self._clock, self.pods, self.events
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
-        namespaces = Watched(client, NamespaceRecord)
-        self._watched += [replica_sets, deployments, namespaces]
-        for controller in (
-            ReplicaSets(client, replica_sets, pods, events, clock=clock),
-            Deployments(client, deployments, replica_sets, pods, events, clock=clock),
-            GarbageCollector(client, self._discovery, [pods, replica_sets, deployments], clock=clock),
-            Namespaces(client, self._discovery, namespaces, clock=clock),
-        ):
-            self._runs |= controller.tasks()
+        self._watched += [replica_sets, deployments]
+        if controllers:
+            self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
+            self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
+        if collects_garbage:
+            namespaces = Watched(client, NamespaceRecord)
+            kinds: list[Watched[Any]] = [pods, replica_sets, deployments]
+            self._watched.append(namespaces)
+            self._runs |= GarbageCollector(client, self._discovery, kinds, clock=clock).tasks()
+            self._runs |= Namespaces(client, self._discovery, namespaces, clock=clock).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:
         """Create what the cluster starts with and run. Returns when everything is watched.
@@ -152,15 +155,14 @@ class SimulatedCluster:
         """Wait until the server serves a custom kind that was just defined."""
         spec = definition["spec"]
         versions = [version["name"] for version in spec["versions"] if version.get("served")]
-        waited = 0.0
-        while waited < DEFINITION_SECONDS:
+        deadline = self._clock.monotonic() + DEFINITION_SECONDS
+        while self._clock.monotonic() < deadline:
             try:
                 for version in versions:
                     await self._discovery.kind(f"{spec['group']}/{version}", spec["names"]["kind"])
                 return
             except UnknownKind:
                 await self._clock.sleep(_LOOK_AGAIN_SECONDS)
-                waited += _LOOK_AGAIN_SECONDS
         name = definition["metadata"]["name"]
         raise Fault(f'CustomResourceDefinition "{name}" was created but its kind is not served')
 

@@ -6,6 +6,7 @@ kind: one that we do not watch is asked after, when a dependent appears and ever
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.api import path_of
 from mooring.objects.meta import OwnerReference
 from mooring.simulated.discovery import Discovery, UnknownKind
 from mooring.simulated.records import Record
@@ -143,7 +145,7 @@ class GarbageCollector:
         dependents = self._dependents_of(owner)
         for dependent in dependents:
             if not dependent.is_terminating:
-                await self._delete(dependent)
+                await self._delete(dependent, "Foreground")
         if not dependents:
             await self._drop_finalizer(owner, FOREGROUND)
 
@@ -166,9 +168,11 @@ class GarbageCollector:
             if error.code != 404:
                 raise
 
-    async def _delete(self, object: Record) -> None:
+    async def _delete(self, object: Record, propagation: str = "Background") -> None:
+        path = path_of(type(object).KIND, object.namespace or None, object.name)
+        options = {"propagationPolicy": propagation, "preconditions": {"uid": object.uid}}
         try:
-            await self._client.delete(type(object).KIND, object.name, object.namespace or None, uid=object.uid)
+            await self._client.transport.request("DELETE", path, json.dumps(options).encode())
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

@@ -52,10 +52,10 @@ class WorkQueue:
             if waiting[0] <= due:
                 return
             waiting[1].cancel()
-        self._later[key] = due, asyncio.create_task(self._add_later(key, seconds), name=f"{self._name} {key} later")
+        self._later[key] = due, asyncio.create_task(self._add_at(key, due), name=f"{self._name} {key} later")
 
-    async def _add_later(self, key: str, seconds: float) -> None:
-        await self._clock.sleep(seconds)
+    async def _add_at(self, key: str, due: float) -> None:
+        await self._clock.sleep(due - self._clock.monotonic())
         self._later.pop(key, None)
         self.add(key)
 

@@ -5,28 +5,24 @@ What should be done is decided in `deployments` and `replica_sets`; here it is d
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import msgspec
 
 from mooring.base.clock import Clock
-from mooring.base.errors import ApiError, Fault
+from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.simulated.deployment_status import deployment_status, progressing, seconds_until_overdue
 from mooring.simulated.deployments import REVISION, Scaling, next_step, split
 from mooring.simulated.events import Events, Source
+from mooring.simulated.pod_control import PodControl, namespace_is_ending, pod_from_template, report_status
 from mooring.simulated.records import Deployment, Document, PodRecord, Record, ReplicaSet, controller_of, owned_by
 from mooring.simulated.replica_sets import plan_replicas, replica_set_status, seconds_until_available
 from mooring.simulated.watching import Watched
 from mooring.simulated.work_queue import WorkQueue
 
-T = TypeVar("T", Deployment, ReplicaSet)
-
 _DEPLOYMENTS = Source("deployment-controller")
-_REPLICA_SETS = Source("replicaset-controller")
 
 
 class ReplicaSets:
@@ -40,30 +36,22 @@ class ReplicaSets:
         events: Events,
         *,
         clock: Clock,
-        concurrency: int = 32,
     ) -> None:
         self._client = client
         self._replica_sets = replica_sets
-        self._pods = pods
-        self._events = events
         self._clock = clock
-        self._removing: set[str] = set()
-        self._free = asyncio.Semaphore(concurrency)
+        self._control = PodControl(client, pods, events, Source("replicaset-controller"))
         self._work = WorkQueue("replicaset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         replica_sets.subscribe(changed=lambda each: self._work.add(each.key))
-        pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
+        pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         return {"replicasets": self._work.run}
 
-    def _pod_changed(self, pod: PodRecord) -> None:
+    def _pod_moved(self, pod: PodRecord) -> None:
         owner = controller_of(pod)
         if owner is not None and owner[0] == "ReplicaSet":
             self._work.add(f"{pod.namespace}/{owner[1]}")
-
-    def _pod_deleted(self, pod: PodRecord) -> None:
-        self._removing.discard(pod.uid)
-        self._pod_changed(pod)
 
     async def _sync(self, key: str) -> None:
         owner = self._replica_sets.get(key)
@@ -71,59 +59,21 @@ class ReplicaSets:
             return
         if not owner.is_terminating:
             plan = plan_replicas(owner.spec.replicas, self._active(owner))
-            if plan.create:
-                await self._create(owner, plan.create)
-            if plan.remove:
-                await asyncio.gather(*(self._remove(owner, pod) for pod in plan.remove))
+            await self._control.create(owner, [pod_from_template(owner, owner.spec.template)] * plan.create)
+            await self._control.remove(owner, plan.remove)
         await self._report(owner)
 
     def _active(self, owner: ReplicaSet) -> list[PodRecord]:
         return [
-            pod
-            for pod in self._pods.owned_by(owner.uid)
-            if pod.is_active and pod.uid not in self._removing and owner.spec.selector.matches(pod.labels)
+            pod for pod in self._control.pods_of(owner) if pod.is_active and owner.spec.selector.matches(pod.labels)
         ]
-
-    async def _create(self, owner: ReplicaSet, count: int) -> None:
-        """In batches that double, so that a template the server refuses is refused once and not five hundred times."""
-        pod = pod_from_template(owner, owner.spec.template)
-        batch = 1
-        while count > 0:
-            batch = min(batch, count)
-            await asyncio.gather(*(self._create_one(owner, pod) for _ in range(batch)))
-            count -= batch
-            batch *= 2
-
-    async def _create_one(self, owner: ReplicaSet, pod: Document) -> None:
-        async with self._free:
-            try:
-                created = await self._client.create(PodRecord.KIND, pod, owner.namespace)
-            except ApiError as error:
-                if namespace_is_ending(error):
-                    return
-                self._events.record(owner, _REPLICA_SETS, "FailedCreate", f"Error creating: {error}", warning=True)
-                raise
-        self._pods.expect(msgspec.convert(created, PodRecord))
-        message = f"Created pod: {created['metadata']['name']}"
-        self._events.record(owner, _REPLICA_SETS, "SuccessfulCreate", message)
-
-    async def _remove(self, owner: ReplicaSet, pod: PodRecord) -> None:
-        self._removing.add(pod.uid)
-        try:
-            async with self._free:
-                await self._client.delete(PodRecord.KIND, pod.name, pod.namespace, uid=pod.uid)
-        except Fault as error:
-            self._removing.discard(pod.uid)
-            if isinstance(error, ApiError) and error.code in (404, 409):
-                return
-            self._events.record(owner, _REPLICA_SETS, "FailedDelete", f"Error deleting: {error}", warning=True)
-            raise
-        self._events.record(owner, _REPLICA_SETS, "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def _report(self, owner: ReplicaSet) -> None:
         now = self._clock.now()
         active = self._active(owner)
-        await report_status(self._client, self._replica_sets, owner, replica_set_status(owner, active, now))
+        await report_status(
+            self._client, self._replica_sets, owner, owner.status, replica_set_status(owner, active, now)
+        )
         wait = seconds_until_available(active, owner.spec.min_ready_seconds, now)
         if wait is not None:
             self._work.add_after(owner.key, wait)
@@ -238,48 +188,7 @@ class Deployments:
     async def _report(self, owner: Deployment) -> None:
         now = self._clock.now()
         status = deployment_status(owner, self._owned(owner), now)
-        await report_status(self._client, self._deployments, owner, status)
+        await report_status(self._client, self._deployments, owner, owner.status, status)
         wait = seconds_until_overdue(owner, progressing(owner), now)
         if wait is not None and wait > 0:
             self._work.add_after(owner.key, wait)
-
-
-def pod_from_template(owner: Record, template: Document) -> Document:
-    """A pod of the template that the owner manages."""
-    metadata = template.get("metadata") or {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": f"{owner.name}-",
-            "namespace": owner.namespace,
-            "ownerReferences": owned_by(owner),
-        }
-        | {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)},
-        "spec": template.get("spec") or {},
-    }
-
-
-async def report_status(client: ApiClient, watched: Watched[T], owner: T, status: Document) -> None:
-    """Write the status where it differs from what is there."""
-    present = msgspec.to_builtins(owner.status)
-    if all(_as_if_absent(present.get(key)) == _as_if_absent(value) for key, value in status.items()):
-        return
-    kind = type(owner).KIND
-    try:
-        answer = await client.patch(kind, owner.name, owner.namespace, {"status": status}, subresource="status")
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return
-    watched.expect(msgspec.convert(answer, type(owner)))
-
-
-def namespace_is_ending(error: ApiError) -> bool:
-    """Nothing can be made there any more, and trying again would not help: the owner is about to go too."""
-    return error.code == 403 and "is being terminated" in error.message
-
-
-def _as_if_absent(value: object) -> object:
-    """Zero counts and empty lists are not written on the wire."""
-    return value or None

@@ -1,0 +1,114 @@
+"""Making and removing pods for an owner: told as events, counted before the watch shows them, bounded together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from mooring.base.errors import ApiError, Fault
+from mooring.client import ApiClient
+from mooring.simulated.events import Events, Source
+from mooring.simulated.records import Document, PodRecord, Record, owned_by
+from mooring.simulated.watching import Watched
+
+T = TypeVar("T", bound=Record)
+
+
+class PodControl:
+    """One controller's hands."""
+
+    def __init__(
+        self, client: ApiClient, pods: Watched[PodRecord], events: Events, source: Source, *, concurrency: int = 32
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._events = events
+        self._source = source
+        self._removing: set[str] = set()
+        self._free = asyncio.Semaphore(concurrency)
+        pods.subscribe(deleted=lambda pod: self._removing.discard(pod.uid))
+
+    def pods_of(self, owner: Record) -> list[PodRecord]:
+        """The owner's pods, without those that we have already sent away."""
+        return [pod for pod in self._pods.owned_by(owner.uid) if pod.uid not in self._removing]
+
+    async def create(self, owner: Record, pods: Sequence[Document]) -> None:
+        """In batches that double, so that a template the server refuses is refused once and not five hundred times."""
+        done, batch = 0, 1
+        while done < len(pods):
+            await asyncio.gather(*(self._create_one(owner, pod) for pod in pods[done : done + batch]))
+            done += batch
+            batch *= 2
+
+    async def _create_one(self, owner: Record, pod: Document) -> None:
+        async with self._free:
+            try:
+                created = await self._client.create(PodRecord.KIND, pod, owner.namespace)
+            except ApiError as error:
+                if namespace_is_ending(error):
+                    return
+                self._events.record(owner, self._source, "FailedCreate", f"Error creating: {error}", warning=True)
+                raise
+        self._pods.expect(msgspec.convert(created, PodRecord))
+        message = f"Created pod: {created['metadata']['name']}"
+        self._events.record(owner, self._source, "SuccessfulCreate", message)
+
+    async def remove(self, owner: Record, pods: Iterable[PodRecord]) -> None:
+        await asyncio.gather(*(self._remove_one(owner, pod) for pod in pods if not pod.is_terminating))
+
+    async def _remove_one(self, owner: Record, pod: PodRecord) -> None:
+        self._removing.add(pod.uid)
+        try:
+            async with self._free:
+                await self._client.delete(PodRecord.KIND, pod.name, pod.namespace, uid=pod.uid)
+        except Fault as error:
+            self._removing.discard(pod.uid)
+            if isinstance(error, ApiError) and error.code in (404, 409):
+                return
+            self._events.record(owner, self._source, "FailedDelete", f"Error deleting: {error}", warning=True)
+            raise
+        self._events.record(owner, self._source, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def pod_from_template(owner: Record, template: Document) -> Document:
+    """A pod of the template that the owner manages."""
+    metadata = template.get("metadata") or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{owner.name}-",
+            "namespace": owner.namespace,
+            "ownerReferences": owned_by(owner),
+        }
+        | {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)},
+        "spec": template.get("spec") or {},
+    }
+
+
+async def report_status(client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document) -> None:
+    """Write the status where it differs from the present one."""
+    known = msgspec.to_builtins(present)
+    if all(_as_if_absent(known.get(key)) == _as_if_absent(value) for key, value in status.items()):
+        return
+    kind = type(owner).KIND
+    try:
+        answer = await client.patch(kind, owner.name, owner.namespace, {"status": status}, subresource="status")
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return
+    watched.expect(msgspec.convert(answer, type(owner)))
+
+
+def namespace_is_ending(error: ApiError) -> bool:
+    """Nothing can be made there any more, and trying again would not help: the owner is about to go too."""
+    return error.code == 403 and "is being terminated" in error.message
+
+
+def _as_if_absent(value: object) -> object:
+    """Zero counts and empty lists are not written on the wire."""
+    return value or None
