@@ -45,7 +45,7 @@ class Rejected(Mapping[str, Verdict]):
         self._names = nodes.names
         self._verdicts: list[Verdict] = []
         self._ids: dict[tuple[str, Refusal], int] = {}
-        self._which: NDArray[np.uint16] = np.zeros(len(nodes), np.uint16)
+        self._which: NDArray[np.uint32] = np.zeros(len(nodes), np.uint32)
         """Per node the number of its verdict; 0: not rejected."""
         self._place_of: dict[str, int] | None = None
 
@@ -61,7 +61,7 @@ class Rejected(Mapping[str, Verdict]):
         """What filters rejected."""
         rejected = cls(nodes)
         if steps:
-            by_row = np.zeros(int(nodes.rows[-1]) + 1, np.uint16)
+            by_row = np.zeros(int(nodes.rows[-1]) + 1, np.uint32)
             for step in steps:
                 rejected._enter(step, by_row)
             rejected._which = by_row.take(nodes.rows)
@@ -75,7 +75,7 @@ class Rejected(Mapping[str, Verdict]):
         """These nodes get this verdict."""
         self._which[mask] = self._id(*verdict)
 
-    def _enter(self, step: Step, by_row: NDArray[np.uint16]) -> None:
+    def _enter(self, step: Step, by_row: NDArray[np.uint32]) -> None:
         for position, refusal in step.one_by_one.items():
             by_row[step.rows[position]] = self._id(step.plugin, refusal)
         if not step.at_once:
@@ -91,7 +91,7 @@ class Rejected(Mapping[str, Verdict]):
         distinct, inverse = np.unique(bits, return_inverse=True)
         ids = [self._id_of_bits(step, int(pattern)) if pattern else 0 for pattern in distinct.tolist()]
         # Rows that an earlier chunk of nodes filled belong to other nodes, so adding never meets another verdict.
-        by_row[step.rows] += np.array(ids, np.uint16).take(inverse)
+        by_row[step.rows] += np.array(ids, np.uint32).take(inverse)
 
     def _id_of_bits(self, step: Step, pattern: int) -> int:
         reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
@@ -129,7 +129,7 @@ class Rejected(Mapping[str, Verdict]):
     def curable(self) -> Iterator[RowView]:
         """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
         for place, which in enumerate(self._which.tolist()):
-            if which and self._verdicts[which - 1][1].code is not UNRESOLVABLE:
+            if which and self._verdicts[which - 1][1].code is UNSCHEDULABLE:
                 yield self._nodes.at(place)
 
     def groups(self) -> list[tuple[str, Refusal, list[str]]]:

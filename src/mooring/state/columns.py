@@ -83,7 +83,7 @@ class InternedColumn(Generic[V]):
     __slots__ = ("_code_of", "_spare", "_uses", "codes", "pins", "values")
 
     def __init__(self, capacity: int, absent: V) -> None:
-        self.codes = Column(capacity, np.int32)
+        self.codes = Column(capacity, np.intp)  # NumPy indexes by this type without converting
         self.values: list[V] = [absent]
         self._code_of: dict[V, int] = {absent: 0}
         self._uses: list[int] = [0]
@@ -124,18 +124,20 @@ class InternedColumn(Generic[V]):
             self.values[code] = self.values[0]
             self._spare.append(code)
 
-    def where(self, codes: NDArray[np.int32], test: Callable[[V], bool]) -> BoolArray:
+    def where(self, codes: NDArray[np.intp], test: Callable[[V], bool]) -> BoolArray:
         """Where the value passes; the test is asked once per distinct value."""
         return self._judged(codes, lambda value: bool(test(value)), np.bool_)
 
-    def numbers(self, codes: NDArray[np.int32], number: Callable[[V], int]) -> IntArray:
+    def numbers(self, codes: NDArray[np.intp], number: Callable[[V], int]) -> IntArray:
         """A number per row from its value; asked once per distinct value."""
         return self._judged(codes, number, np.int64)
 
-    def _judged(self, codes: NDArray[np.int32], judge: Callable[[V], Any], dtype: type) -> NDArray[Any]:
+    def _judged(self, codes: NDArray[np.intp], judge: Callable[[V], Any], dtype: type) -> NDArray[Any]:
         if len(self.values) <= len(codes):
             used = self._uses
             answers = [judge(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
+            if len(set(answers)) == 1:
+                return np.full(len(codes), answers[0], dtype)
             return np.array(answers, dtype).take(codes)
         distinct, places = np.unique(codes, return_inverse=True)
         return np.array([judge(self.values[code]) for code in distinct.tolist()], dtype).take(places)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mooring.objects import Node
 from mooring.objects.placed import PlacedPod
 from mooring.objects.requests import Amounts
+from mooring.state.columns import LARGEST
 from mooring.state.table import PODS, NodeTable
 
 
@@ -55,6 +56,6 @@ def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:
             on_node[resource] = on_node.get(resource, 0) + asked
     for view in table:
         for resource in table.requested:
-            ours, right = view.requested(resource), sums.get(view.name, {}).get(resource, 0)
+            ours, right = view.requested(resource), min(LARGEST, sums.get(view.name, {}).get(resource, 0))
             if ours != right:
                 yield f"Node {view.name} has {right} of {resource} requested, and we count {ours}."

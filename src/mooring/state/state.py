@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.base.errors import Fault
 from mooring.base.log import Log
-from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, Tally, Term, TermKind
+from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, Term, TermKind
 from mooring.objects import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
@@ -214,7 +214,7 @@ class State:
 
     # Questions about sets of pods
 
-    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
+    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> StandingTally:
         """The standing count of these pods per value of the label; kept from the first question on."""
         selection = self._index.selection(pods)
         tally = selection.tallies.get((key, on))
@@ -236,7 +236,7 @@ class State:
             selection.totals[resource] = total
         return total
 
-    def carriers(self, pod: Pod, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
+    def carriers(self, pod: Pod, kind: TermKind) -> Sequence[tuple[Term, StandingTally]]:
         """The terms of existing pods that select this pod, each with the count of the pods that carry it."""
         return self._terms.selecting(pod, kind, self._namespaces.get(pod.namespace, {}))
 
@@ -279,7 +279,10 @@ class State:
         view = self._table.get(node)
         if view is None:
             raise Fault(f"there is no node {node} to suppose anything about")
-        gone = [view.placed[pod.uid] for pod in without]
+        try:
+            gone = [view.placed[pod.uid] for pod in without]
+        except KeyError as uid:
+            raise Fault(f"pod {uid} is not on node {node}, so it cannot be supposed away") from None
         added = [msgspec.structs.replace(pod, node=node) for pod in adding]
         before = view.placed
         outermost = not self._index.supposing

@@ -26,7 +26,7 @@ class StandingTally:
         self._column: InternedColumn[str | None] = table.label(key)
         self._column.pins += 1
         self._on = on
-        self._domain_of = Column(len(self._column.codes.data), np.int32)
+        self._domain_of = Column(len(self._column.codes.data), np.intp)
         """Per row the domain it counts into; 0: none."""
         self._pods = Column(max(16, 2 * self._column.size), np.int64)
         self._nodes = Column(max(16, 2 * self._column.size), np.int64)

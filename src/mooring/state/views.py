@@ -170,5 +170,5 @@ class Rows:
         column = self._table.taints
         return column.numbers(self._codes(column), count)
 
-    def _codes(self, column: InternedColumn[Any]) -> NDArray[np.int32]:
+    def _codes(self, column: InternedColumn[Any]) -> NDArray[np.intp]:
         return self._cells(column.codes)
