@@ -7,6 +7,7 @@ parent that started it has died.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -60,6 +61,8 @@ def serve_forever(
     watch_stdin: bool = True,
 ) -> None:
     """Run a server in this process until it is told to stop."""
+    # Stored documents live long and form no cycles: looking through all of them often finds nothing.
+    gc.set_threshold(50_000, 50, 100)
     server = EmbeddedApiServer(host, port, token=token)
     serving = serve_until_told(server, kubeconfig, watch_stdin=watch_stdin)
     try:

@@ -6,7 +6,7 @@ read and the write that follows it are one transaction.
 
 from __future__ import annotations
 
-import secrets
+import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,7 +139,7 @@ class Registry:
     def _generated(self, row: Resource, namespace: str, prefix: str) -> str:
         while True:
             # A name has at most 63 characters, so that it can be a label value.
-            name = prefix[:58] + "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
+            name = prefix[:58] + "".join(random.choices(_SUFFIX_LETTERS, k=5))
             if self.store.stored(row.storage, namespace, name) is None:
                 return name
 

@@ -26,6 +26,9 @@ class WrongType(Exception):
         super().__init__(sentence)
 
 
+_NOTHING = object()
+
+
 class Walk:
     """One check of one document: where it is, and which unknown fields it met."""
 
@@ -47,7 +50,12 @@ class Walk:
 
 
 class Type:
-    """What a value may be. `take` returns the value as stored, or raises WrongType."""
+    """What a value may be. `take` returns the value as stored, or raises WrongType.
+
+    A typed encoder leaves out an empty list or map; an empty struct (`emptyDir: {}`) means something.
+    """
+
+    left_out: Any = _NOTHING
 
     def take(self, value: Any, walk: Walk) -> Any:
         return value
@@ -119,6 +127,8 @@ class QuantityType(Type):
 
 
 class ListType(Type):
+    left_out = []
+
     def __init__(self, of: Type, merge_key: str | None = None, strategy: str | None = None) -> None:
         self.of = of
         self.merge_key = merge_key
@@ -138,6 +148,8 @@ class ListType(Type):
 
 
 class MapType(Type):
+    left_out = {}
+
     def __init__(self, of: Type) -> None:
         self.of = of
 
@@ -181,7 +193,7 @@ class StructType(Type):
             if kind is None:
                 walk.unknown.append(walk.where())
                 gone.append(key)
-            elif item is None or (not item and type(kind) in _DROPPED_WHEN_EMPTY and key not in self.required):
+            elif item is None or (not item and item == kind.left_out and key not in self.required):
                 gone.append(key)
             else:
                 value[key] = kind.take(item, walk)
@@ -190,9 +202,6 @@ class StructType(Type):
             del value[key]
         return value
 
-
-# As a typed encoder leaves out an empty list or map; an empty struct (`emptyDir: {}`) means something.
-_DROPPED_WHEN_EMPTY = (ListType, MapType)
 
 _SCALARS: dict[str, Type] = {
     "string": TextType(),

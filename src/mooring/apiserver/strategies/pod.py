@@ -25,6 +25,7 @@ def _pod_ip(pod: Document) -> str:
 class PodStrategy(Strategy):
     has_status = True
     has_generation = True
+    checks_required = False
     fields = {
         "spec.nodeName": text_at("spec", "nodeName"),
         "spec.restartPolicy": text_at("spec", "restartPolicy"),

@@ -1,9 +1,13 @@
-"""How names, labels and keys may look, in kube-apiserver's words."""
+"""How names, labels and keys may look, in kube-apiserver's words.
+
+Answers are remembered, because the same few keys come with every object: read them, do not change them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 NameRule = Callable[[str], list[str]]
 
@@ -44,11 +48,13 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
+@lru_cache(maxsize=16_384)
 def dns_label(name: str) -> list[str]:
     wrong = [] if len(name) <= 63 else [_too_long(63)]
     return wrong if _LABEL.fullmatch(name) else [*wrong, LABEL_SENTENCE]
 
 
+@lru_cache(maxsize=16_384)
 def dns_subdomain(name: str) -> list[str]:
     wrong = [] if len(name) <= 253 else [_too_long(253)]
     return wrong if _SUBDOMAIN.fullmatch(name) else [*wrong, SUBDOMAIN_SENTENCE]
@@ -66,6 +72,7 @@ def path_segment(name: str) -> list[str]:
     return [f"may not contain '{mark}'" for mark in ("/", "%") if mark in name]
 
 
+@lru_cache(maxsize=16_384)
 def qualified_name(key: str) -> list[str]:
     """A label key or resource name: an optional DNS prefix and a name."""
     prefix, slash, name = key.rpartition("/")
@@ -89,6 +96,7 @@ def qualified_name(key: str) -> list[str]:
     return wrong
 
 
+@lru_cache(maxsize=16_384)
 def label_value(value: str) -> list[str]:
     wrong = [] if len(value) <= 63 else [_too_long(63)]
     return wrong if _VALUE.fullmatch(value) else [*wrong, VALUE_SENTENCE]

@@ -1,0 +1,85 @@
+"""Binding: once, and only a pod that is there to be bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.builders import PODS, a_binding, a_pod
+from tests.apiserver.conftest import Client
+
+
+async def test_binding_places_the_pod_and_clears_its_nomination(api: Client):
+    await api.post(PODS, a_pod(labels={"a": "1"}))
+    await api.patch(f"{PODS}/web/status", {"status": {"nominatedNodeName": "node-9"}})
+    answer = await api.post(
+        f"{PODS}/web/binding", a_binding(annotations={"chosen-by": "test"}, labels={"a": "2", "b": "3"})
+    )
+    assert (answer.code, answer.body["status"]) == (201, "Success")
+    pod = (await api.get(f"{PODS}/web")).body
+    assert pod["spec"]["nodeName"] == "node-1"
+    assert "nominatedNodeName" not in pod["status"]
+    assert pod["metadata"]["annotations"] == {"chosen-by": "test"}
+    assert pod["metadata"]["labels"] == {"a": "2", "b": "3"}
+    (condition,) = pod["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
+    assert condition["lastTransitionTime"] == "2023-11-14T22:13:20Z"
+
+
+async def test_the_collection_of_bindings_binds_too(api: Client):
+    await api.post(PODS, a_pod())
+    assert (await api.post("/api/v1/namespaces/default/bindings", a_binding())).code == 201
+    assert (await api.get(f"{PODS}/web")).body["spec"]["nodeName"] == "node-1"
+
+
+async def test_a_pod_is_bound_once(api: Client):
+    await api.post(PODS, a_pod())
+    await api.post(f"{PODS}/web/binding", a_binding())
+    answer = await api.post(f"{PODS}/web/binding", a_binding(node="node-2"))
+    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
+    assert answer.message == (
+        'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "node-1"'
+    )
+
+
+async def test_a_gated_pod_is_not_bound(api: Client):
+    await api.post(PODS, a_pod(schedulingGates=[{"name": "wait"}]))
+    answer = await api.post(f"{PODS}/web/binding", a_binding())
+    assert (answer.code, "pod web has non-empty .spec.schedulingGates" in answer.message) == (409, True)
+
+
+async def test_a_pod_being_deleted_is_not_bound(api: Client):
+    pod = a_pod()
+    pod["metadata"]["finalizers"] = ["example.com/wait"]
+    await api.post(PODS, pod)
+    await api.delete(f"{PODS}/web")
+    answer = await api.post(f"{PODS}/web/binding", a_binding())
+    assert (answer.code, "is being deleted, cannot be assigned to a host" in answer.message) == (409, True)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], int]] = {
+    "another pod of the same name": (a_binding(uid="other"), 409),
+    "an older state of the pod": (a_binding(resourceVersion="1"), 409),
+    "another name than the path's": (a_binding("other"), 400),
+    "no node": ({"target": {"kind": "Node"}}, 400),
+    "something that is no node": ({"target": {"kind": "Pod", "name": "x"}}, 400),
+    "nonsense": ({"target": "node-1"}, 400),
+}
+
+
+@pytest.mark.parametrize(("binding", "code"), REFUSED.values(), ids=REFUSED.keys())
+async def test_a_binding_is_refused_that_means(api: Client, binding: dict[str, Any], code: int):
+    await api.post(PODS, a_pod())
+    assert (await api.post(f"{PODS}/web/binding", binding)).code == code
+    assert "nodeName" not in (await api.get(f"{PODS}/web")).body["spec"]
+
+
+async def test_an_unknown_pod_cannot_be_bound(api: Client):
+    assert (await api.post(f"{PODS}/web/binding", a_binding())).code == 404
+
+
+async def test_a_dry_run_binds_nothing(api: Client):
+    await api.post(PODS, a_pod())
+    assert (await api.post(f"{PODS}/web/binding?dryRun=All", a_binding())).code == 201
+    assert "nodeName" not in (await api.get(f"{PODS}/web")).body["spec"]

@@ -1,0 +1,126 @@
+"""What of a pod may change after it was created."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.builders import PODS, a_pod
+from tests.apiserver.conftest import Client
+
+ALLOWED = {
+    "labels": {"metadata": {"labels": {"a": "b"}}},
+    "an image": {"spec": {"containers": [{"name": "main", "image": "app:2"}]}},
+    "a shorter deadline": {"spec": {"activeDeadlineSeconds": 50}},
+}
+FORBIDDEN = {
+    "a node": ({"spec": {"nodeName": "node-1"}}, "pod updates may not change fields other than"),
+    "a request": (
+        {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}},
+        "pod updates may not change fields other than",
+    ),
+    "a container more": (
+        {"spec": {"containers": [{"name": "more", "image": "app"}]}},
+        "pod updates may not add or remove containers",
+    ),
+    "a longer deadline": (
+        {"spec": {"activeDeadlineSeconds": 500}},
+        "must be less than or equal to previous value",
+    ),
+    "a gate": (
+        {"spec": {"schedulingGates": [{"name": "late"}]}},
+        "only deletion is allowed, but found new scheduling gate 'late'",
+    ),
+    "a uid": ({"metadata": {"uid": "other"}}, "Precondition failed: UID in precondition: other"),
+}
+
+
+@pytest.mark.parametrize("patch", ALLOWED.values(), ids=ALLOWED.keys())
+async def test_may_change(api: Client, patch: dict[str, object]):
+    await api.post(PODS, a_pod(activeDeadlineSeconds=100))
+    assert (await api.patch(f"{PODS}/web", patch)).code == 200
+
+
+async def test_tolerations_may_be_added_but_not_taken_away(api: Client):
+    pod = (await api.post(PODS, a_pod())).body
+    pod["spec"]["tolerations"].append({"key": "x", "operator": "Exists"})
+    assert (await api.put(f"{PODS}/web", pod)).code == 200
+    pod = (await api.get(f"{PODS}/web")).body
+    pod["spec"]["tolerations"] = pod["spec"]["tolerations"][1:] + [{"operator": "Exists", "effect": "NoExecute"}]
+    answer = await api.put(f"{PODS}/web", pod)
+    assert "existing toleration can not be modified except its tolerationSeconds" in answer.message
+
+
+@pytest.mark.parametrize(("patch", "sentence"), FORBIDDEN.values(), ids=FORBIDDEN.keys())
+async def test_may_not_change(api: Client, patch: dict[str, object], sentence: str):
+    await api.post(PODS, a_pod(activeDeadlineSeconds=100))
+    answer = await api.patch(f"{PODS}/web", patch)
+    assert answer.code in (409, 422)
+    assert sentence in answer.message
+
+
+async def test_gates_are_removed_one_by_one_and_a_gated_pod_may_narrow_where_it_runs(api: Client):
+    await api.post(PODS, a_pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
+    answer = await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "1"}}})
+    assert answer.code == 200
+    answer = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": [{"name": "a"}]}}, "merge")
+    assert answer.body["spec"]["schedulingGates"] == [{"name": "a"}]
+    answer = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": []}}, "merge")
+    assert "schedulingGates" not in answer.body["spec"]
+    assert (await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "2"}}})).code == 422
+
+
+async def test_generation_grows_with_the_spec_alone(api: Client):
+    await api.post(PODS, a_pod())
+    labelled = await api.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}})
+    status = await api.patch(f"{PODS}/web/status", {"status": {"phase": "Running"}})
+    image = await api.patch(f"{PODS}/web", {"spec": {"containers": [{"name": "main", "image": "app:2"}]}})
+    generations = [answer.body["metadata"]["generation"] for answer in (labelled, status, image)]
+    assert generations == [1, 1, 2]
+
+
+async def test_status_and_spec_are_written_apart(api: Client):
+    await api.post(PODS, a_pod())
+    both = {"spec": {"nodeName": "node-1"}, "status": {"phase": "Running"}}
+    through_status = (await api.patch(f"{PODS}/web/status", both)).body
+    assert through_status["status"]["phase"] == "Running"
+    assert "nodeName" not in through_status["spec"]
+    through_pod = (await api.patch(f"{PODS}/web", {"status": {"phase": "Failed"}})).body
+    assert through_pod["status"]["phase"] == "Running"
+
+
+async def test_conditions_merge_by_type(api: Client):
+    await api.post(PODS, a_pod())
+    for type, status in (("Ready", "False"), ("PodScheduled", "False"), ("Ready", "True")):
+        answer = await api.patch(f"{PODS}/web/status", {"status": {"conditions": [{"type": type, "status": status}]}})
+    conditions = {each["type"]: each["status"] for each in answer.body["status"]["conditions"]}
+    assert conditions == {"Ready": "True", "PodScheduled": "False"}
+
+
+async def test_a_stale_revision_conflicts(api: Client):
+    pod = (await api.post(PODS, a_pod())).body
+    await api.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}})
+    answer = await api.put(f"{PODS}/web", pod)
+    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
+    assert answer.message == (
+        'Operation cannot be fulfilled on pods "web": the object has been modified; please apply your changes to the'
+        " latest version and try again"
+    )
+
+
+async def test_a_dry_run_answers_and_stores_nothing(api: Client):
+    created = await api.post(f"{PODS}?dryRun=All", a_pod())
+    assert (created.code, created.body["status"]["phase"]) == (201, "Pending")
+    assert (await api.get(f"{PODS}/web")).code == 404
+    assert (await api.post(f"{PODS}?dryRun=Some", a_pod())).code == 422
+
+
+async def test_unknown_fields_are_warned_of_refused_or_ignored(api: Client):
+    pod = a_pod()
+    pod["spec"]["colour"] = "red"
+    warned = await api.post(PODS, pod)
+    assert warned.headers["Warning"] == '299 - "unknown field \\"spec.colour\\""'
+    assert "colour" not in warned.body["spec"]
+    pod["metadata"]["name"] = "other"
+    assert (await api.post(f"{PODS}?fieldValidation=Strict", pod)).code == 400
+    assert "Warning" not in (await api.post(f"{PODS}?fieldValidation=Ignore", pod)).headers
+    assert (await api.post(f"{PODS}?fieldValidation=Loose", pod)).code == 422

@@ -1,0 +1,94 @@
+"""Starting, stopping, and who gets in."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import stat
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.base.errors import OperatorMistake
+from tests.apiserver.builders import PODS, a_pod
+from tests.apiserver.conftest import Client
+
+
+async def test_a_request_without_the_token_is_unauthorized(api: Client):
+    for header in ("", "Bearer wrong", f"Basic {api.server.token}"):
+        answer = await api.get("/api/v1/pods", Authorization=header)
+        assert (answer.code, answer.body["kind"], answer.body["reason"]) == (401, "Status", "Unauthorized")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version"])
+async def test_health_and_version_are_open(api: Client, path: str):
+    assert (await api.get(path, Authorization="")).code == 200
+
+
+async def test_a_client_that_does_not_know_the_authority_refuses_the_server(server: EmbeddedApiServer):
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await session.get(server.url + "/healthz")
+
+
+async def test_two_servers_have_different_tokens_and_authorities():
+    one, other = EmbeddedApiServer(), EmbeddedApiServer()
+    assert one.token != other.token
+    assert one.ca_pem != other.ca_pem
+
+
+async def test_a_port_in_use_is_the_operators_mistake(server: EmbeddedApiServer):
+    second = EmbeddedApiServer(port=server.port)
+    with pytest.raises(OperatorMistake, match=rf"127\.0\.0\.1:{server.port} is in use.*another port"):
+        await second.start()
+
+
+async def test_the_kubeconfig_is_for_its_owners_eyes_only(server: EmbeddedApiServer, tmp_path: Path):
+    file = tmp_path / "kubeconfig"
+    server.write_kubeconfig(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    written = yaml.safe_load(file.read_text())
+    assert written == server.kubeconfig()
+    assert written["clusters"][0]["cluster"]["server"] == server.url
+    assert list(tmp_path.iterdir()) == [file]
+
+
+async def test_stopping_ends_open_watches(server: EmbeddedApiServer, api: Client):
+    watching = await api.watch("/api/v1/pods")
+    await server.stop()
+    assert await watching.next() is None
+    await server.stop()
+
+
+async def test_a_watch_ends_when_its_client_goes(server: EmbeddedApiServer):
+    watches = server.registry.store.collection("pods").watches
+    context = ssl.create_default_context(cadata=server.ca_pem)
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), headers=headers) as session:
+        response = await session.get(server.url + "/api/v1/pods?watch=1")
+        assert len(watches) == 1
+        response.close()
+    async with asyncio.timeout(10):
+        while watches:
+            await asyncio.sleep(0)
+
+
+async def test_a_fault_inside_is_an_internal_error_and_the_server_goes_on(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("something is loose")
+
+    monkeypatch.setattr(api.server.registry, "create", broken)
+    answer = await api.post(PODS, a_pod())
+    assert (answer.code, answer.body["reason"]) == (500, "InternalError")
+    assert (await api.get(PODS)).code == 200
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api/v2/pods", "/apis/none.test/v1/things", "/api/v1/pods/web/log"])
+async def test_what_is_not_served_is_not_found(api: Client, path: str):
+    answer = await api.get(path)
+    assert (answer.code, answer.message) == (404, "the server could not find the requested resource")
