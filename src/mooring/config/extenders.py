@@ -44,11 +44,10 @@ def _extender(fields: Fields, managed: set[str], problems: Problems) -> Extender
     )
     fields.finish()
     if extender.prioritize_verb and extender.weight <= 0:
-        weight = fields.tree.get("weight")
-        problems.error(
-            weight or fields.tree,
+        problems.error_at(
+            fields.tree,
+            "weight",
             f"must have a positive weight applied to it, because it has a prioritizeVerb; got {extender.weight}",
-            field=None if weight else "weight",
         )
     return extender
 

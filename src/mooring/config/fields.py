@@ -31,16 +31,21 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         found = self.take(name)
-        if found is None or isinstance(found.value, str):
-            return found.value if found is not None and isinstance(found.value, str) else None
-        hint = f'; write "{found.value}"' if isinstance(found.value, int | float) else ""
-        self._problems.error(found, f"must be a string, got {found.shown()}{hint if found.value is not True else ''}")
+        if found is None:
+            return None
+        if isinstance(found.value, str):
+            return found.value
+        is_number = isinstance(found.value, int | float) and not isinstance(found.value, bool)
+        hint = f'; write "{found.value}"' if is_number else ""
+        self._problems.error(found, f"must be a string, got {found.shown()}{hint}")
         return None
 
     def truth(self, name: str) -> bool | None:
         found = self.take(name)
-        if found is None or isinstance(found.value, bool):
-            return found.value if found is not None and isinstance(found.value, bool) else None
+        if found is None:
+            return None
+        if isinstance(found.value, bool):
+            return found.value
         self._problems.error(found, f"must be true or false, got {found.shown()}")
         return None
 

@@ -158,8 +158,7 @@ def _leader_election(fields: Fields, problems: Problems) -> LeaderElection:
 
 def _check_leader_election(election: LeaderElection, tree: Tree, problems: Problems) -> None:
     def error(name: str, message: str) -> None:
-        at = tree.get(name)
-        problems.error(at or tree, message, field=None if at else name)
+        problems.error_at(tree, name, message)
 
     lease, renew, retry = (
         election.lease_duration_seconds,

@@ -23,6 +23,11 @@ class Problems:
     def warn(self, at: Tree, message: str, *, field: str | None = None) -> None:
         self._warnings[_problem(at, message, field)] = None
 
+    def error_at(self, tree: Tree, field: str, message: str) -> None:
+        """An error in a field of a mapping, there or missing."""
+        found = tree.get(field)
+        self.error(found or tree, message, field=None if found else field)
+
     @property
     def count(self) -> int:
         return len(self._errors)

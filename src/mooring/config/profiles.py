@@ -103,18 +103,18 @@ class ProfileReader:
         sorters = [use.name for use in points[Point.QUEUE_SORT]]
         if len(sorters) != 1 and is_sound(Point.QUEUE_SORT):
             which = f" ({', '.join(sorters)})" if sorters else "; PrioritySort is the usual one"
-            self._problems.error(
+            self._problems.error_at(
                 at,
+                "queueSort",
                 f'only one queue sort plugin required for profile with scheduler name "{profile}", '
                 f"but got {len(sorters)}{which}",
-                field="queueSort",
             )
         if not points[Point.BIND] and is_sound(Point.BIND):
-            self._problems.error(
+            self._problems.error_at(
                 at,
+                "bind",
                 f'at least one bind plugin is needed for profile with scheduler name "{profile}"; '
                 f"DefaultBinder is the usual one",
-                field="bind",
             )
 
     def _args(self, fields: Fields, used: Collection[str]) -> dict[str, Args]:
@@ -208,13 +208,13 @@ class ProfileReader:
         for profile in profiles[1:]:
             if {"queueSort", MULTI_POINT} & (first.written.broken | profile.written.broken):
                 continue
-            plugins = profile.tree.get("plugins")
+            plugins = profile.tree.get("plugins") or Tree({}, profile.tree.below("plugins"), profile.tree.line)
             own, common = profile.written.at("queueSort"), first.written.at("queueSort")
             if own.as_compared != common.as_compared:
-                self._problems.error(
-                    (plugins and plugins.get("queueSort")) or profile.tree,
+                self._problems.error_at(
+                    plugins,
+                    "queueSort",
                     f"must be the same for all profiles: {_shown(own)} here, {_shown(common)} in {first.tree.path}",
-                    field=None if plugins and plugins.get("queueSort") else "plugins.queueSort",
                 )
                 continue
             sorters = [use.name for use in profile.configuration.points[Point.QUEUE_SORT]]
@@ -222,7 +222,7 @@ class ProfileReader:
             name = profile.configuration.scheduler_name
             if sorters != first_sorters and len(sorters) == len(first_sorters) == 1:
                 self._problems.error(
-                    plugins or profile.tree,
+                    plugins,
                     f'different queue sort plugins for profile "{name}": "{sorters[0]}", first: "{first_sorters[0]}"',
                     field="queueSort",
                 )
