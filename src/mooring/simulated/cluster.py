@@ -94,8 +94,11 @@ class SimulatedCluster:
         for definition in initial.definitions:
             await self._until_served(definition)
         await self._create_all(initial.nodes)
-        self._run_all()
+        for watched in self._watched:
+            self._spawn(f"watching {watched.type.KIND.plural}", watched.reflector.run)
         await asyncio.gather(*(watched.reflector.synced.wait() for watched in self._watched))
+        for name, run in self._runs.items():
+            self._spawn(name, run)
         for document in initial.objects:  # in the file's order: a pod may need the class before it
             await self._create(document)
 
@@ -105,12 +108,6 @@ class SimulatedCluster:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-
-    def _run_all(self) -> None:
-        for watched in self._watched:
-            self._spawn(f"watching {watched.type.KIND.plural}", watched.reflector.run)
-        for name, run in self._runs.items():
-            self._spawn(name, run)
 
     def _spawn(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.create_task(self._supervise(name, run), name=f"simulated {name}"))

@@ -44,10 +44,13 @@ class Heartbeats:
         """Beat until cancelled; an interval of 0 is a heart that does not."""
         if self._asked == 0:
             return
+        is_first_round = True
         while True:
             machines = list(self._machines())
             interval = self.interval(len(machines))
             pause = interval / max(1, len(machines))
+            if is_first_round:
+                pause, is_first_round = 1 / MOST_RENEWALS_A_SECOND, False
             for machine in machines:
                 await self._beat(machine.node, interval)
                 await self._clock.sleep(pause)
