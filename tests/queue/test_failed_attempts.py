@@ -129,6 +129,33 @@ def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
     assert queue.where("four") == "unschedulable"
 
 
+def test_a_pod_hears_of_what_happened_since_its_own_departure_only():
+    """Q33"""
+    test = Asked(False)
+    queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
+    queue.add(a_pod("one"))
+    queue.add(a_pod("two"))
+    one = popped(queue)
+    queue.on(NODE_ADDED, None, "first")
+    queue.on(NODE_ADDED, None, "second")
+    two = popped(queue)
+    queue.on(NODE_ADDED, None, "third")
+    queue.done(one.pod.uid)
+    queue.put_back(two, unschedulable=["Headroom"])
+    assert [new for _, _, new in test.questions] == ["third"]
+
+
+def test_a_pod_that_comes_again_while_it_is_in_flight_is_kept():
+    """Q5, Q36"""
+    queue = a_queue()
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.delete(waiting.pod)
+    queue.add(latest := a_pod(labels={"a": "b"}))
+    queue.put_back(waiting, unschedulable=["Headroom"])
+    assert (queue.where("web"), waiting.pod) == ("unschedulable", latest)
+
+
 def test_a_pod_that_fails_after_it_was_done_backs_off():
     """Q34: a bind that fails; nothing was recorded since permit."""
     queue = a_queue()

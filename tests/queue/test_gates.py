@@ -109,6 +109,21 @@ def test_a_gated_pod_is_looked_at_only_for_events_of_its_gate():
     assert queue.where("web") == "backoff"
 
 
+def test_a_gate_is_not_asked_about_a_change_of_the_pod_that_it_did_not_name():
+    """Q13, Q38: although a plugin of an older attempt named it."""
+    queue = a_queue(
+        hints={"Quota": [QUOTA_HINT], "Spread": [NODE_HINT, Hint("Pod", Action.UPDATE_POD_LABEL)]},
+        gates=[("Quota", quota := Quota())],
+    )
+    queue.add(old := a_pod())
+    fail(queue, refused_by="Spread")
+    quota.is_open = False
+    queue.on(NODE_ADDED)
+    asked = quota.asked
+    queue.update(old, a_pod(labels={"a": "b"}))
+    assert (queue.where("web"), quota.asked) == ("gated", asked)
+
+
 def test_a_gated_pod_asks_the_hints_of_an_older_attempt_too():
     """Q15"""
     never = Hint("quotas.v1.example.com", Action.UPDATE, Asked(False))
