@@ -84,7 +84,7 @@ class NodeResourcesBalancedAllocationArgs(Args):
 
 
 class PodTopologySpreadArgs(Args):
-    defaulting_type: Literal["System", "List"] = "System"
+    defaulting_type: Literal["", "System", "List"] = "System"
     default_constraints: tuple[Constraint, ...] = ()
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
@@ -100,6 +100,10 @@ class VolumeBindingArgs(Args):
 class DynamicResourcesArgs(Args):
     filter_timeout: timedelta = timedelta(seconds=10)
     binding_timeout: timedelta = timedelta(seconds=600)
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        if self.filter_timeout < timedelta():
+            yield "filterTimeout", "must be zero or positive"
 
 
 class LabelArgs(Args):

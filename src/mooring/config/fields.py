@@ -72,9 +72,11 @@ class Fields:
 
     def duration(self, name: str) -> float | None:
         """A Go duration, in seconds."""
-        found = self.take(name)
+        self._taken.add(name)
+        found = self.tree.fields.get(name)
         if found is None:
             return None
+        # Null is no duration: Go reads it as an empty one.
         seconds = duration_seconds(found.value) if isinstance(found.value, str) else None
         if seconds is None:
             self._problems.error(found, f'must be a duration such as "15s" or "1m30s", got {found.shown()}')

@@ -60,7 +60,7 @@ def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, pro
 def check_header(plugin: str, tree: Tree, problems: Problems) -> None:
     """Arguments may carry their own apiVersion and kind; these must be the plugin's."""
     kind, version = tree.get("kind"), tree.get("apiVersion")
-    if kind is not None and kind.value != f"{plugin}Args":
+    if kind is not None and kind.value not in ("", f"{plugin}Args"):
         problems.error(kind, f'has to match plugin args: must be "{plugin}Args", got {kind.shown()}')
     if version is not None and version.value not in {f"{GROUP}/{each}" for each in VERSIONS}:
         problems.error(version, f'must be "{GROUP}/v1", got {version.shown()}')

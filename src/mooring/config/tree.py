@@ -79,6 +79,8 @@ class Tree:
             return "a list"
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
+        if self.value is None:
+            return "null"
         text = f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
         return text if len(text) <= 80 else f"{text[:76]}…"
 
