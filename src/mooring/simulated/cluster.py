@@ -21,9 +21,10 @@ from mooring.simulated.discovery import Discovery, UnknownKind
 from mooring.simulated.events import Events
 from mooring.simulated.garbage import GarbageCollector
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
 from mooring.simulated.namespaces import Namespaces
-from mooring.simulated.records import Deployment, Document, NamespaceRecord, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.records import Deployment, Document, Job, NamespaceRecord, NodeRecord, PodRecord, ReplicaSet
 from mooring.simulated.watching import Watched
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
@@ -73,13 +74,15 @@ class SimulatedCluster:
         client, clock, pods, events = self._client, self._clock, self.pods, self.events
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
-        self._watched += [replica_sets, deployments]
+        jobs = Watched(client, Job)
+        self._watched += [replica_sets, deployments, jobs]
         if controllers:
             self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
             self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
+            self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
         if collects_garbage:
             namespaces = Watched(client, NamespaceRecord)
-            kinds: list[Watched[Any]] = [pods, replica_sets, deployments]
+            kinds: list[Watched[Any]] = [pods, replica_sets, deployments, jobs]
             self._watched.append(namespaces)
             self._runs |= GarbageCollector(client, self._discovery, kinds, clock=clock).tasks()
             self._runs |= Namespaces(client, self._discovery, namespaces, clock=clock).tasks()

@@ -201,6 +201,37 @@ class Deployment(Record, group="apps", version="v1", plural="deployments"):
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
 
+class JobSpec(Wire):
+    parallelism: int = 1
+    completions: int | None = None
+    backoff_limit: int = 6
+    suspend: bool = False
+    template: Document = {}
+
+
+class JobStatus(Wire):
+    conditions: list[ConditionRecord] = []
+    start_time: str | None = None
+    completion_time: str | None = None
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class Job(Record, group="batch", version="v1", plural="jobs"):
+    """Pods that are to end well, so many times."""
+
+    KIND: ClassVar[Kind]
+
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    status: JobStatus = msgspec.field(default_factory=JobStatus)
+
+    @property
+    def is_finished(self) -> bool:
+        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
+
+
 class NamespaceRecord(Record, version="v1", plural="namespaces", scope="Cluster", kind="Namespace"):
     """A namespace as the controllers see it."""
 
