@@ -273,4 +273,4 @@ def saturated(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 TestAnyHistory = History.TestCase
-TestAnyHistory.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAnyHistory.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

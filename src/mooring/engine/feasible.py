@@ -95,6 +95,7 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
         elif isinstance(answer, Refusal):
             narrowed.refusal = (plugin.name, answer)
             if answer.code is not UNSCHEDULABLE:
+                narrowed.by = ()  # this plugin alone is the one whose events may help
                 return narrowed
         elif isinstance(answer, OnlyNodes):
             cycle.filter_states[plugin.name] = answer.state

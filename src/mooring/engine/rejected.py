@@ -23,6 +23,9 @@ Rejectors = tuple[frozenset[str], frozenset[str]]
 """The plugins that said unschedulable or unresolvable, and those that said pending."""
 NOBODY: Rejectors = (frozenset(), frozenset())
 
+_FEW_REASONS = 10
+"""So many reasons make patterns that are counted faster than sorted."""
+
 
 @dataclass(slots=True)
 class Step:
@@ -86,14 +89,23 @@ class Rejected(Mapping[str, Verdict]):
         unresolvable = np.zeros(len(step.rows), np.bool_)
         for place, rejections in enumerate(step.at_once):
             bits += rejections.mask.astype(bits.dtype) * (1 << place)
-            unresolvable |= rejections.mask & rejections.unresolvable
+            if rejections.unresolvable is not False:
+                unresolvable |= rejections.mask & rejections.unresolvable
         bits += unresolvable.astype(bits.dtype) * (1 << count)
-        distinct, inverse = np.unique(bits, return_inverse=True)
-        ids = [self._id_of_bits(step, int(pattern)) if pattern else 0 for pattern in distinct.tolist()]
         # Rows that an earlier chunk of nodes filled belong to other nodes, so adding never meets another verdict.
-        by_row[step.rows] += np.array(ids, np.uint32).take(inverse)
+        if count <= _FEW_REASONS:
+            ids = np.zeros(2 << count, np.uint32)
+            for pattern in np.flatnonzero(np.bincount(bits)).tolist():
+                ids[pattern] = self._id_of_bits(step, pattern)
+            by_row[step.rows] += ids.take(bits)
+        else:
+            patterns, inverse = np.unique(bits, return_inverse=True)
+            ids = np.array([self._id_of_bits(step, int(pattern)) for pattern in patterns.tolist()], np.uint32)
+            by_row[step.rows] += ids.take(inverse)
 
     def _id_of_bits(self, step: Step, pattern: int) -> int:
+        if not pattern:
+            return 0
         reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
         code = UNRESOLVABLE if pattern >> len(step.at_once) else UNSCHEDULABLE
         return self._id(step.plugin, Rejection(*reasons, code=code))

@@ -1,0 +1,63 @@
+"""A decision explains itself: where the pod went and why, and which outside data was used."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.engine.made import a_profile, a_state, made, rejecting, scoring
+
+from mooring.base.clock import ManualClock
+from mooring.engine import decide
+from mooring.framework import Published, Rejection
+from mooring.testing import a_pod
+
+
+def test_a_placement_tells_scores_per_plugin_and_who_fell_out() -> None:
+    profile = a_profile(rejecting("Full", {"c": Rejection("full")}), (scoring("Best", {"a": 10, "b": 20}), 3))
+    decision = decide(profile, a_pod("web", uid="u1"), a_state("a", "b", "c"), attempt=2)
+    told = decision.evidence()
+    assert told == {
+        "pod": "default/web",
+        "uid": "u1",
+        "profile": "test",
+        "attempt": 2,
+        "node": "b",
+        "nodes": 3,
+        "evaluatedNodes": 3,
+        "feasibleNodes": 2,
+        "total": 60,
+        "scores": [{"plugin": "Best", "raw": 20, "normalized": 20, "weight": 3, "weighted": 60}],
+        "rejections": [{"plugin": "Full", "reasons": ["full"], "code": "Unschedulable", "nodes": ["c"]}],
+    }
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_what_fell_out_of_a_placement_is_gone_after_the_next_unless_kept() -> None:
+    profile, state = a_profile(rejecting("Full", {"b": Rejection("full")})), a_state("a", "b")
+    forgotten = decide(profile, a_pod(), state)
+    kept = decide(profile, a_pod(), state).keep()
+    decide(profile, a_pod(), state)
+    assert forgotten.rejections == {}
+    assert dict(kept.rejections) == {"b": ("Full", Rejection("full"))}
+
+
+def test_the_versions_of_outside_data_are_recorded_and_do_not_move_within_a_cycle() -> None:
+    load: Published[dict[str, int]] = Published(ManualClock())
+    other: Published[int] = Published(ManualClock())
+    load.publish({"a": 1, "b": 9})
+    load.publish({"a": 10, "b": 2})
+
+    def pre_filter(pod: Any, cycle: Any) -> Any:
+        cycle.value(other)
+        return None
+
+    def score(pod: Any, node: Any, cycle: Any) -> Any:
+        return cycle.value(load)[node.name]
+
+    decision = decide(a_profile(made("Load", pre_filter=pre_filter, score=score)), a_pod(), a_state("a", "b"))
+    assert decision.node == "a"
+    assert decision.used == {"Load": 0, "Load#2": 2}
+    load.publish({})
+    assert decision.cycle.value(load) == {"a": 10, "b": 2}
+    assert decision.evidence()["used"] == {"Load": 0, "Load#2": 2}

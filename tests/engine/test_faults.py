@@ -1,0 +1,168 @@
+"""A plugin that raises or answers nonsense fails one attempt, in kube-scheduler's words, and is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engine.made import a_profile, a_state, made, scoring
+
+from mooring.base.errors import PluginFault
+from mooring.engine import decide
+from mooring.framework import NodesWhere, Plugin, PodsWhere, Refusal, Rejections, Skip
+from mooring.testing import a_pod
+
+
+def raising(*_: Any) -> Any:
+    raise ValueError("boom")
+
+
+class NeedsFilterState(Plugin):
+    name = "Needs"
+
+    def filter(self, pod: Any, node: Any, cycle: Any) -> Any:
+        return cycle.filter_state(self)
+
+
+class NeedsScoreState(Plugin):
+    name = "Needs"
+
+    def pre_score(self, pod: Any, feasible: Any, cycle: Any) -> Any:
+        return None
+
+    def score(self, pod: Any, node: Any, cycle: Any) -> Any:
+        return cycle.score_state(Other())
+
+
+class Other(Plugin):
+    pass
+
+
+def at_once(answer: Any) -> Any:
+    return lambda _pod, _nodes, _cycle: answer
+
+
+FAULTS = {
+    "pre_filter raises": (made("X", pre_filter=raising), 'running PreFilter plugin "X": ValueError: boom'),
+    "filter raises": (made("X", filter=raising), 'running "X" filter plugin: ValueError: boom'),
+    "filter_nodes raises": (made("X", filter_nodes=raising), 'running "X" filter plugin: ValueError: boom'),
+    "pre_score raises": (
+        scoring("X", {"a": 1, "b": 2}, pre_score=raising),
+        'running PreScore plugin "X": ValueError: boom',
+    ),
+    "score raises": (made("X", score=raising), 'running Score plugins: plugin "X" failed with: ValueError: boom'),
+    "score_nodes raises": (
+        made("X", score_nodes=raising),
+        'running Score plugins: plugin "X" failed with: ValueError: boom',
+    ),
+    "normalize raises": (
+        scoring("X", {"a": 1, "b": 2}, normalize=raising),
+        'running Normalize on Score plugins: plugin "X" failed with: ValueError: boom',
+    ),
+    "an exception without words shows its type": (
+        made("X", filter=lambda *_: (_ for _ in ()).throw(KeyError())),
+        'running "X" filter plugin: KeyError',
+    ),
+    "pre_score cannot refuse": (
+        scoring("X", {"a": 1, "b": 2}, pre_score=lambda *_: Refusal("no")),
+        "running PreScore plugin \"X\": pre_score cannot refuse, but answered Refusal('no', code=UNSCHEDULABLE)",
+    ),
+    "filter answers nonsense": (
+        made("X", filter=lambda *_: False),
+        'running "X" filter plugin: filter of node a returned False; it must return a Rejection or None',
+    ),
+    "filter_nodes gives nonsense": (
+        made("X", filter_nodes=at_once([True])),
+        'running "X" filter plugin: filter_nodes gave True; it must give Rejections',
+    ),
+    "a mask of the wrong size": (
+        made("X", filter_nodes=at_once([Rejections(np.array([True]), "full")])),
+        'running "X" filter plugin: the mask of "full" is bool of shape (1,); it must be bool, one for each of 2 nodes',
+    ),
+    "a score above the range": (
+        scoring("X", {"a": 3, "b": 101}),
+        'applying score defaultWeights on Score plugins: plugin "X" returns an invalid score 101, '
+        "it should in the range of [0, 100] after normalizing",
+    ),
+    "a negative score": (
+        scoring("X", {"a": 3, "b": -1}),
+        'applying score defaultWeights on Score plugins: plugin "X" returns an invalid score -1, '
+        "it should in the range of [0, 100] after normalizing",
+    ),
+    **{
+        f"a score that is {value!r}": (
+            scoring("X", {"a": 3, "b": value}),
+            f'running Score plugins: plugin "X" failed with: the score of node b is {value!r} '
+            f"({type(value).__name__}); a score must be a whole number",
+        )
+        for value in ("high", None, float("nan"), True, 50.0, 2**70)
+    },
+    "scores at once that are no whole numbers": (
+        made("X", score_nodes=at_once(np.array([1.0, np.nan]))),
+        'running Score plugins: plugin "X" failed with: the score of node a is 1.0 (float); '
+        "a score must be a whole number",
+    ),
+    "too few scores at once": (
+        made("X", score_nodes=at_once(np.array([1]))),
+        'running Score plugins: plugin "X" failed with: gave scores of shape (1,) for 2 nodes',
+    ),
+    "a state that pre_filter did not leave": (
+        NeedsFilterState(),
+        'running "Needs" filter plugin: reading "PreFilterNeeds" from cycleState: not found',
+    ),
+    "a state that pre_score did not leave": (
+        NeedsScoreState(),
+        'running Score plugins: plugin "Needs" failed with: reading "PreScoreOther" from cycleState: not found',
+    ),
+    "a tally asked for too late": (
+        made("X", filter=lambda _pod, _node, cycle: cycle.tally(PodsWhere(), "zone", NodesWhere())),
+        'running "X" filter plugin: a tally was asked for in filter; '
+        "ask in pre_filter or pre_score and keep it in the state",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugin", "message"), FAULTS.values(), ids=FAULTS.keys())
+def test_what_the_pod_is_told(plugin: Plugin, message: str) -> None:
+    decision = decide(a_profile(plugin), a_pod(), a_state("a", "b"), start=1)
+    assert decision.message == message
+    assert isinstance(decision.fault, PluginFault)
+    assert decision.fault.plugin == plugin.name
+    assert decision.node is None
+    assert not decision.is_refused
+    assert decision.rejectors == (frozenset(), frozenset())
+    assert decision.evidence()["fault"] == {"plugin": plugin.name, "message": message}
+
+
+def test_the_cause_is_kept_for_the_log() -> None:
+    decision = decide(a_profile(made("X", filter=raising)), a_pod(), a_state("a"))
+    assert decision.fault is not None
+    assert isinstance(decision.fault.__cause__, ValueError)
+
+
+def test_the_next_pod_is_decided_as_if_nothing_had_been() -> None:
+    failing = made("X", filter=lambda pod, _node, _cycle: 1 / 0 if pod.name == "bad" else None)
+    profile, state = a_profile(failing), a_state("a")
+    assert decide(profile, a_pod("bad"), state).fault is not None
+    assert decide(profile, a_pod("good"), state).node == "a"
+
+
+def test_an_interrupt_is_no_plugin_fault() -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        decide(a_profile(made("X", filter=interrupted)), a_pod(), a_state("a"))
+
+
+def test_a_skipped_plugin_left_no_state() -> None:
+    class Skipping(Plugin):
+        def pre_filter(self, pod: Any, cycle: Any) -> Any:
+            return Skip()
+
+        def score(self, pod: Any, node: Any, cycle: Any) -> Any:
+            return cycle.filter_state(self)
+
+    decision = decide(a_profile(Skipping()), a_pod(), a_state("a", "b"))
+    assert 'reading "PreFilterSkipping" from cycleState: not found' in decision.message
