@@ -109,7 +109,10 @@ class Bench:
         self, nodes: int | str = 2, *, clock: Clock | None = None, binds: bool = True, **options: Any
     ) -> SimulatedCluster:
         """Nodes by number or by cluster file. A toy scheduler binds pods to the nodes in turn, unless told not to."""
-        initial: InitialObjects = parse_cluster(nodes, "test") if isinstance(nodes, str) else plain_nodes(nodes)
+        now = (clock or SystemClock()).now()
+        initial: InitialObjects = (
+            parse_cluster(nodes, "test", now=now) if isinstance(nodes, str) else plain_nodes(nodes, now=now)
+        )
         options.setdefault("heartbeat_seconds", 0)
         self.cluster = SimulatedCluster(self.client, clock=clock or SystemClock(), **options)
         if binds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.simulated.builders import NOW
 
 from mooring.base.errors import OperatorMistake
 from mooring.simulated.cluster_file import load_cluster_file, parse_cluster, plain_nodes
@@ -14,18 +15,18 @@ def names(documents) -> list[str]:
 
 def problems(text: str) -> list[tuple[str, int | None]]:
     with pytest.raises(OperatorMistake) as mistake:
-        parse_cluster(text, "cluster.yaml")
+        parse_cluster(text, "cluster.yaml", now=NOW)
     return [(problem.path, problem.line) for problem in mistake.value.problems]
 
 
 def test_so_many_nodes_are_numbered_from_one():
-    assert names(plain_nodes(3).nodes) == ["node-1", "node-2", "node-3"]
-    assert plain_nodes(0).nodes == []
+    assert names(plain_nodes(3, now=NOW).nodes) == ["node-1", "node-2", "node-3"]
+    assert plain_nodes(0, now=NOW).nodes == []
 
 
 def test_fewer_than_no_nodes_are_a_mistake():
     with pytest.raises(OperatorMistake, match="cannot have -1 nodes"):
-        plain_nodes(-1)
+        plain_nodes(-1, now=NOW)
 
 
 SHORT_FORM = """
@@ -49,7 +50,7 @@ count: 2
 
 
 def test_the_short_form_makes_nodes():
-    nodes = parse_cluster(SHORT_FORM, "cluster.yaml").nodes
+    nodes = parse_cluster(SHORT_FORM, "cluster.yaml", now=NOW).nodes
 
     assert names(nodes) == ["gpu-1", "gpu-2", "db", "node-1", "node-2"]
     gpu, db = nodes[0], nodes[2]
@@ -83,7 +84,7 @@ metadata: {generateName: q-}
 
 
 def test_objects_are_sorted_by_what_must_exist_first():
-    found = parse_cluster(OBJECTS, "cluster.yaml")
+    found = parse_cluster(OBJECTS, "cluster.yaml", now=NOW)
 
     assert names(found.definitions) == ["quotas.example.com"]
     assert names(found.namespaces) == ["shop"]
@@ -92,7 +93,7 @@ def test_objects_are_sorted_by_what_must_exist_first():
 
 
 def test_an_object_is_taken_as_it_is_written():
-    [pod] = parse_cluster("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {odd: 1}}", "c").objects
+    [pod] = parse_cluster("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {odd: 1}}", "c", now=NOW).objects
     assert pod == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"odd": 1}}
 
 
@@ -131,7 +132,7 @@ spec: {}
 def test_a_field_that_is_nearly_right_is_guessed():
     text = "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, alocatable: {}}"
     with pytest.raises(OperatorMistake, match='Did you mean "allocatable"'):
-        parse_cluster(text, "cluster.yaml")
+        parse_cluster(text, "cluster.yaml", now=NOW)
 
 
 MISTAKES = {
@@ -161,16 +162,16 @@ MISTAKES = {
 @pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_mistakes_are_explained(text, message):
     with pytest.raises(OperatorMistake) as mistake:
-        parse_cluster(text, "cluster.yaml")
+        parse_cluster(text, "cluster.yaml", now=NOW)
     assert message in str(mistake.value)
 
 
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path):
     with pytest.raises(OperatorMistake, match="cannot be read"):
-        load_cluster_file(str(tmp_path / "none.yaml"))
+        load_cluster_file(str(tmp_path / "none.yaml"), now=NOW)
 
 
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "cluster.yaml"
     path.write_text(SHORT_FORM)
-    assert len(load_cluster_file(str(path)).nodes) == 5
+    assert len(load_cluster_file(str(path), now=NOW).nodes) == 5

@@ -28,7 +28,7 @@ def test_a_node_is_registered_as_a_kubelet_registers_it():
 
 
 def test_nodes_differ_in_addresses_and_take_zones_in_turn():
-    nodes = [node_document(f"node-{index}", ordinal=index) for index in range(300)]
+    nodes = [node_document(f"node-{index}", ordinal=index, now=NOW) for index in range(300)]
 
     assert len({node["status"]["addresses"][0]["address"] for node in nodes}) == 300
     assert len({node["spec"]["podCIDR"] for node in nodes}) == 300
@@ -42,6 +42,7 @@ def test_what_is_asked_for_wins():
         labels={"topology.kubernetes.io/zone": "here"},
         taints=[{"key": "gpu", "effect": "NoSchedule"}],
         allocatable={"nvidia.com/gpu": "8", "cpu": "64"},
+        now=NOW,
     )
 
     assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "here"

@@ -44,14 +44,14 @@ class InitialObjects:
     objects: list[Document] = field(default_factory=list)
 
 
-def plain_nodes(count: int, *, now: float = 0.0) -> InitialObjects:
+def plain_nodes(count: int, *, now: float) -> InitialObjects:
     """`node-1` … `node-N`."""
     if count < 0:
         raise OperatorMistake(f"A cluster cannot have {count} nodes.")
     return InitialObjects(nodes=[node_document(f"node-{index + 1}", ordinal=index, now=now) for index in range(count)])
 
 
-def load_cluster_file(path: str, *, now: float = 0.0) -> InitialObjects:
+def load_cluster_file(path: str, *, now: float) -> InitialObjects:
     """The objects of the file at `path`."""
     try:
         text = FilePath(path).read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def load_cluster_file(path: str, *, now: float = 0.0) -> InitialObjects:
     return parse_cluster(text, path, now=now)
 
 
-def parse_cluster(text: str, source: str, *, now: float = 0.0) -> InitialObjects:
+def parse_cluster(text: str, source: str, *, now: float) -> InitialObjects:
     """The objects of a cluster file's text. `source` names it in messages."""
     reading = _Reading(now)
     for index, document in enumerate(read_yaml(text, source)):

@@ -43,7 +43,7 @@ def node_document(
     taints: Sequence[Mapping[str, Any]] = (),
     allocatable: Mapping[str, str] | None = None,
     zones: Sequence[str] = ZONES,
-    now: float = 0.0,
+    now: float,
 ) -> Document:
     """The Node of one simulated machine. The ordinal decides its addresses and, round robin, its zone."""
     resources = {**DEFAULT_CAPACITY, "cpu": cpu, "memory": memory, "pods": str(pods), **(allocatable or {})}
