@@ -52,3 +52,14 @@ def test_a_what_if_leaves_no_trace_in_the_logs() -> None:
     assert state.pod_changes.generation == before
     state.forget(record.uid)
     assert state.pod_changes.generation == before + 1
+
+
+def test_a_heartbeat_is_no_change() -> None:
+    state = State()
+    state.set_node(a_node_object("a"))
+    before = state.node_changes.generation
+    newer = a_node_object("a")
+    newer.metadata.resource_version = "2"
+    state.set_node(newer)
+    assert state.node_changes.generation == before
+    assert state.node("a").object is newer  # type: ignore[union-attr]

@@ -159,3 +159,10 @@ def test_an_amount_that_cannot_be_read_counts_as_nothing_and_is_named(logged: io
     assert (view.allocatable("cpu"), view.allocatable("memory")) == (0, 2**30)
     assert 'node="odd"' in logged.getvalue()
     assert "status.allocatable[cpu]" in logged.getvalue()
+
+
+def test_an_unreadable_amount_is_named_once_however_often_the_node_reports(logged: io.StringIO) -> None:
+    state = State()
+    state.set_node(a_node_object("odd", cpu="four"))
+    state.set_node(a_node_object("odd", cpu="four", labels={"zone": "east"}))
+    assert logged.getvalue().count("cannot be read") == 1

@@ -88,8 +88,11 @@ class NodeTable:
         return view
 
     def replace(self, view: RowView, node: Node) -> None:
+        """A newer object of the same node. A heartbeat that changes nothing we read is not a change."""
+        old = view.object
         view.show(node)
-        self._write(view)
+        if not _reads_alike(old, node):
+            self._write(view, old)
 
     def remove(self, view: RowView) -> None:
         """Take the node out. Its pods must have been taken off before."""
@@ -168,18 +171,31 @@ class NodeTable:
             column = self.requested[resource] = AmountColumn(self._capacity)
         return column
 
-    def _write(self, view: RowView) -> None:
+    def _write(self, view: RowView, old: Node | None = None) -> None:
         row = view.row
-        amounts = allocatable_of(view.object)
-        for resource in amounts.keys() - self.allocatable.keys():
-            self.allocatable[resource] = AmountColumn(self._capacity)
-        for resource, column in self.allocatable.items():
-            column.put(row, amounts.get(resource, 0))
+        if old is None or old.status.allocatable != view.object.status.allocatable:
+            self._write_allocatable(view)
         self.is_unschedulable.cells[row] = view.is_unschedulable
         self.taints.put(row, view.taints)
         for key, labels in self._labels.items():
             labels.put(row, view.labels.get(key))
         self.node_changes.record(row)
+
+    def _write_allocatable(self, view: RowView) -> None:
+        amounts = allocatable_of(view.object)
+        for resource in amounts.keys() - self.allocatable.keys():
+            self.allocatable[resource] = AmountColumn(self._capacity)
+        for resource, column in self.allocatable.items():
+            column.put(view.row, amounts.get(resource, 0))
+
+
+def _reads_alike(old: Node, new: Node) -> bool:
+    return (
+        old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+        and old.spec == new.spec
+        and old.status == new.status
+    )
 
 
 def allocatable_of(node: Node) -> Amounts:

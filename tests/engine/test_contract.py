@@ -1,0 +1,39 @@
+"""What plugins are handed is what the framework promises them. The signatures are for the type checker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.engine.made import a_profile, a_state
+
+from mooring.engine import EngineCycle
+from mooring.engine.what_if import AgainstNodes, Suppositions
+from mooring.framework import Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf
+from mooring.state import Rows, RowView
+from mooring.state.tallies import StandingTally
+from mooring.testing import a_pod
+
+
+def promised(
+    cycle: EngineCycle, evidence: AgainstNodes, rows: Rows, view: RowView, tally: StandingTally, what_if: Suppositions
+) -> tuple[Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf]:
+    """Type-checks only if each has the shape of its promise."""
+    return cycle, evidence, rows, view, tally, what_if
+
+
+@pytest.mark.parametrize(
+    ("promise", "kept"),
+    [
+        (Cycle, EngineCycle(a_profile(), a_pod(), a_state())),
+        (Evidence, AgainstNodes),
+        (NodeRows, Rows),
+        (NodeView, RowView),
+        (Tally, StandingTally),
+        (WhatIf, Suppositions),
+    ],
+)
+def test_everything_promised_is_there(promise: Any, kept: Any) -> None:
+    public = {name for name in vars(promise) if not name.startswith("_")}
+    assert public
+    assert {name for name in public if not hasattr(kept, name)} == set()
