@@ -350,4 +350,4 @@ class AnyInterleaving(RuleBasedStateMachine):
 
 
 TestAnyInterleaving = AnyInterleaving.TestCase
-TestAnyInterleaving.settings = settings(max_examples=150, stateful_step_count=40)
+TestAnyInterleaving.settings = settings(max_examples=100, stateful_step_count=40)

@@ -306,10 +306,9 @@ class SchedulingQueue:
 
     def where(self, pod: Pod | str) -> str:
         """The place of a pod, named by itself, its UID, `namespace/name` or name."""
-        asked = pod if isinstance(pod, str) else pod.uid
-        found = self._known.get(asked)
-        if found is None:
-            found = next((one for one in self._known.values() if asked in (one.pod.key, one.pod.name)), None)
+        found = self._known.get(pod if isinstance(pod, str) else pod.uid)
+        if found is None and isinstance(pod, str):
+            found = next((one for one in self._known.values() if pod in (one.pod.key, one.pod.name)), None)
         return (Place.ABSENT if found is None else found.place).value
 
     # Moves. A pod changes its place only once every plugin has been asked, so that no answer can lose it.
