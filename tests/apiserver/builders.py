@@ -10,7 +10,9 @@ PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 
 
-def a_pod(name: str = "web", *, labels: Document | None = None, container: Document | None = None, **spec: Any) -> Document:
+def a_pod(
+    name: str = "web", *, labels: Document | None = None, container: Document | None = None, **spec: Any
+) -> Document:
     metadata: Document = {"name": name, "namespace": "default"}
     if labels:
         metadata["labels"] = labels

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
@@ -93,6 +94,16 @@ class Client:
         assert response.status == 200, await response.text()
         self._watches.append(response)
         return Watching(response)
+
+
+async def eventually(server: EmbeddedApiServer, holds: Callable[[], bool]) -> None:
+    """Wait until something holds of the stored objects, looking after every write."""
+    changed = asyncio.Event()
+    server.registry.store.listeners.append(lambda *_: changed.set())
+    async with asyncio.timeout(30):
+        while not holds():
+            await changed.wait()
+            changed.clear()
 
 
 @pytest.fixture

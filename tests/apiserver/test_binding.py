@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.apiserver.builders import PODS, a_binding, a_pod
 from tests.apiserver.conftest import Client
 

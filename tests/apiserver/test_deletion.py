@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-
 from tests.apiserver.builders import PODS, a_binding, a_config_map, a_deployment, a_pod
-from tests.apiserver.conftest import Client
+from tests.apiserver.conftest import Client, eventually
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
-async def until_gone(api: Client, path: str) -> None:
-    async with asyncio.timeout(10):
-        while (await api.get(path)).code != 404:
-            await asyncio.sleep(0)
+async def until_gone(api: Client, resource: str, name: str) -> None:
+    await eventually(api.server, lambda: api.server.store.get(resource, name) is None)
 
 
 async def a_running_pod(api: Client, **spec: Any) -> None:
@@ -95,14 +91,14 @@ async def test_dependents_go_with_their_owner(api: Client, policy: str):
     await api.post(MAPS, owned("grandchild", child))
     await api.delete(f"{MAPS}/owner", {"propagationPolicy": policy})
     for name in ("grandchild", "child", "owner"):
-        await until_gone(api, f"{MAPS}/{name}")
+        await until_gone(api, "configmaps", name)
 
 
 async def test_orphans_stay(api: Client):
     owner = (await api.post(MAPS, a_config_map("owner"))).body
     await api.post(MAPS, owned("child", owner))
     await api.delete(f"{MAPS}/owner?propagationPolicy=Orphan")
-    await until_gone(api, f"{MAPS}/owner")
+    await until_gone(api, "configmaps", "owner")
     assert "ownerReferences" not in (await api.get(f"{MAPS}/child")).body["metadata"]
 
 
@@ -121,7 +117,7 @@ async def test_a_namespace_goes_with_what_is_in_it(api: Client):
     assert "unable to create new content in namespace shop because it is being terminated" in refused.message
 
     await api.patch("/api/v1/namespaces/shop/configmaps/m", {"metadata": {"finalizers": None}}, "merge")
-    await until_gone(api, "/api/v1/namespaces/shop")
+    await until_gone(api, "namespaces", "shop")
 
 
 async def test_an_unknown_namespace_takes_nothing(api: Client):
@@ -131,9 +127,8 @@ async def test_an_unknown_namespace_takes_nothing(api: Client):
 
 async def test_every_namespace_has_a_default_account(api: Client):
     await api.post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
-    async with asyncio.timeout(10):
-        while (await api.get("/api/v1/namespaces/shop/serviceaccounts/default")).code == 404:
-            await asyncio.sleep(0)
+    store = api.server.store
+    await eventually(api.server, lambda: store.get("serviceaccounts", "default", "shop") is not None)
 
 
 def a_budget(allowed: int) -> dict[str, Any]:

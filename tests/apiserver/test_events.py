@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiserver.conftest import Client
 
 from mooring.apiserver.strategies.events import TTL_SECONDS, to_core, to_events_v1
 from mooring.base.clock import ManualClock
-from tests.apiserver.conftest import Client
 
 CORE = "/api/v1/namespaces/default/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"

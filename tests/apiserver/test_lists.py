@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.apiserver.builders import a_config_map
 from tests.apiserver.conftest import Client
 

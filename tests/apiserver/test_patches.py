@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiserver.builders import PODS, a_pod
+from tests.apiserver.conftest import Client
 
 from mooring.apiserver.patches import json_patch, merge_patch, strategic_patch
 from mooring.apiserver.status import Refused
-from tests.apiserver.builders import PODS, a_pod
-from tests.apiserver.conftest import Client
 
 POD = "io.k8s.api.core.v1.Pod"
 DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.apiserver.builders import PODS, a_pod
 from tests.apiserver.conftest import Client
 
@@ -45,7 +44,7 @@ async def test_tolerations_may_be_added_but_not_taken_away(api: Client):
     pod["spec"]["tolerations"].append({"key": "x", "operator": "Exists"})
     assert (await api.put(f"{PODS}/web", pod)).code == 200
     pod = (await api.get(f"{PODS}/web")).body
-    pod["spec"]["tolerations"] = pod["spec"]["tolerations"][1:] + [{"operator": "Exists", "effect": "NoExecute"}]
+    pod["spec"]["tolerations"] = [*pod["spec"]["tolerations"][1:], {"operator": "Exists", "effect": "NoExecute"}]
     answer = await api.put(f"{PODS}/web", pod)
     assert "existing toleration can not be modified except its tolerationSeconds" in answer.message
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.apiserver.builders import a_pod, a_priority_class
 
 from mooring.apiserver.status import Refused
-from tests.apiserver.builders import a_pod, a_priority_class
 
 
 def refusal(store: Any, document: dict[str, Any]) -> Refused:
@@ -151,9 +151,7 @@ def test_match_label_keys_become_requirements_with_the_pods_own_values(store: An
     }
     term = {"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["revision"]}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    spec = store.create(
-        a_pod(labels={"revision": "7"}, topologySpreadConstraints=[spread], affinity=affinity)
-    )["spec"]
+    spec = store.create(a_pod(labels={"revision": "7"}, topologySpreadConstraints=[spread], affinity=affinity))["spec"]
     assert spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"] == [
         {"key": "revision", "operator": "In", "values": ["7"]}
     ]
@@ -227,17 +225,13 @@ INVALID = {
     "a weight out of range": (
         a_pod(
             affinity={
-                "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101, "preference": {}}]
-                }
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101, "preference": {}}]}
             }
         ),
         "weight: Invalid value: 101: must be in the range 1-100",
     ),
     "no skew": (
-        a_pod(
-            topologySpreadConstraints=[{"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
-        ),
+        a_pod(topologySpreadConstraints=[{"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),
         "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
     ),
     "the same gate twice": (

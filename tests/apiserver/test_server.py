@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import stat
 from pathlib import Path
 
 import aiohttp
 import pytest
 import yaml
-
-from mooring.apiserver import EmbeddedApiServer
-from mooring.base.errors import OperatorMistake
 from tests.apiserver.builders import PODS, a_pod
 from tests.apiserver.conftest import Client
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.apiserver.storage import Watch
+from mooring.base.errors import OperatorMistake
 
 
 async def test_a_request_without_the_token_is_unauthorized(api: Client):
@@ -46,13 +46,14 @@ async def test_a_port_in_use_is_the_operators_mistake(server: EmbeddedApiServer)
         await second.start()
 
 
-async def test_the_kubeconfig_is_for_its_owners_eyes_only(server: EmbeddedApiServer, tmp_path: Path):
+def test_the_kubeconfig_is_for_its_owners_eyes_only(tmp_path: Path):
+    server = EmbeddedApiServer(port=6443)
     file = tmp_path / "kubeconfig"
     server.write_kubeconfig(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     written = yaml.safe_load(file.read_text())
     assert written == server.kubeconfig()
-    assert written["clusters"][0]["cluster"]["server"] == server.url
+    assert written["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -63,22 +64,29 @@ async def test_stopping_ends_open_watches(server: EmbeddedApiServer, api: Client
     await server.stop()
 
 
-async def test_a_watch_ends_when_its_client_goes(server: EmbeddedApiServer):
-    watches = server.registry.store.collection("pods").watches
-    context = ssl.create_default_context(cadata=server.ca_pem)
-    headers = {"Authorization": f"Bearer {server.token}"}
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), headers=headers) as session:
-        response = await session.get(server.url + "/api/v1/pods?watch=1")
-        assert len(watches) == 1
-        response.close()
-    async with asyncio.timeout(10):
-        while watches:
-            await asyncio.sleep(0)
+class Watches(set[Watch]):
+    """Tells when the last one has gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emptied = asyncio.Event()
+
+    def discard(self, watch: object) -> None:
+        super().discard(watch)  # type: ignore[arg-type]
+        if not self:
+            self.emptied.set()
 
 
-async def test_a_fault_inside_is_an_internal_error_and_the_server_goes_on(
-    api: Client, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_watch_ends_when_its_client_goes(server: EmbeddedApiServer, api: Client):
+    watches = server.registry.store.collection("pods").watches = Watches()
+    watching = await api.watch("/api/v1/pods")
+    assert len(watches) == 1
+    watching.response.close()
+    async with asyncio.timeout(30):
+        await watches.emptied.wait()
+
+
+async def test_a_fault_inside_is_an_internal_error_and_the_server_goes_on(api: Client, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("something is loose")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.apiserver.builders import PODS, a_binding, a_config_map, a_pod
+from tests.apiserver.conftest import Client
 
 from mooring.apiserver import storage
 from mooring.base.clock import ManualClock
-from tests.apiserver.builders import PODS, a_binding, a_config_map, a_pod
-from tests.apiserver.conftest import Client
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

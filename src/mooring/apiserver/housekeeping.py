@@ -8,7 +8,7 @@ background, so that no request waits for it.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +19,8 @@ from mooring.apiserver.storage import Event
 from mooring.base.log import Log
 
 Place = tuple[str, str, str]
+# Requests are answered in between.
+AT_ONCE = 100
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
@@ -29,8 +31,9 @@ class Housekeeper:
         self._registry = registry
         self._log = log
         self._dependents: dict[str, set[Place]] = defaultdict(set)
-        self._uids: set[str] = set()
-        self._due: deque[Place | str] = deque()
+        self._places: dict[str, Place] = {}
+        # Insertion-ordered; what is due twice is done once.
+        self._due: dict[Place, None] = {}
         self._wake = asyncio.Event()
         for storage in {row.storage for row in registry.table}:
             for (namespace, name), stored in registry.store.scan(storage):
@@ -49,10 +52,10 @@ class Housekeeper:
 
     def _remember(self, place: Place, document: Document) -> None:
         metadata = document["metadata"]
-        self._uids.add(metadata["uid"])
+        self._places[metadata["uid"]] = place
         for owner in items_of(metadata, "ownerReferences"):
             self._dependents[owner["uid"]].add(place)
-            if owner["uid"] not in self._uids:
+            if owner["uid"] not in self._places:
                 self._plan(place)
         if metadata.get("deletionTimestamp") or place[0] == "namespaces":
             self._plan(place)
@@ -67,47 +70,40 @@ class Housekeeper:
 
     def _forget(self, place: Place, document: Document) -> None:
         metadata = document["metadata"]
-        self._uids.discard(metadata["uid"])
+        self._places.pop(metadata["uid"], None)
         self._forget_owners(place, document)
         for dependent in sorted(self._dependents.get(metadata["uid"], ())):
             self._plan(dependent)
         for owner in items_of(metadata, "ownerReferences"):
-            self._plan(owner["uid"])
+            # A foreground deletion waits for the last dependent.
+            if owner["uid"] in self._places and not self._dependents.get(owner["uid"]):
+                self._plan(self._places[owner["uid"]])
         namespace = self._registry.store.get("namespaces", "", place[1])
         if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
             self._plan(("namespaces", "", place[1]))
 
-    def _plan(self, what: Place | str) -> None:
-        self._due.append(what)
+    def _plan(self, place: Place) -> None:
+        self._due[place] = None
         self._wake.set()
 
     async def run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            self.tidy()
+            while self._due:
+                self.tidy(most=AT_ONCE)
+                await asyncio.sleep(0)
 
-    def tidy(self) -> None:
-        """Do all that is due, and what becomes due by it."""
-        while self._due:
-            what = self._due.popleft()
+    def tidy(self, most: int | None = None) -> None:
+        """Do what is due, and what becomes due by it; at most so much of it."""
+        while self._due and most != 0:
+            place = next(iter(self._due))
+            del self._due[place]
+            most = None if most is None else most - 1
             try:
-                if isinstance(what, str):
-                    self._owner_lost_a_dependent(what)
-                else:
-                    self._look_at(what)
+                self._look_at(place)
             except Refused as refused:
-                self._log.warning("Could not tidy up", what=str(what), err=refused.message)
-
-    def _owner_lost_a_dependent(self, uid: str) -> None:
-        """A foreground deletion waits for the last dependent."""
-        if uid not in self._uids or self._dependents.get(uid):
-            return
-        for row in self._registry.table:
-            for (namespace, name), stored in self._registry.store.scan(row.storage):
-                if stored.document["metadata"]["uid"] == uid:
-                    self._look_at((row.storage, namespace, name))
-                    return
+                self._log.warning("Could not tidy up", what="/".join(place), err=refused.message)
 
     def _look_at(self, place: Place) -> None:
         storage, namespace, name = place
@@ -118,7 +114,7 @@ class Housekeeper:
         if storage == "namespaces":
             self._look_at_namespace(name, stored.document)
         owners = items_of(metadata, "ownerReferences")
-        if owners and not any(owner["uid"] in self._uids for owner in owners):
+        if owners and not any(owner["uid"] in self._places for owner in owners):
             self._delete(place)
             return
         finalizers = items_of(metadata, "finalizers")

@@ -87,7 +87,8 @@ class Refused(Exception):
         details = dict(self.details or {})
         if self.retry_after is not None:
             details["retryAfterSeconds"] = self.retry_after
-        if details:
+        # kubectl reads a detail of every 404 without looking whether there are any.
+        if details or self.details is not None:
             answer["details"] = details
         return answer
 

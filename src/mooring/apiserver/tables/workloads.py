@@ -74,6 +74,11 @@ def _controller(document: Document) -> str:
     return NONE
 
 
+def _scaled(autoscaler: Document) -> str:
+    target = part(autoscaler, "spec", "scaleTargetRef")
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
 WORKLOAD_COLUMNS: dict[str, list[Column]] = {
     "deployments.apps": [
         NAME,
@@ -137,7 +142,7 @@ WORKLOAD_COLUMNS: dict[str, list[Column]] = {
     ],
     "horizontalpodautoscalers.autoscaling": [
         NAME,
-        column("Reference", lambda each: "{kind}/{name}".format(**part(each, "spec", "scaleTargetRef"))),
+        column("Reference", _scaled),
         column("Targets", lambda each: UNKNOWN if items_of(part(each, "spec"), "metrics") else NONE),
         text("MinPods", "spec", "minReplicas", otherwise="<unset>"),
         integer("MaxPods", "spec", "maxReplicas"),
