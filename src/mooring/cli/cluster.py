@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mooring.base.clock import SystemClock
+from mooring.base.errors import Fault, OperatorMistake, Unreachable
 from mooring.cli.common import run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
-from mooring.cli.kubeconfig_file import DEFAULT, check_writable
+from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours
 
 if TYPE_CHECKING:
     from mooring.simulated.cluster_file import InitialObjects
@@ -93,7 +95,8 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
             server.write_kubeconfig(kubeconfig)
             async with ApiClient(load_kubeconfig([str(kubeconfig)])) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
-                await simulated.start(initial)
+                with _mistakes_in(cluster_file):
+                    await simulated.start(initial)
                 if until_stdin_closes:
                     _end_with_stdin(stop)
                 else:
@@ -103,9 +106,20 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 await simulated.stop()
         finally:
             await server.stop()
+            remove_ours(kubeconfig, server.url)
 
     run_until_signalled(main)
-    kubeconfig.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _mistakes_in(cluster_file: str | None) -> Iterator[None]:
+    """What the server refuses of the operator's file is the operator's mistake."""
+    try:
+        yield
+    except Fault as fault:
+        if cluster_file is None or isinstance(fault, Unreachable):
+            raise
+        raise OperatorMistake(f"{cluster_file} cannot be loaded: {fault}") from fault
 
 
 def how_to_point_kubectl(kubeconfig: Path) -> str:

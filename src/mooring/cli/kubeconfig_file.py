@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from mooring.base.errors import OperatorMistake
@@ -21,3 +22,10 @@ def check_writable(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise OperatorMistake(f"{path.parent} is no folder; make it, or give --write-kubeconfig another name.")
+
+
+def remove_ours(path: Path, server: str) -> None:
+    """Remove the file unless it points elsewhere by now: a later cluster may have written its own there."""
+    with contextlib.suppress(OSError):
+        if f"server: {server}\n" in path.read_text(encoding="utf-8", errors="replace"):
+            path.unlink(missing_ok=True)

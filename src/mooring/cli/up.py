@@ -11,7 +11,7 @@ from mooring.base.log import Log
 from mooring.cli.cluster import cluster_options, how_to_point_kubectl, initial_objects
 from mooring.cli.common import load, plugins_option, registry_with, run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
-from mooring.cli.kubeconfig_file import check_writable
+from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.run import check_extenders, check_leader_election, schedule
 
 _log = Log("mooring")
@@ -58,8 +58,12 @@ def up(
         from mooring.client import load_kubeconfig
 
         async with child_cluster(kubeconfig, options) as died:
+            connection = load_kubeconfig([str(kubeconfig)])
             click.echo(how_to_point_kubectl(kubeconfig))
-            await schedule(load_kubeconfig([str(kubeconfig)]), configuration, registry, stop, died=died)
+            try:
+                await schedule(connection, configuration, registry, stop, died=died)
+            finally:
+                # The cluster tidies up after itself, unless it was killed.
+                remove_ours(kubeconfig, connection.server)
 
     run_until_signalled(main)
-    kubeconfig.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import types
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -75,7 +76,18 @@ def _type_name(hint: Any) -> str:
             if getattr(extra, name) is not None
         ]
         return " ".join([_type_name(typing.get_args(hint)[0]), *([f"({', '.join(bounds)})"] if bounds else [])])
-    if inspect.isclass(hint) and not typing.get_args(hint):
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return f"one of {', '.join(map(str, parts))}"
+    if typing.get_origin(hint) in (list, tuple, set, frozenset):
+        return f"list of {_type_name(parts[0])}"
+    if typing.get_origin(hint) is dict:
+        return f"map from {_type_name(parts[0])} to {_type_name(parts[1])}"
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(_type_name(part) for part in parts)
+    if hint is types.NoneType:
+        return "null"
+    if inspect.isclass(hint):
         return {"str": "text", "int": "whole number", "float": "number", "bool": "true or false"}.get(
             hint.__name__, hint.__name__
         )
