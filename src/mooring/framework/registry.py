@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 import typing
@@ -21,11 +22,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
 from mooring.framework.args import Args
+from mooring.framework.gates import FeatureGates
 from mooring.framework.plugin import Plugin
 from mooring.framework.points import Point, points_of
-from mooring.framework.services import Objects
+from mooring.framework.services import Background, Binder, Http, Objects, Pods, Published, Queue, WaitingPods
 from mooring.objects.meta import KubeObject
 
 ENTRY_POINTS = "mooring.plugins"
@@ -133,7 +137,7 @@ def load_file(file: Path) -> ModuleType:
     """Import a plugin file under a name of its own."""
     name = f"mooring_plugin_{file.stem}"
     known = sys.modules.get(name)
-    if known is not None and known.__file__ == str(file):
+    if known is not None and known.__file__ is not None and _is_file(known.__file__, str(file)):
         return known
 
     def load() -> ModuleType:
@@ -158,12 +162,17 @@ def _importing(source: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == source]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_file(frame.filename, source)]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         where = f"{source}:{line}" if line else source
         raise OperatorMistake(
             f"{source} cannot be imported.", [Problem(where, f"{type(error).__name__}: {error}")]
         ) from error
+
+
+def _is_file(filename: str, source: str) -> bool:
+    """Python names a module's file by its absolute path, whatever path it was loaded by."""
+    return os.path.abspath(filename) == os.path.abspath(source)
 
 
 def plugins_in(module: ModuleType) -> list[type[Plugin]]:
@@ -199,6 +208,8 @@ _SIGNATURES: dict[str, int] = {
     "start": 0,
     "stop": 0,
 }
+SERVICES: tuple[type, ...] = (Clock, Log, FeatureGates, Pods, WaitingPods, Queue, Http, Background, Binder)
+"""What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MAY_BE_ASYNC = ("unreserve", "pre_bind", "bind", "post_bind", "start", "stop")
 _MUST_BE_ASYNC = ("pre_bind", "bind", "post_bind", "start", "stop")
 
@@ -220,11 +231,29 @@ def check_contract(cls: type[Plugin], source: str) -> None:
         if method in _MUST_BE_ASYNC and not inspect.iscoroutinefunction(found):
             problems.append(Problem(where, "must be async (`async def`)"))
     try:
-        needs(cls)
+        asked_for = needs(cls)
     except Exception as error:  # whatever evaluating the author's annotations may raise
         problems.append(Problem(f"{cls.name}.__init__", f"its type hints cannot be read: {error}"))
+    else:
+        problems += [
+            Problem(f"{cls.name}.__init__({parameter})", _no_service(asked))
+            for parameter, asked in asked_for.items()
+            if not _is_service(asked)
+        ]
     if problems:
         raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
+
+
+def _is_service(asked: Any) -> bool:
+    if typing.get_origin(asked) in (Objects, Published):
+        return True
+    return asked in SERVICES or (inspect.isclass(asked) and issubclass(asked, Args))
+
+
+def _no_service(asked: Any) -> str:
+    shown = asked.__name__ if inspect.isclass(asked) else str(asked)
+    known = ", ".join(service.__name__ for service in SERVICES)
+    return f"there is no service of type {shown}; there are its Args class, Objects[…], Published[…], {known}"
 
 
 def needs(cls: type[Plugin]) -> dict[str, Any]:
@@ -258,7 +287,7 @@ def build(cls: type[Plugin], provide: Callable[[Any], Any]) -> Plugin:
         try:
             given[parameter] = provide(asked)
         except LookupError:
-            problems.append(Problem(f"{cls.name}.__init__({parameter})", f"there is no service of type {asked}"))
+            problems.append(Problem(f"{cls.name}.__init__({parameter})", _no_service(asked)))
     if problems:
         raise OperatorMistake(f"plugin {cls.name} cannot be built.", problems)
     return cls(**given)
