@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.plugins.verdicts import normalized
 
 from mooring.plugins.examples.score_by_label import ScoreByLabel
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
-from tests.plugins.verdicts import normalized
 
 KEY = "score-by-label"
 
