@@ -28,7 +28,7 @@ def test_a_placement_tells_scores_per_plugin_and_who_fell_out() -> None:
         "feasibleNodes": 2,
         "total": 60,
         "scores": [{"plugin": "Best", "raw": 20, "normalized": 20, "weight": 3, "weighted": 60}],
-        "rejections": [{"plugin": "Full", "reasons": ["full"], "code": "Unschedulable", "nodes": ["c"]}],
+        "rejections": [{"plugin": "Full", "reasons": ["full"], "code": "Unschedulable", "count": 1, "nodes": ["c"]}],
     }
     assert json.loads(json.dumps(told)) == told
 

@@ -193,7 +193,7 @@ def test_rejections_outlive_the_next_decision_and_changes_of_nodes() -> None:
     decide(profile, a_pod(), state)
     assert set(first.rejections) == set(NODES)
     assert first.evidence()["rejections"] == [
-        {"plugin": "Fit", "reasons": ["full"], "code": "Unschedulable", "nodes": ["a", "b", "c"]}
+        {"plugin": "Fit", "reasons": ["full"], "code": "Unschedulable", "count": 3, "nodes": ["a", "b", "c"]}
     ]
 
 

@@ -15,6 +15,8 @@ from mooring.framework import Plan
 from mooring.state import RowView
 
 NO_NODES = "no nodes available to schedule pods"
+NAMED_NODES = 20
+"""How many nodes of a group the evidence names: it is kept for many pods; `rejections` has them all."""
 
 
 class Decision:
@@ -155,9 +157,15 @@ class Decision:
             told["message"] = self.message
         if self.fault is not None:
             told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
-        if isinstance(self.rejections, Rejected):
+        if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
             told["rejections"] = [
-                {"plugin": plugin, "reasons": list(refusal.reasons), "code": refusal.code.value, "nodes": names}
+                {
+                    "plugin": plugin,
+                    "reasons": list(refusal.reasons),
+                    "code": refusal.code.value,
+                    "count": len(names),
+                    "nodes": names[:NAMED_NODES],
+                }
                 for plugin, refusal, names in self.rejections.groups()
             ]
         if self.plan is not None:

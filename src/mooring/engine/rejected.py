@@ -146,14 +146,9 @@ class Rejected(Mapping[str, Verdict]):
 
     def groups(self) -> list[tuple[str, Refusal, list[str]]]:
         """Each verdict with the nodes it was given for, the most frequent first."""
-        places: dict[int, list[str]] = {}
-        for name, which in zip(self._names, self._which.tolist(), strict=True):
-            if which:
-                places.setdefault(which, []).append(name)
-        return [
-            (*self._verdicts[which - 1], names)
-            for which, names in sorted(places.items(), key=lambda item: -len(item[1]))
-        ]
+        given = [(which, np.flatnonzero(self._which == which)) for which in np.unique(self._which).tolist() if which]
+        given.sort(key=lambda group: (-len(group[1]), group[1][0]))
+        return [(*self._verdicts[which - 1], [self._names[place] for place in places]) for which, places in given]
 
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason; a node with two reasons counts in both."""

@@ -110,5 +110,6 @@ def _rejections(groups: Sequence[Evidence]) -> Iterator[str]:
         nodes: list[str] = group["nodes"]
         yield f"  {by}: {reasons}"
         shown = ", ".join(nodes[:NAMED_NODES])
-        more = f" and {len(nodes) - NAMED_NODES} more" if len(nodes) > NAMED_NODES else ""
-        yield f"      {len(nodes)} node{'s' * (len(nodes) != 1)}: {shown}{more}"
+        count = group["count"]
+        more = f" and {count - NAMED_NODES} more" if count > NAMED_NODES else ""
+        yield f"      {count} node{'s' * (count != 1)}: {shown}{more}"
