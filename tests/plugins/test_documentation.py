@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import yaml
 
+from mooring.config import load_configuration
 from mooring.framework.registry import check_contract, plugins_in
 from mooring.plugins.catalogue import catalogue
 
@@ -50,14 +50,11 @@ def test_every_plugin_on_the_page_keeps_the_contract(page):
         check_contract(cls, str(PAGE))
 
 
-@pytest.mark.parametrize("page", [PAGE, *sorted((DOCS / "plugins").glob("*.md"))], ids=lambda page: page.stem)
-def test_configurations_to_paste_name_plugins_that_exist(page):
-    known = {entry.name for entry in catalogue()} | {"*", "NoSpot"}
-    configurations = [yaml.safe_load(block) for block in blocks(page, "yaml")]
+@pytest.mark.parametrize("path", [PAGE, *sorted((DOCS / "plugins").glob("*.md"))], ids=lambda path: path.stem)
+def test_configurations_to_paste_load_without_a_warning(path, page):
+    registry = catalogue()
+    registry.add(page.NoSpot, str(PAGE))
+    configurations = blocks(path, "yaml")
     assert configurations
-    for configuration in configurations:
-        assert configuration["kind"] == "KubeSchedulerConfiguration"
-        for profile in configuration["profiles"]:
-            assert {one["name"] for one in profile.get("pluginConfig", [])} <= known
-            for point in profile.get("plugins", {}).values():
-                assert {one["name"] for change in point.values() for one in change} <= known
+    for text in configurations:
+        assert not load_configuration(text, source=path.name, registry=registry).warnings

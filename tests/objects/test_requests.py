@@ -1,0 +1,104 @@
+"""What a pod asks for, and what it counts as on its node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.objects import Pod
+from mooring.objects.requests import PodRequests, requests_of, requests_of_containers, requests_on_node
+
+MI = 1024 * 1024
+
+
+def a_pod(**parts: Any) -> Pod:
+    """A pod by its containers (`c0`, …), init containers, pod level and status, as on the wire."""
+
+    def containers(name: str, lists: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": f"{name}{number}",
+                "resources": {"requests": {key: value for key, value in asked.items() if key != "restart"}},
+                "restartPolicy": asked.get("restart"),
+            }
+            for number, asked in enumerate(lists)
+        ]
+
+    return msgspec.convert(
+        {
+            "spec": {
+                "containers": containers("c", parts.get("containers", [{}])),
+                "initContainers": containers("i", parts.get("init", [])),
+                "overhead": parts.get("overhead", {}),
+                **({"resources": {"requests": parts["pod_level"]}} if "pod_level" in parts else {}),
+            },
+            "status": parts.get("status", {}),
+        },
+        Pod,
+    )
+
+
+SPECS = {
+    "containers add up": ({"containers": [{"cpu": "1"}, {"cpu": "500m"}]}, {"cpu": 1500}),
+    "an init container counts where it is larger": (
+        {"containers": [{"cpu": "1"}], "init": [{"cpu": "3"}]},
+        {"cpu": 3000},
+    ),
+    "a sidecar counts all the time": (
+        {"containers": [{"cpu": "1"}], "init": [{"cpu": "1", "restart": "Always"}, {"cpu": "2"}]},
+        {"cpu": 3000},
+    ),
+    "overhead comes on top": ({"containers": [{"cpu": "1"}], "overhead": {"cpu": "250m"}}, {"cpu": 1250}),
+    "the pod level replaces what it names": (
+        {"containers": [{"cpu": "1", "example.com/gpu": "1"}], "pod_level": {"cpu": "4"}},
+        {"cpu": 4000, "example.com/gpu": 1},
+    ),
+    "what nobody counts is left out": ({"containers": [{"cpu": "1", "unheard-of": "1"}]}, {"cpu": 1000}),
+}
+
+
+@pytest.mark.parametrize(("parts", "amounts"), SPECS.values(), ids=SPECS.keys())
+def test_requests_by_the_spec(parts, amounts):
+    assert requests_of(a_pod(**parts)).amounts == amounts
+
+
+FILLED = {
+    "every container that names none counts": ({"containers": [{}, {"cpu": "1"}]}, (1100, 400 * MI)),
+    "not where the pod level names it": ({"containers": [{}], "pod_level": {"cpu": "1"}}, (1000, 200 * MI)),
+    "nor where, with a pod level, any container does": (
+        {"containers": [{}, {"cpu": "1"}], "pod_level": {"memory": "1Mi"}},
+        (1000, 1 * MI),
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "expected"), FILLED.values(), ids=FILLED.keys())
+def test_what_counts_when_nodes_are_ranked(parts, expected):
+    asked = requests_of(a_pod(**parts))
+    assert (asked.nonzero_cpu_milli, asked.nonzero_memory_bytes) == expected
+
+
+def test_an_incoming_pod_is_ranked_by_its_containers_alone():
+    pod = a_pod(containers=[{"cpu": "1"}], pod_level={"cpu": "4", "memory": "1Mi"})
+    assert requests_of_containers(pod) == PodRequests({"cpu": 1000}, 1000, 200 * MI)
+
+
+def held(cpu: str, **more: Any) -> dict[str, Any]:
+    return {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": cpu}}}], **more}
+
+
+INFEASIBLE = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]}
+RESIZED = {
+    "a pod that grows counts as what it will be": ("2", held("1"), 2000),
+    "a pod that shrinks counts as what it still is": ("1", held("2"), 2000),
+    "a wish that cannot be granted does not count": ("9", held("1", **INFEASIBLE), 1000),
+    "a status without resources says nothing": ("1", {"containerStatuses": [{"name": "c0"}]}, 1000),
+}
+
+
+@pytest.mark.parametrize(("wish", "status", "expected"), RESIZED.values(), ids=RESIZED.keys())
+def test_while_a_pod_is_resized_on_its_node(wish, status, expected):
+    pod = a_pod(containers=[{"cpu": wish}], status=status)
+    assert requests_on_node(pod).amounts == {"cpu": expected}
