@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 import click
 
+from mooring.base.durations import duration_seconds
 from mooring.base.errors import OperatorMistake, Problem
 
 NOT_YET = {
@@ -134,18 +135,12 @@ class GoDuration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        import re
-
         if isinstance(value, int | float):
             return float(value)
-        text = str(value)
-        scale = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-        if text == "0":
-            return 0.0
-        parts = re.findall(r"(\d+(?:\.\d*)?)(ms|us|µs|ns|h|m|s)", text)
-        if not parts or "".join(number + unit for number, unit in parts) != text:
-            self.fail(f'must be a duration such as "5m" or "90s", got "{text}"', param, ctx)
-        return sum(float(number) * scale[unit] for number, unit in parts)
+        seconds = duration_seconds(str(value))
+        if seconds is None:
+            self.fail(f'must be a duration such as "5m" or "90s", got "{value}"', param, ctx)
+        return seconds
 
 
 class VerbosityCommand(click.Command):

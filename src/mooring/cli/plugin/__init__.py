@@ -78,7 +78,7 @@ def new(name: str, into: str | None) -> None:
 
 @plugin.command(name="test")
 @click.argument("path")
-def test_plugin(path: str) -> None:
+def test_plugin(path: str) -> int:
     """Import the plugin at PATH, check that it keeps the contract, and run its tests.
 
     \b
@@ -87,4 +87,4 @@ def test_plugin(path: str) -> None:
     """
     from mooring.cli.plugin.trial import try_out
 
-    raise SystemExit(try_out(path))
+    return try_out(path)

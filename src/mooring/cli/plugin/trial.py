@@ -30,6 +30,9 @@ def try_out(path: str) -> int:
         raise OperatorMistake("its tests need pytest, which is not installed here: pip install pytest")
     click.echo(f"Running {', '.join(str(test) for test in tests)}", err=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
+    if find_spec("pytest_asyncio") is not None:
+        # It warns until this is said, and a scaffold has no pytest settings to say it in.
+        command += ["-o", "asyncio_default_fixture_loop_scope=function"]
     return 1 if subprocess.run(command, check=False).returncode else 0
 
 

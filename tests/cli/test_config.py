@@ -1,0 +1,166 @@
+"""`mooring config check`, `convert` and `show`."""
+
+from pathlib import Path
+
+import yaml
+
+from tests.cli.conftest import Mooring, write
+
+GOOD = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+"""
+THREE_MISTAKES = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 140
+profiles:
+- schedulerName: a
+  plugins:
+    score:
+      enabled:
+      - name: NodeResourceFit
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {tipe: LeastAllocated}
+"""
+# The two configurations that their authors published, to the letter.
+SCORE_BY_LABEL = """\
+apiVersion: kubescheduler.config.k8s.io/v1beta2
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+profiles:
+- schedulerName: scorebylabel
+  plugins:
+    score:
+      enabled:
+      - name: ScoreByLabel
+      disabled:
+        - name: "*" # disable all default plugins
+  pluginConfig:
+    - name: ScoreByLabel
+      args:
+        labelKey: "score-by-label"
+"""
+SAMPLE = """\
+apiVersion: kubescheduler.config.k8s.io/v1beta1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: false
+profiles:
+- schedulerName: sample-scheduler
+  plugins:
+    filter:
+      enabled:
+      - name: sample2 # FilterPlugin名称与pkg/plugins.go定义的plugin名称一致
+    preScore:
+      enabled:
+        - name: sample2
+      disabled:
+        - name: "*"
+"""
+
+
+def test_a_good_file_is_said_to_be_good(mooring: Mooring):
+    answer = mooring("config", "check", write("good.yaml", GOOD))
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == "good.yaml is a good v1 configuration. Profiles: default-scheduler\n"
+
+
+def test_all_mistakes_are_told_at_once_with_line_and_path(mooring: Mooring):
+    answer = mooring("config", "check", write("bad.yaml", THREE_MISTAKES))
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("Error: bad.yaml has 3 problems.\n")
+    for place in (
+        "percentageOfNodesToScore (line 3)\n",
+        "profiles[0].plugins.score.enabled[0].name (line 9)\n",
+        "profiles[0].pluginConfig[0].args.scoringStrategy.tipe (line 13)\n",
+    ):
+        assert f"\n  {place}" in answer.err
+    assert "[0-100], got 140" in answer.err
+    assert 'Did you mean "NodeResourcesFit"?' in answer.err
+    assert 'unknown field "tipe". Did you mean "type"?' in answer.err
+
+
+def test_an_old_version_is_checked_as_it_is(mooring: Mooring):
+    answer = mooring("config", "check", write("old.yaml", SCORE_BY_LABEL))
+    assert answer.code == 0
+    assert "is a good v1beta2 configuration" in answer.out
+    assert "scorebylabel" in answer.out
+
+
+def test_warnings_name_the_field_and_do_not_refuse(mooring: Mooring):
+    answer = mooring("config", "check", write("old.yaml", SAMPLE))
+    assert answer.code == 0
+    assert "Warning: profiles[0].plugins.preScore (line 11): preScore is off for TaintToleration" in answer.err
+    assert "with 3 warnings" in answer.out
+
+
+def test_what_was_converted_is_a_good_v1_file_that_means_the_same(mooring: Mooring):
+    for name, text in {"score.yaml": SCORE_BY_LABEL, "sample.yaml": SAMPLE}.items():
+        converted = mooring("config", "convert", write(name, text))
+        assert converted.code == 0
+        assert yaml.safe_load(converted.out)["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+        write(f"new-{name}", converted.out)
+        assert mooring("config", "check", f"new-{name}").code == 0
+        assert mooring("config", "show", f"new-{name}").out == mooring("config", "show", name).out
+
+
+def test_converting_prints_nothing_but_the_file(mooring: Mooring):
+    answer = mooring("config", "convert", write("old.yaml", SAMPLE))
+    assert "Warning" not in answer.out
+    assert "Warning" in answer.err
+
+
+def test_show_says_who_runs_where_in_which_order_with_which_weight_and_arguments(mooring: Mooring):
+    answer = mooring("config", "show", write("old.yaml", SCORE_BY_LABEL))
+    assert answer.code == 0
+    lines = [line.split(maxsplit=1) for line in answer.out.splitlines()]
+    assert lines[0] == ["Profile", "scorebylabel"]
+    assert ["score", "ScoreByLabel x1"] in lines
+    assert ["filter", "NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodeResourcesFit"] in lines
+    assert ["ScoreByLabel", '{"labelKey":"score-by-label"}'] in lines
+
+
+def test_show_has_every_profile(mooring: Mooring):
+    two = GOOD + "profiles: [{schedulerName: one}, {schedulerName: two}]\n"
+    assert [
+        line for line in mooring("config", "show", write("two.yaml", two)).out.splitlines() if "Profile" in line
+    ] == [
+        "Profile one",
+        "Profile two",
+    ]
+
+
+def test_a_plugin_of_ones_own_is_known_with_plugins(mooring: Mooring):
+    write(
+        "mine.py",
+        "from mooring.framework import Plugin\nclass Mine(Plugin):\n    def score(self, pod, node, cycle): return 1\n",
+    )
+    file = write("mine.yaml", GOOD + "profiles: [{schedulerName: x, plugins: {score: {enabled: [{name: Mine}]}}}]\n")
+    assert mooring("config", "check", file).code == 2
+    assert mooring("config", "check", file, "--plugins", "mine.py").code == 0
+
+
+def test_files_that_cannot_be_read(mooring: Mooring):
+    Path("bytes.yaml").write_bytes(b"\xff\xfe")
+    cases = {
+        "missing.yaml": "missing.yaml cannot be read: No such file or directory.",
+        ".": ". cannot be read: Is a directory.",
+        "bytes.yaml": "bytes.yaml is not a text file",
+        write("broken.yaml", "a: [\n"): "broken.yaml (line 2)",
+    }
+    for file, message in cases.items():
+        answer = mooring("config", "check", file)
+        assert answer.code == 2
+        assert message in answer.err
+
+
+def test_a_mistyped_subcommand_is_guessed(mooring: Mooring):
+    answer = mooring("config", "chek", "f.yaml")
+    assert answer.code == 2
+    assert "check" in answer.err

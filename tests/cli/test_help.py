@@ -1,0 +1,65 @@
+"""What answers before anything runs: help, version, and a mistyped command."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mooring import __version__
+from mooring.cli.main import COMMANDS
+from tests.cli.conftest import Mooring
+
+HEAVY = ("aiohttp", "numpy", "rich", "uvloop", "yaml", "cryptography", "msgspec", "asyncio")
+
+
+def test_help_lists_every_command_and_an_example(mooring: Mooring):
+    answer = mooring("--help")
+    assert answer.code == 0
+    assert "Example:\n    mooring up --nodes 3" in answer.out
+    for command in COMMANDS:
+        assert f"\n  {command} " in answer.out
+
+
+def test_help_imports_nothing_heavy():
+    look = f"import sys; sys.argv = ['mooring', '--help']\nfrom mooring.cli.main import exit_code\ncode = exit_code(['--help'])\nprint('heavy:', sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
+@pytest.mark.parametrize(
+    "command", [[name] for name in COMMANDS] + [["config", "check"], ["plugin", "new"]], ids=" ".join
+)
+def test_every_command_has_help(mooring: Mooring, command: list[str]):
+    answer = mooring(*command, "--help")
+    assert answer.code == 0
+    assert answer.out.startswith(f"Usage: mooring {' '.join(command)}")
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "version"])
+def test_every_command_shows_an_example_to_paste(mooring: Mooring, command: str):
+    assert f"Example:\n    mooring {command}" in mooring(command, "-h").out
+
+
+def test_the_version_and_whose_behaviour_it_follows(mooring: Mooring):
+    answer = mooring("version")
+    assert answer.code == 0
+    assert answer.out.startswith(f"mooring {__version__}\nbehaves as kube-scheduler v1.36")
+    assert mooring("--version").out == f"mooring {__version__}\n"
+
+
+def test_a_mistyped_command_is_guessed(mooring: Mooring):
+    answer = mooring("explian", "web")
+    assert answer.code == 2
+    assert 'there is no command "explian". Did you mean "explain"?' in answer.err
+
+
+def test_a_command_that_resembles_none_is_not_guessed(mooring: Mooring):
+    answer = mooring("zzz")
+    assert answer.code == 2
+    assert answer.err.endswith('there is no command "zzz".\n')
+
+
+def test_the_module_runs_as_the_command_does():
+    done = subprocess.run([sys.executable, "-m", "mooring", "nope"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'there is no command "nope"' in done.stderr

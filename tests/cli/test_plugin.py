@@ -1,0 +1,170 @@
+"""`mooring plugin list`, `show`, `new` and `test`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Mooring, write
+
+
+def test_the_list_has_name_points_and_origin(mooring: Mooring):
+    answer = mooring("plugin", "list")
+    assert answer.code == 0
+    rows = {
+        row[0]: row for row in ([cell.strip() for cell in line.split("  ") if cell] for line in answer.out.splitlines())
+    }
+    assert rows["NAME"] == ["NAME", "EXTENSION POINTS", "FROM"]
+    assert rows["NodeName"] == ["NodeName", "filter", "default"]
+    assert rows["ScoreByLabel"] == ["ScoreByLabel", "score", "example"]
+    assert rows["sample2"] == ["sample2", "filter, preScore", "example"]
+
+
+def test_the_list_has_plugins_of_ones_own(mooring: Mooring):
+    mooring("plugin", "new", "Mine")
+    assert mooring("plugin", "list", "--plugins", "mine").out.splitlines()[-1].split() == [
+        "Mine",
+        "filter,",
+        "score",
+        "mine",
+    ]
+
+
+def test_show_has_documentation_and_arguments_with_defaults(mooring: Mooring):
+    answer = mooring("plugin", "show", "ScoreByLabel")
+    assert answer.code == 0
+    assert answer.out.startswith("ScoreByLabel (example)\n")
+    assert "favour nodes with the higher number in a label" in answer.out
+    assert 'labelKey: text, default "score-by-label"' in answer.out
+
+
+def test_show_describes_nested_arguments_in_words(mooring: Mooring):
+    out = mooring("plugin", "show", "NodeResourcesFit").out
+    assert "type: one of LeastAllocated, MostAllocated, RequestedToCapacityRatio, default" in out
+    assert "resources: list of ResourceSpec" in out
+    assert "mooring." not in out
+
+
+def test_show_says_when_there_are_no_arguments(mooring: Mooring):
+    assert "It takes no arguments." in mooring("plugin", "show", "NodeName").out
+
+
+def test_an_unknown_plugin_is_guessed(mooring: Mooring):
+    answer = mooring("plugin", "show", "NodeNam")
+    assert answer.code == 2
+    assert 'there is no plugin "NodeNam". Did you mean "NodeName"?' in answer.err
+
+
+def test_the_scaffold_runs_and_its_test_passes_as_generated(mooring: Mooring):
+    made = mooring("plugin", "new", "HeadRoom")
+    assert made.code == 0
+    assert sorted(path.name for path in Path("head_room").iterdir()) == [
+        "head_room.py",
+        "scheduler.yaml",
+        "test_head_room.py",
+    ]
+    assert "mooring plugin test head_room/" in made.out
+    tested = mooring("plugin", "test", "head_room/")
+    assert "HeadRoom: keeps the contract, with the points filter, score" in tested.out
+    assert "4 passed" in tested.out
+    assert tested.code == 0
+    checked = mooring("config", "check", "head_room/scheduler.yaml", "--plugins", "head_room/head_room.py")
+    assert (checked.code, checked.err) == (0, "")
+
+
+def test_a_failing_test_of_a_plugin_fails_the_trial(mooring: Mooring):
+    mooring("plugin", "new", "Broken")
+    with Path("broken/test_broken.py").open("a", encoding="utf-8") as file:
+        file.write("\n\ndef test_never():\n    assert False\n")
+    answer = mooring("plugin", "test", "broken/broken.py")
+    assert "1 failed" in answer.out
+    assert answer.code == 1
+
+
+def test_a_scaffold_is_never_written_over(mooring: Mooring):
+    mooring("plugin", "new", "Mine")
+    Path("mine/mine.py").write_text("precious", encoding="utf-8")
+    answer = mooring("plugin", "new", "Mine")
+    assert answer.code == 2
+    assert "mine/mine.py exists already" in answer.err
+    assert Path("mine/mine.py").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_scaffold_goes_where_it_is_told(mooring: Mooring):
+    assert mooring("plugin", "new", "Mine", "--into", "deep/er").code == 0
+    assert Path("deep/er/mine.py").exists()
+
+
+@pytest.mark.parametrize("name", ["head-room", "headRoom", "1Up", "", "a/b", "../Up"])
+def test_a_name_that_no_class_can_have_is_refused(mooring: Mooring, name: str):
+    answer = mooring("plugin", "new", name)
+    assert answer.code == 2
+    assert 'use a Python class name such as "Headroom"' in answer.err
+    assert list(Path().iterdir()) == []
+
+
+HEAD = "from mooring.framework import Plugin\n\n\nclass Mine(Plugin):\n"
+BAD_FILES = {
+    "an import that fails": (
+        "import os\n\nimport no_such_thing\n",
+        ["mine.py cannot be imported", "mine.py:3", "No module named 'no_such_thing'"],
+    ),
+    "a syntax error": ("x = 1\ndef f(:\n", ["mine.py cannot be imported", "mine.py:2", "SyntaxError"]),
+    "code that raises": ("x = 1\n\ny = x / 0\n", ["mine.py:3", "ZeroDivisionError: division by zero"]),
+    "no plugin": ("x = 1\n", ["mine.py holds no plugin", "mooring.framework.Plugin"]),
+    "a method with too few arguments": (
+        HEAD + "    def filter(self, pod, node): ...\n",
+        ["plugin Mine does not keep the contract", "Mine.filter", "must take 3 argument"],
+    ),
+    "a method that waits where none may": (
+        HEAD + "    async def score(self, pod, node, cycle): ...\n",
+        ["Mine.score", "must not be async"],
+    ),
+    "a method that does not wait where it must": (
+        HEAD + "    def bind(self, pod, node, cycle): ...\n",
+        ["Mine.bind", "must be async"],
+    ),
+    "a constructor that asks for what there is not": (
+        HEAD + "    def __init__(self, handle: dict) -> None: ...\n    def score(self, pod, node, cycle): ...\n",
+        ["Mine.__init__(handle)", "there is no service of type dict"],
+    ),
+    "a constructor without types": (
+        HEAD + "    def __init__(self, args) -> None: ...\n    def score(self, pod, node, cycle): ...\n",
+        ["Mine.__init__", "args has no type"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "messages"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_plugin_that_cannot_work_is_refused_by_file_line_and_reason(mooring: Mooring, text: str, messages: list[str]):
+    write("mine.py", text)
+    for command in (["plugin", "test", "mine.py"], ["plugin", "list", "--plugins", "mine.py"]):
+        answer = mooring(*command)
+        assert answer.code == 2
+        for message in messages:
+            assert message in answer.err
+
+
+def test_all_methods_that_break_the_contract_are_told_at_once(mooring: Mooring):
+    answer = mooring("plugin", "test", write("mine.py", HEAD + "    def filter(self): ...\n    def score(self): ...\n"))
+    assert "Mine.filter" in answer.err
+    assert "Mine.score" in answer.err
+
+
+def test_a_name_that_is_taken_is_refused(mooring: Mooring):
+    text = HEAD.replace("Mine", "NodeName") + "    def score(self, pod, node, cycle): ...\n"
+    answer = mooring("plugin", "test", write("mine.py", text))
+    assert answer.code == 2
+    assert 'two plugins are called "NodeName"' in answer.err
+
+
+def test_a_file_that_is_not_there(mooring: Mooring):
+    for path in ("missing.py", "json:Missing", "no_such_module:Thing"):
+        answer = mooring("plugin", "test", path)
+        assert answer.code == 2
+        assert path in answer.err
+
+
+def test_a_plugin_without_tests_is_told_where_to_put_them(mooring: Mooring):
+    answer = mooring("plugin", "test", write("mine.py", HEAD + "    def score(self, pod, node, cycle): ...\n"))
+    assert answer.code == 0
+    assert "There are no tests beside mine.py" in answer.out
