@@ -72,7 +72,7 @@ class Watches(set[Watch]):
         self.emptied = asyncio.Event()
 
     def discard(self, watch: object) -> None:
-        super().discard(watch)  # type: ignore[arg-type]
+        super().discard(watch)
         if not self:
             self.emptied.set()
 

@@ -1,0 +1,119 @@
+"""Whatever well-typed or ill-typed document comes, it is stored or refused; the server never trips over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.apiserver.documents import copied
+from mooring.apiserver.negotiation import FieldPolicy, typed
+from mooring.apiserver.patches import merge_patch
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.schema import (
+    BooleanType,
+    IntegerType,
+    IntOrStringType,
+    ListType,
+    MapType,
+    NumberType,
+    QuantityType,
+    StructType,
+    TextType,
+    TimeType,
+    Type,
+    schema_of,
+)
+from mooring.apiserver.status import Refused
+
+SERVER = EmbeddedApiServer()
+ROWS = [row for row in SERVER.registry.table if "create" in row.verbs and "get" in row.verbs]
+
+texts = st.sampled_from(["", "a", "web", "Always", "None", "x/y", "-", "node-1", "25%", "é", "a=b", "RollingUpdate"])
+scalars: dict[type[Type], st.SearchStrategy[Any]] = {
+    TextType: texts,
+    BooleanType: st.booleans(),
+    NumberType: st.floats(allow_nan=False, allow_infinity=False),
+    IntegerType: st.sampled_from([-1, 0, 1, 80, 2**31 - 1]),
+    IntOrStringType: st.sampled_from([0, 1, -1, "25%", "x"]),
+    QuantityType: st.sampled_from(["0", "1", "500m", "-1", "1Gi", "1e3", 2, 0.5]),
+    TimeType: st.just("2023-11-14T22:13:20Z"),
+}
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@st.composite
+def values(draw: st.DrawFn, kind: Type, depth: int = 0) -> Any:
+    """A value of that type; now and then one that is not."""
+    if draw(st.integers(0, 60)) == 0:
+        return draw(anything)
+    if isinstance(kind, StructType):
+        names = sorted(kind.fields)
+        most = 6 if depth < 6 else 0
+        chosen = draw(st.lists(st.sampled_from(names), max_size=most, unique=True)) if names else []
+        if depth == 0:
+            chosen = sorted({*chosen, *({"spec", "metadata"} & set(names))})
+        return {name: draw(values(kind.fields[name], depth + 1)) for name in chosen if name not in ("kind", "apiVersion")}
+    if isinstance(kind, ListType):
+        return [draw(values(kind.of, depth + 1)) for _ in range(draw(st.integers(0, 2)))]
+    if isinstance(kind, MapType):
+        return {draw(texts): draw(values(kind.of, depth + 1)) for _ in range(draw(st.integers(0, 2)))}
+    for type_, strategy in scalars.items():
+        if isinstance(kind, type_):
+            return draw(strategy)
+    return draw(anything)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[Resource, dict[str, Any], dict[str, Any]]:
+    row = draw(st.sampled_from(ROWS))
+    assert row.type_name is not None
+    kind = schema_of(row.type_name)
+    document, patch = draw(values(kind)), draw(values(kind))
+    return row, document if isinstance(document, dict) else {}, patch if isinstance(patch, dict) else {}
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(requests())
+def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any], dict[str, Any]]):
+    row, document, patch = request
+    registry, namespace = SERVER.registry, "default" if row.namespaced else ""
+    if isinstance(document.get("metadata"), dict):
+        document["metadata"] = {**document["metadata"], "namespace": namespace, "name": "it"}
+    else:
+        document["metadata"] = {"name": "it"}
+    document.pop("apiVersion", None)
+    document.pop("kind", None)
+    stored = registry.store.stored(row.storage, namespace, "it")
+    if stored is not None:
+        registry.store.delete(row.storage, stored)
+    try:
+        registry.create(row, namespace, typed(copied(document), row, FieldPolicy()))
+    except Refused as refused:
+        assert 400 <= refused.code < 500
+        return
+    patch.pop("metadata", None)
+    for status in (False, True):
+        try:
+            registry.update(
+                row, namespace, "it", lambda old: typed(merge_patch(old, patch), row, FieldPolicy()), status=status
+            )
+        except Refused as refused:
+            assert 400 <= refused.code < 500
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.qualified)
+def test_an_empty_document_is_stored_or_refused(row: Resource):
+    server = EmbeddedApiServer()
+    namespace = "default" if row.namespaced else ""
+    try:
+        server.registry.create(row, namespace, typed({"metadata": {"name": "it"}}, row, FieldPolicy()))
+    except Refused as refused:
+        assert 400 <= refused.code < 500
