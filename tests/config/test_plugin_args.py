@@ -9,12 +9,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.config.default_plugins import SCORE, NodeResourcesFitArgs, a_plugin, a_registry
 from tests.config.files import V1, a_file, a_profile_file, load, mistakes, profile, warnings
 
-from mooring.config.durations import duration_seconds
 from mooring.framework import Args, FeatureGates, Meta, Point
 
 
@@ -241,34 +238,3 @@ def test_a_check_that_raises_is_reported_as_such():
     registry = a_registry(a_plugin("Faulty", [Point.SCORE], FaultyArgs))
     found = mistakes(a_profile_file(args={"Faulty": {}}), registry)
     assert found == {AT: "FaultyArgs.mistakes raised RuntimeError: oops"}
-
-
-DURATIONS = {
-    "15s": 15.0,
-    "1h15m30.5s": 4530.5,
-    "1.5ms": 0.0015,
-    "100us": 0.0001,
-    "100µs": 0.0001,
-    "-2m": -120.0,
-    "+1s": 1.0,
-    ".5s": 0.5,
-    "0": 0.0,
-    "": None,
-    "5": None,
-    "s": None,
-    "1 s": None,
-    "1d": None,
-    "1s\n": None,
-    "9999999h": None,
-}
-
-
-@pytest.mark.parametrize(("text", "seconds"), DURATIONS.items(), ids=DURATIONS.keys())
-def test_durations_are_gos(text, seconds):
-    assert duration_seconds(text) == (seconds if seconds is None else pytest.approx(seconds))
-
-
-@given(st.text(alphabet="0123456789.hmsnuµ+-", max_size=12))
-def test_any_text_is_a_duration_or_none(text):
-    seconds = duration_seconds(text)
-    assert seconds is None or abs(seconds) < 2**63 / 10**9

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.objects import ObjectMeta, Pod
-from mooring.scheduler.waiting import PermitRoom, Verdict, go_duration
+from mooring.scheduler.waiting import PermitRoom, Verdict
 
 POD = Pod(metadata=ObjectMeta(name="web", namespace="default", uid="u1"))
 
@@ -67,11 +67,3 @@ async def test_an_unknown_pod_can_be_neither_allowed_nor_rejected(clock):
     room = PermitRoom(clock)
     assert not room.allow("nobody", "Gang")
     assert not room.reject("nobody", "Gang", "why not")
-
-
-DURATIONS = {0.5: "500ms", 15: "15s", 300: "5m0s", 90: "1m30s", 3600: "1h0m0s"}
-
-
-@pytest.mark.parametrize(("seconds", "text"), DURATIONS.items(), ids=DURATIONS.values())
-def test_durations_are_written_as_go_writes_them(seconds, text):
-    assert go_duration(seconds) == text

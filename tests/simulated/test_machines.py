@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.simulated.builders import a_node, a_pod
 
-from mooring.simulated.machines import Machine, go_duration
+from mooring.simulated.machines import Machine
 from mooring.simulated.records import ContainerRecord
 
 
@@ -85,8 +84,3 @@ def test_a_pod_on_the_hosts_network_has_the_hosts_address():
 def test_a_node_without_a_pod_range_still_gives_addresses():
     machine = Machine(a_node(pod_cidr=""))
     assert machine.admit(a_pod("one")) != machine.admit(a_pod("two"))
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.85, "850ms"), (1.25, "1.25s"), (2.0, "2s"), (0.0004, "0ms")])
-def test_durations_read_as_in_go(seconds, text):
-    assert go_duration(seconds) == text

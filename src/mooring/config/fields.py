@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from mooring.config.durations import duration_seconds
+from mooring.base.durations import duration_seconds
 from mooring.config.problems import Problems, did_you_mean
 from mooring.config.tree import Tree
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from mooring.config.durations import duration_seconds
+from mooring.base.durations import duration_seconds
 from mooring.config.fields import unknown_field
 from mooring.config.problems import Problems, did_you_mean
 from mooring.config.tree import Tree

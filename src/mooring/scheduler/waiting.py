@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.base.clock import Clock
+from mooring.base.durations import go_duration
 from mooring.framework import Pod, Refusal, WaitingPod
 
 
@@ -74,15 +75,3 @@ class PermitRoom:
             return entry.verdict.result()
         late = f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
         return Verdict(plugin, Refusal(late))
-
-
-def go_duration(seconds: float) -> str:
-    """As Go prints it: `5m0s`, `1h0m0s`, `15s`, `500ms`."""
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:g}ms"
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{rest:g}s"
-    if hours or minutes:
-        text = f"{minutes}m{text}"
-    return f"{hours}h{text}" if hours else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
+from mooring.base.durations import go_duration
 from mooring.simulated.node_documents import pod_range
 from mooring.simulated.pod_status import always_pulls, image_bytes
 from mooring.simulated.records import ContainerRecord, Document, NodeRecord, PodRecord
@@ -58,7 +59,8 @@ class Machine:
             return [("Pulled", f'Container image "{image}" already present on machine and can be accessed by the pod')]
         size = image_bytes(image)
         # An image that is there already is only asked after.
-        took = go_duration(0.2 + (0.0 if image in self._images else size / _BYTES_PER_SECOND))
+        seconds = 0.2 + (0.0 if image in self._images else size / _BYTES_PER_SECOND)
+        took = go_duration(round(seconds, 3))  # a kubelet tells it to the millisecond
         self.has_news |= image not in self._images
         self._images[image] = size
         return [
@@ -82,14 +84,6 @@ def free_ordinal(nodes: Iterable[NodeRecord]) -> int:
     while pod_range(ordinal) in taken:
         ordinal += 1
     return ordinal
-
-
-def go_duration(seconds: float) -> str:
-    """A duration as Go prints it, in milliseconds at the finest: `850ms`, `1.25s`."""
-    millis = int(seconds * 1000)
-    if millis < 1000:
-        return f"{millis}ms"
-    return f"{millis / 1000:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 class _Addresses:
