@@ -87,6 +87,7 @@ class Bindings:
         self._queue.done(pod.uid)
         try:
             await self._pre_bind(placement)
+            await self._reporter.settle(pod)
             await self._bind(placement)
         except PluginFault as problem:
             _log.v(1).info("Failed to bind pod", pod=pod)

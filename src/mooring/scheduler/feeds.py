@@ -38,11 +38,13 @@ class PodFeed:
         queue: SchedulingQueue,
         schedulers: Collection[str],
         *,
+        on_placed: Callable[[Pod], None],
         on_deleted: Callable[[Pod], None],
     ) -> None:
         self._state = state
         self._queue = queue
         self._schedulers = frozenset(schedulers)
+        self._on_placed = on_placed
         self._on_deleted = on_deleted
         self._waiting: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
@@ -79,6 +81,7 @@ class PodFeed:
         if waiting := self._waiting.pop(pod.uid, None):
             self._queue.delete(waiting)
             self._state.remove_pending(pod.uid)
+            self._on_placed(pod)
         old = self._state.pod(pod.uid)
         if old is not None and old.assumed_at is None and old.resource_version == pod.metadata.resource_version:
             return
@@ -117,11 +120,9 @@ class PodFeed:
         if waiting is not None:
             _log.v(3).info("Delete event for unscheduled pod", pod=waiting)
             self._state.remove_pending(uid)
-            if self._state.is_assumed(uid):
-                self._on_deleted(waiting)
-            else:
+            if not self._state.is_assumed(uid):
                 self._queue.delete(waiting)
-                self._on_deleted(waiting)
+            self._on_deleted(waiting)
             return
         gone = self._state.remove_pod(uid)
         if gone is not None:

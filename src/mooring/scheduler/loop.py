@@ -93,7 +93,13 @@ class Scheduler:
         )
         self.journal = Journal(self._clock)
         self.reporter = Reporter(client, self._clock, self._assembly.profiles)
-        self._pods = PodFeed(self.state, self.queue, self._assembly.profiles, on_deleted=self._on_pod_deleted)
+        self._pods = PodFeed(
+            self.state,
+            self.queue,
+            self._assembly.profiles,
+            on_placed=self._on_pod_placed,
+            on_deleted=self._on_pod_deleted,
+        )
         self._nodes = NodeFeed(self.state, self.queue)
         self._failures = Failures(client, self.queue, self._pods, self.reporter)
         self._bindings = Bindings(self.state, self.queue, self._room, self._failures, self.reporter, self.journal)
@@ -296,9 +302,13 @@ class Scheduler:
         held, self._held = self._held, {}
         self.queue.activate(held.values())
 
-    def _on_pod_deleted(self, pod: Pod) -> None:
+    def _on_pod_placed(self, pod: Pod) -> None:
+        """It waits no longer."""
         self.reporter.forget(pod.uid)
         self._held.pop(pod.uid, None)
+
+    def _on_pod_deleted(self, pod: Pod) -> None:
+        self._on_pod_placed(pod)
         if self.state.is_assumed(pod.uid) and not self._room.reject(pod.uid, "", "removed"):
             forgotten = self.state.forget(pod.uid)
             self.queue.on(ASSIGNED_POD_DELETED, forgotten, None)

@@ -46,8 +46,7 @@ class Reporter:
         self._said: dict[str, tuple[str, str, str | None]] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
         self._unsent: dict[str, tuple[Pod, dict[str, Any]]] = {}
-        self._writers: set[asyncio.Task[None]] = set()
-        self._writing: set[str] = set()
+        self._writers: dict[str, asyncio.Task[None]] = {}
 
     def scheduled(self, pod: Pod, node: str) -> None:
         self._said.pop(pod.uid, None)
@@ -94,14 +93,17 @@ class Reporter:
             status["nominatedNodeName"] = nominate or None
         self._said[pod.uid] = (reason, message, nominate)
         self._unsent[pod.uid] = (pod, {"status": status})
-        if pod.uid not in self._writing:
-            self._writing.add(pod.uid)
-            task = asyncio.get_running_loop().create_task(self._write(pod.uid))
-            self._writers.add(task)
-            task.add_done_callback(self._writers.discard)
+        if pod.uid not in self._writers:
+            self._writers[pod.uid] = asyncio.get_running_loop().create_task(self._write(pod.uid))
+
+    async def settle(self, pod: Pod) -> None:
+        """Before the pod is bound: no earlier word about it may reach the server after the binding."""
+        self._unsent.pop(pod.uid, None)
+        if (writer := self._writers.get(pod.uid)) is not None:
+            await writer
 
     def forget(self, uid: str) -> None:
-        """The pod is gone or bound: nothing is left to say."""
+        """The pod is gone or has a node: nothing is left to say."""
         self._said.pop(uid, None)
         self._unsent.pop(uid, None)
 
@@ -118,7 +120,7 @@ class Reporter:
             while (unsent := self._unsent.pop(uid, None)) is not None:
                 await self._patch(*unsent)
         finally:
-            self._writing.discard(uid)
+            del self._writers[uid]
 
     async def _patch(self, pod: Pod, body: dict[str, Any]) -> None:
         pause = PAUSE_SECONDS
@@ -144,5 +146,5 @@ class Reporter:
     async def flush(self, seconds: float) -> None:
         """Send what is on its way; at shutdown."""
         if self._writers:
-            await asyncio.wait(list(self._writers), timeout=seconds)
+            await asyncio.wait(list(self._writers.values()), timeout=seconds)
         await self.recorder.flush(seconds)
