@@ -53,7 +53,7 @@ from mooring.framework.verdicts import (
     Skip,
     Wait,
 )
-from mooring.objects import CustomResource, Node, Pod
+from mooring.objects import CustomResource, Node, Pod, ResourcePart
 from mooring.objects.placed import PlacedPod
 
 __all__ = [
@@ -103,6 +103,7 @@ __all__ = [
     "Refusal",
     "Rejection",
     "Rejections",
+    "ResourcePart",
     "Skip",
     "Tally",
     "Term",

@@ -59,8 +59,14 @@ class Published(Generic[T]):
 class Pods(Protocol):
     """Pods by what they look like: those on nodes, and those that wait."""
 
-    def placed(self, where: PodsWhere) -> Sequence[PlacedPod]: ...
-    def pending(self, where: PodsWhere) -> Sequence[Pod]: ...
+    def placed(self, where: PodsWhere) -> Sequence[PlacedPod]:
+        """Those on a node, the assumed ones among them."""
+        ...
+
+    def pending(self, where: PodsWhere) -> Sequence[Pod]:
+        """Those of our profiles that the API server shows without a node: also the pod in question itself, and those
+        that are assumed but not confirmed yet."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,6 @@ for and counts as on a node).
 """
 
 from mooring.objects.core import Node, Pod
-from mooring.objects.meta import CustomResource, Kind, KubeObject, ObjectMeta, OwnerReference
+from mooring.objects.meta import CustomResource, Kind, KubeObject, ObjectMeta, OwnerReference, ResourcePart
 
-__all__ = ["CustomResource", "Kind", "KubeObject", "Node", "ObjectMeta", "OwnerReference", "Pod"]
+__all__ = ["CustomResource", "Kind", "KubeObject", "Node", "ObjectMeta", "OwnerReference", "Pod", "ResourcePart"]

@@ -130,6 +130,11 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
         return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
+class ResourcePart(Wire):
+    """A structure inside a plugin author's own kind, such as its spec: camelCase on the wire."""
+
+
 class CustomResource(KubeObject):
     """The base of a plugin author's own kind.
 

@@ -32,7 +32,7 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     owner_uid: str = ""
     is_terminating: bool = False
     assumed_at: float | None = None
-    """When we decided it; None once the watch has confirmed it."""
+    """When we decided it; None once the watch has confirmed it. Whether it runs yet is what `started` tells."""
     resource_version: str = ""
 
     @property

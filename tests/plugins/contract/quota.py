@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from mooring.framework import (
     Action,
     Args,
@@ -22,12 +20,13 @@ from mooring.framework import (
     Pod,
     PodsWhere,
     Refusal,
+    ResourcePart,
     Skip,
 )
 from mooring.objects.quantity import milli
 
 
-class QuotaSpec(msgspec.Struct):
+class QuotaSpec(ResourcePart):
     cpu: str
 
 
