@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -60,7 +61,9 @@ def values(draw: st.DrawFn, kind: Type, depth: int = 0) -> Any:
         chosen = draw(st.lists(st.sampled_from(names), max_size=most, unique=True)) if names else []
         if depth == 0:
             chosen = sorted({*chosen, *({"spec", "metadata"} & set(names))})
-        return {name: draw(values(kind.fields[name], depth + 1)) for name in chosen if name not in ("kind", "apiVersion")}
+        return {
+            name: draw(values(kind.fields[name], depth + 1)) for name in chosen if name not in ("kind", "apiVersion")
+        }
     if isinstance(kind, ListType):
         return [draw(values(kind.of, depth + 1)) for _ in range(draw(st.integers(0, 2)))]
     if isinstance(kind, MapType):
@@ -80,6 +83,17 @@ def requests(draw: st.DrawFn) -> tuple[Resource, dict[str, Any], dict[str, Any]]
     return row, document if isinstance(document, dict) else {}, patch if isinstance(patch, dict) else {}
 
 
+def accepted(request: Callable[[], object]) -> bool:
+    """Whether the request is done; the alternative is a refusal that blames the client, nothing else."""
+    try:
+        request()
+    except Refused as refused:
+        if not 400 <= refused.code < 500:
+            raise
+        return False
+    return True
+
+
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any], dict[str, Any]]):
@@ -94,26 +108,20 @@ def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any]
     stored = registry.store.stored(row.storage, namespace, "it")
     if stored is not None:
         registry.store.delete(row.storage, stored)
-    try:
-        registry.create(row, namespace, typed(copied(document), row, FieldPolicy()))
-    except Refused as refused:
-        assert 400 <= refused.code < 500
+    if not accepted(lambda: registry.create(row, namespace, typed(copied(document), row, FieldPolicy()))):
         return
     patch.pop("metadata", None)
-    for status in (False, True):
-        try:
-            registry.update(
-                row, namespace, "it", lambda old: typed(merge_patch(old, patch), row, FieldPolicy()), status=status
-            )
-        except Refused as refused:
-            assert 400 <= refused.code < 500
+
+    def change(old: dict[str, Any]) -> dict[str, Any]:
+        return typed(merge_patch(old, patch), row, FieldPolicy())
+
+    accepted(lambda: registry.update(row, namespace, "it", change))
+    accepted(lambda: registry.update(row, namespace, "it", change, status=True))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.qualified)
 def test_an_empty_document_is_stored_or_refused(row: Resource):
     server = EmbeddedApiServer()
     namespace = "default" if row.namespaced else ""
-    try:
-        server.registry.create(row, namespace, typed({"metadata": {"name": "it"}}, row, FieldPolicy()))
-    except Refused as refused:
-        assert 400 <= refused.code < 500
+    document = typed({"metadata": {"name": "it"}}, row, FieldPolicy())
+    accepted(lambda: server.registry.create(row, namespace, document))

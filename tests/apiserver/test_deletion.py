@@ -120,6 +120,14 @@ async def test_a_namespace_goes_with_what_is_in_it(api: Client):
     await until_gone(api, "namespaces", "shop")
 
 
+async def test_the_namespaces_every_cluster_has_stay(api: Client):
+    answer = await api.delete("/api/v1/namespaces/default")
+    assert (answer.code, answer.message) == (
+        403,
+        'namespaces "default" is forbidden: this namespace may not be deleted',
+    )
+
+
 async def test_an_unknown_namespace_takes_nothing(api: Client):
     answer = await api.post("/api/v1/namespaces/nope/pods", a_pod() | {"metadata": {"name": "web"}})
     assert (answer.code, answer.message) == (404, 'namespaces "nope" not found')

@@ -6,14 +6,21 @@ document is shared by every reader: copy it before changing it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 
 Document = dict[str, Any]
+View = Callable[[Document], Document]
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
+
+
+def same(document: Document) -> Document:
+    """The view of a version that shows documents as they are stored."""
+    return document
 
 
 def copied(document: Document) -> Document:

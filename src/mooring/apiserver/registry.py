@@ -188,7 +188,7 @@ class Registry:
             )
         self._place(row, namespace, metadata)
         version = metadata.get("resourceVersion")
-        if version and version != then["resourceVersion"]:
+        if version not in (None, "", "0") and version != then["resourceVersion"]:
             raise conflict(row.group, row.plural, name, MODIFIED)
         if metadata.get("uid") and metadata["uid"] != then["uid"]:
             why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {then['uid']}"
@@ -225,6 +225,7 @@ class Registry:
         current = self.stored(row, namespace, name)
         old = current.document
         self._meets_preconditions(row, name, old, asked)
+        strategy.admit_deletion(old, self.world)
         grace = strategy.grace_seconds(old, asked.grace_seconds) or 0
         finalizers = self._finalizers(old, asked)
         then = old["metadata"]

@@ -8,18 +8,29 @@ do the two faces of events.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mooring.apiserver.documents import Document, decode
+from mooring.apiserver.documents import Document, View, decode, same
 
-View = Callable[[Document], Document]
+if TYPE_CHECKING:
+    from mooring.apiserver.tables.columns import Column
 
 
-def same(document: Document) -> Document:
-    return document
+class CustomVersion(Protocol):
+    """What a row of a custom resource knows beyond its names."""
+
+    @property
+    def columns(self) -> list[Column]: ...
+
+    @property
+    def scale(self) -> Document | None: ...
+
+    def take(self, document: Document) -> list[str]:
+        """Prune and default a request body in place; answers the unknown fields."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class Resource:
     storage: str = ""
     to_view: View = same
     to_stored: View = same
-    custom: Any = None
+    custom: CustomVersion | None = None
     list_kind: str = ""
     openapi: Document = field(default_factory=dict)
 

@@ -13,12 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.documents import Document, View, encode, same
 from mooring.apiserver.status import Refused, expired
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]
 HISTORY = 20_000
+# How many of the latest events keep their encoded lines for all watchers.
+SHARED = 256
 
 
 class Stored:
@@ -38,8 +40,10 @@ class Stored:
             self._encoded = encode(self.document)
         return self._encoded
 
-    def seen(self, view: Callable[[Document], Document]) -> tuple[Document, bytes]:
+    def seen(self, view: View) -> tuple[Document, bytes]:
         """The object as one API version shows it; `view` identifies itself."""
+        if view is same:
+            return self.document, self.encoded
         if self._views is None:
             self._views = {}
         found = self._views.get(view)
@@ -47,6 +51,10 @@ class Stored:
             shown = view(self.document)
             found = self._views[view] = (shown, self.encoded if shown is self.document else encode(shown))
         return found
+
+    def shed(self) -> None:
+        """Let go of the bytes: an overtaken version is rarely read again, and can be encoded anew."""
+        self._encoded = self._views = None
 
 
 class Event:
@@ -61,13 +69,17 @@ class Event:
         self.revision = stored.revision
         self._lines: dict[tuple[str, object], bytes] = {}
 
-    def line(self, type: EventType, view: Callable[[Document], Document]) -> bytes:
+    def line(self, type: EventType, view: View) -> bytes:
         """The event as one line of a watch answer, made once for all watchers."""
         key = (type, view)
         found = self._lines.get(key)
         if found is None:
             found = self._lines[key] = b'{"type":"%s","object":%s}\n' % (type.encode(), self.stored.seen(view)[1])
         return found
+
+    def shed(self) -> None:
+        """Let go of the lines, once the watchers that keep up have had them."""
+        self._lines.clear()
 
 
 class Watch:
@@ -85,6 +97,10 @@ class Watch:
 
     def push(self, event: Event) -> None:
         self._pending.append(event)
+        if len(self._pending) > HISTORY:
+            # A client that does not read must list again; its backlog must not fill our memory.
+            self._pending.clear()
+            self.end(expired(f"too old resource version: the watch fell behind by {HISTORY} events"))
         self._wake.set()
 
     def end(self, failure: Refused | None = None) -> None:
@@ -142,6 +158,10 @@ class Collection:
                 self._order = None
             self.objects[key] = event.stored
         self.history.append(event)
+        if event.previous is not None:
+            event.previous.shed()
+        if len(self.history) > SHARED:
+            self.history[-SHARED].shed()
         while len(self.history) > HISTORY:
             self.floor = self.history.popleft().revision
         for watch in self.watches:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from mooring.apiserver.custom.structural import check, fill_defaults, prune
-from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.resources import Resource, Subresource, View
+from mooring.apiserver.documents import Document, View, items_of, part
+from mooring.apiserver.resources import Resource, Subresource
 from mooring.apiserver.schema import Walk, WrongType, schema_of
 from mooring.apiserver.status import FieldError, bad_request
 from mooring.apiserver.strategies.base import FieldReader, Strategy, World, text_at

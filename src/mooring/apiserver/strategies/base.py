@@ -106,6 +106,9 @@ class Strategy:
     def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
         return []
 
+    def admit_deletion(self, document: Document, world: World) -> None:
+        """Refuse to delete what must stay."""
+
     def grace_seconds(self, document: Document, asked: int | None) -> int | None:
         """How long a deleted object stays for somebody to clean up; None: it goes at once."""
         return None

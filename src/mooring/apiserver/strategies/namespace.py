@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, metadata_of
+from mooring.apiserver.status import forbidden
 from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
 from mooring.apiserver.validation.names import dns_label
 
+PERMANENT = ("default", "kube-public", "kube-system")
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -31,3 +33,8 @@ class NamespaceStrategy(Strategy):
     def prepare_update(self, document: Document, old: Document, world: World) -> None:
         super().prepare_update(document, old, world)
         spec_of(document)["finalizers"] = old.get("spec", {}).get("finalizers", [])
+
+    def admit_deletion(self, document: Document, world: World) -> None:
+        name = document["metadata"]["name"]
+        if name in PERMANENT:
+            raise forbidden("", "namespaces", name, "this namespace may not be deleted")

@@ -20,6 +20,5 @@ _PLAIN = [NAME, AGE]
 
 def columns_for(row: Resource) -> list[Column]:
     if row.custom is not None:
-        columns: list[Column] = row.custom.columns
-        return columns
+        return row.custom.columns
     return _COLUMNS.get(row.storage, _PLAIN)
