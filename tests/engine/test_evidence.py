@@ -61,3 +61,11 @@ def test_the_versions_of_outside_data_are_recorded_and_do_not_move_within_a_cycl
     load.publish({})
     assert decision.cycle.value(load) == {"a": 10, "b": 2}
     assert decision.evidence()["used"] == {"Load": 0, "Load#2": 2}
+
+
+def test_a_reason_for_every_node_does_not_make_the_evidence_endless() -> None:
+    chatty = made("Chatty", filter=lambda _pod, node, _cycle: Rejection(f"{node.name} is busy"))
+    decision = decide(a_profile(chatty), a_pod(), a_state(*(f"n{number}" for number in range(150))))
+    told = decision.evidence()
+    assert (len(told["rejections"]), told["rejectionsLeftOut"]) == (100, 50)
+    assert len(decision.rejections) == 150

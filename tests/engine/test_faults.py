@@ -10,7 +10,7 @@ from tests.engine.made import a_profile, a_state, made, scoring
 
 from mooring.base.errors import PluginFault
 from mooring.engine import decide
-from mooring.framework import NodesWhere, Plugin, PodsWhere, Refusal, Rejections, Skip
+from mooring.framework import NodesWhere, OnlyNodes, Plugin, PodsWhere, Refusal, Rejection, Rejections, Skip
 from mooring.testing import a_pod
 
 
@@ -79,6 +79,31 @@ FAULTS = {
     "a mask of the wrong size": (
         made("X", filter_nodes=at_once([Rejections(np.array([True]), "full")])),
         'running "X" filter plugin: the mask of "full" is bool of shape (1,); it must be bool, one for each of 2 nodes',
+    ),
+    "a mask of the wrong size for where it is unresolvable": (
+        made("X", filter_nodes=at_once([Rejections(np.array([True, False]), "full", np.array([True]))])),
+        'running "X" filter plugin: the `unresolvable` of "full" is bool of shape (1,); '
+        "it must be bool, one for each of 2 nodes",
+    ),
+    "a reason that is no text": (
+        made("X", filter=lambda *_: Rejection(["cpu", "memory"])),  # type: ignore[arg-type]
+        "running \"X\" filter plugin: a reason is ['cpu', 'memory'] (list); it must be text",
+    ),
+    "a reason at once that is no text": (
+        made("X", filter_nodes=at_once([Rejections(np.array([True, False]), 7)])),  # type: ignore[arg-type]
+        'running "X" filter plugin: a reason is 7 (int); it must be text',
+    ),
+    "a pre_filter's reason that is no text": (
+        made("X", pre_filter=lambda *_: Refusal(None)),  # type: ignore[arg-type]
+        'running PreFilter plugin "X": a reason is None (NoneType); it must be text',
+    ),
+    "a single name where a collection of names is due": (
+        made("X", pre_filter=lambda *_: OnlyNodes("a")),
+        "running PreFilter plugin \"X\": OnlyNodes('a') must be given a collection of names",
+    ),
+    "no names at all": (
+        made("X", pre_filter=lambda *_: OnlyNodes(None)),  # type: ignore[arg-type]
+        "running PreFilter plugin \"X\": TypeError: 'NoneType' object is not iterable",
     ),
     "a score above the range": (
         scoring("X", {"a": 3, "b": 101}),

@@ -96,6 +96,8 @@ def test_faults_are_named() -> None:
         reserve(*decided(made("X", reserve=lambda *_: "x"))),
         permit(*decided(made("X", permit=raising))),
         permit(*decided(made("X", permit=lambda *_: True))),
+        permit(*decided(made("X", permit=lambda *_: Wait("long")))),  # type: ignore[arg-type]
+        reserve(*decided(made("X", reserve=lambda *_: Refusal(1)))),  # type: ignore[arg-type]
     ]
     assert all(isinstance(answer, PluginFault) and answer.plugin == "X" for answer in answers)
     assert [str(answer) for answer in answers] == [
@@ -103,4 +105,6 @@ def test_faults_are_named() -> None:
         "running Reserve plugin \"X\": reserve returned 'x'; it must return a Refusal or None",
         'running Permit plugin "X": ValueError: boom',
         'running Permit plugin "X": permit returned True; it must return Allow, Wait or a Refusal',
+        "running Permit plugin \"X\": ValueError: could not convert string to float: 'long'",
+        'running Reserve plugin "X": a reason is 1 (int); it must be text',
     ]

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from mooring.base.errors import MooringError, PluginFault
 from mooring.engine.cycle import EngineCycle
-from mooring.framework import Plugin
+from mooring.framework import Plugin, Refusal
 
 PRE_FILTER = 'running PreFilter plugin "{}": '
 FILTER = 'running "{}" filter plugin: '
@@ -51,6 +51,13 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
 def fault(plugin: Plugin, words: str, what: str) -> PluginFault:
     """What the pod's event will say."""
     return PluginFault(plugin.name, words.format(plugin.name) + what)
+
+
+def check_reasons(plugin: Plugin, words: str, refusal: Refusal) -> None:
+    """Reasons are counted, joined and shown: anything but text would break later, where nobody knows whose it was."""
+    for reason in refusal.reasons:
+        if not isinstance(reason, str):
+            raise fault(plugin, words, f"a reason is {reason!r} ({type(reason).__name__}); it must be text")
 
 
 def described(error: BaseException) -> str:

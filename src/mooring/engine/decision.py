@@ -18,6 +18,9 @@ NO_NODES = "no nodes available to schedule pods"
 NAMED_NODES = 20
 """How many nodes of a group the evidence names: it is kept for many pods; `rejections` has them all."""
 
+TOLD_GROUPS = 100
+"""How many groups it tells: a plugin may give every node a reason of its own."""
+
 
 class Decision:
     """Where a pod goes (`node`), or why nowhere (`message`), or which plugin failed (`fault`)."""
@@ -158,6 +161,7 @@ class Decision:
         if self.fault is not None:
             told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
         if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
+            groups = self.rejections.groups()
             told["rejections"] = [
                 {
                     "plugin": plugin,
@@ -166,8 +170,10 @@ class Decision:
                     "count": len(names),
                     "nodes": names[:NAMED_NODES],
                 }
-                for plugin, refusal, names in self.rejections.groups()
+                for plugin, refusal, names in groups[:TOLD_GROUPS]
             ]
+            if len(groups) > TOLD_GROUPS:
+                told["rejectionsLeftOut"] = len(groups) - TOLD_GROUPS
         if self.plan is not None:
             told["plan"] = {"nominate": self.plan.nominate, "evict": [pod.key for pod in self.plan.evict]}
         if self.used:

@@ -9,11 +9,21 @@ import numpy as np
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine.asking import FILTER, PRE_FILTER, asking, fault
+from mooring.engine.asking import FILTER, PRE_FILTER, asking, check_reasons, fault
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.profile import Filterer, Profile
 from mooring.engine.rejected import Rejected, Step, Verdict
-from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, BoolArray, OnlyNodes, Refusal, Rejection, Rejections, Skip
+from mooring.framework import (
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    BoolArray,
+    OnlyNodes,
+    Plugin,
+    Refusal,
+    Rejection,
+    Rejections,
+    Skip,
+)
 from mooring.state import Rows
 
 log = Log("engine")
@@ -90,16 +100,18 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
             continue
         with asking(cycle, plugin, PRE_FILTER):
             answer = plugin.pre_filter(cycle.pod, cycle)
+            if isinstance(answer, OnlyNodes):
+                names = _names(plugin, answer)
         if isinstance(answer, Skip):
             cycle.skipped_filters.add(plugin.name)
         elif isinstance(answer, Refusal):
+            check_reasons(plugin, PRE_FILTER, answer)
             narrowed.refusal = (plugin.name, answer)
             if answer.code is not UNSCHEDULABLE:
                 narrowed.by = ()  # this plugin alone is the one whose events may help
                 return narrowed
         elif isinstance(answer, OnlyNodes):
             cycle.filter_states[plugin.name] = answer.state
-            names = set(answer.names)
             narrowed.only = names if narrowed.only is None else narrowed.only & names
             narrowed.by = (*narrowed.by, plugin.name)
             if not narrowed.only:
@@ -108,6 +120,12 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
         else:
             cycle.filter_states[plugin.name] = answer
     return narrowed
+
+
+def _names(plugin: Plugin, answer: OnlyNodes) -> set[str]:
+    if isinstance(answer.names, str):  # its letters are not what was meant
+        raise fault(plugin, PRE_FILTER, f"OnlyNodes({answer.names!r}) must be given a collection of names")
+    return set(answer.names)
 
 
 def _no_node_in_common(plugins: tuple[str, ...]) -> str:
@@ -211,6 +229,7 @@ def _ask(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | None:
         if not isinstance(answer, Refusal):
             what = f"filter of node {nodes.at(place).name} returned {answer!r}; it must return a Rejection or None"
             raise fault(filterer.plugin, FILTER, what)
+        check_reasons(filterer.plugin, FILTER, answer)
     mask = np.zeros(len(nodes), np.bool_)
     mask[list(given)] = True
     return Step(filterer.name, nodes.rows, mask, one_by_one=given)
@@ -231,9 +250,18 @@ def _checked(filterer: Filterer, rejections: Any, nodes: Rows) -> bool:
     """Whether it rejects anything; a fault if it is nothing of the kind."""
     if not isinstance(rejections, Rejections):
         raise fault(filterer.plugin, FILTER, f"filter_nodes gave {rejections!r}; it must give Rejections")
-    mask = rejections.mask
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(nodes),):
-        found = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
-        what = f'the mask of "{rejections.reason}" is {found}; it must be bool, one for each of {len(nodes)} nodes'
+    if not isinstance(rejections.reason, str):
+        what = f"a reason is {rejections.reason!r} ({type(rejections.reason).__name__}); it must be text"
         raise fault(filterer.plugin, FILTER, what)
-    return bool(mask.any())
+    _check_mask(filterer, rejections, "mask", rejections.mask, len(nodes))
+    if not isinstance(rejections.unresolvable, bool | np.bool_):
+        _check_mask(filterer, rejections, "`unresolvable`", rejections.unresolvable, len(nodes))
+    return bool(rejections.mask.any())
+
+
+def _check_mask(filterer: Filterer, rejections: Rejections, which: str, mask: Any, count: int) -> None:
+    if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (count,):
+        return
+    found = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+    what = f'the {which} of "{rejections.reason}" is {found}; it must be bool, one for each of {count} nodes'
+    raise fault(filterer.plugin, FILTER, what)

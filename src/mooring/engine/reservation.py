@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.base.errors import PluginFault
-from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, fault
+from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, check_reasons, fault
 from mooring.engine.decision import Decision
 from mooring.engine.profile import Profile
 from mooring.engine.rejected import Rejectors
@@ -52,6 +52,7 @@ def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | Non
             with asking(decision.cycle, plugin, RESERVE):
                 answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
             if isinstance(answer, Refusal):
+                check_reasons(plugin, RESERVE, answer)
                 return Refused(plugin.name, answer)
             if answer is not None:
                 return fault(plugin, RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None")
@@ -86,13 +87,16 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
         try:
             with asking(decision.cycle, plugin, PERMIT):
                 answer = plugin.permit(decision.pod, _view(decision), decision.cycle)
+                if isinstance(answer, Wait):
+                    waits[plugin.name] = min(float(answer.seconds), LONGEST_WAIT_SECONDS)
+            if isinstance(answer, Refusal):
+                check_reasons(plugin, PERMIT, answer)
+                return Refused(plugin.name, answer)
         except PluginFault as problem:
             return problem
-        if isinstance(answer, Refusal):
-            return Refused(plugin.name, answer)
         if isinstance(answer, Wait):
-            waits[plugin.name] = min(answer.seconds, LONGEST_WAIT_SECONDS)
-        elif answer is not None and not isinstance(answer, Allow):
+            continue
+        if answer is not None and not isinstance(answer, Allow):
             return fault(plugin, PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal")
     return Permitted(waits)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.base.errors import PluginFault
-from mooring.engine.asking import POST_FILTER, asking, fault
+from mooring.engine.asking import POST_FILTER, asking, check_reasons, fault
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.feasible import ask_pre_filters, passing
 from mooring.engine.rejected import Rejected
@@ -56,6 +56,8 @@ def post_filter(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
             if not isinstance(answer, Plan | Refusal):
                 what = f"post_filter returned {answer!r}; it must return a Plan or a Refusal"
                 raise fault(plugin, POST_FILTER, what)
+            if isinstance(answer, Refusal):
+                check_reasons(plugin, POST_FILTER, answer)
         except PluginFault as problem:
             return PostFiltered(None, str(problem), (*answers, (plugin.name, problem)))
         answers.append((plugin.name, answer))
