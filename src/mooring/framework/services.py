@@ -64,8 +64,7 @@ class Pods(Protocol):
         ...
 
     def pending(self, where: PodsWhere) -> Sequence[Pod]:
-        """Those of our profiles that the API server shows without a node: also the pod in question itself, and those
-        that are assumed but not confirmed yet."""
+        """Those of our profiles that have no node yet, not even an assumed one. The pod that is being decided counts."""
         ...
 
 
