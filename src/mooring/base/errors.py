@@ -13,8 +13,9 @@ A verdict ("no node fits") is a value, never an exception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class MooringError(Exception):
@@ -41,6 +42,22 @@ class OperatorMistake(MooringError):
         self.summary = summary
         self.problems = tuple(problems)
         super().__init__("\n\n".join([summary, *map(str, self.problems)]))
+
+    @classmethod
+    def found_in(cls, source: str, problems: Sequence[Problem]) -> OperatorMistake:
+        """`source has 3 problems.`, and all of them."""
+        return cls(f"{source} has {len(problems)} problem{'s' if len(problems) != 1 else ''}.", problems)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean "x"?`, or nothing where no known name is near. Case and `_` do not count."""
+    folded = {_folded(each): each for each in known}
+    near = get_close_matches(_folded(name), folded, n=1)
+    return f' Did you mean "{folded[near[0]]}"?' if near else ""
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 class Fault(MooringError):
