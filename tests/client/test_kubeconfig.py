@@ -338,7 +338,7 @@ def test_a_mistake_names_file_and_field(write_kubeconfig, said, expected):
 
 
 FILES = {
-    "not YAML": ("a: b\nc: }\n", "is not YAML (line 2)"),
+    "not YAML": ("a: b\nc: }\n", "(line 2)"),
     "not fields": ("- a\n", "holds no fields"),
     "another kind of file": ("kind: Pod\n", "its kind is 'Pod'"),
     "a list that is none": ("contexts: {a: b}\n", "must be a list"),
@@ -366,3 +366,10 @@ def test_v1beta1_plugins_need_not_say_whether_they_ask(write_kubeconfig):
     found = load_kubeconfig([write_kubeconfig(user={"exec": plugin})])
     assert found.exec is not None
     assert found.exec.interactive_mode == "IfAvailable"
+
+
+def test_of_a_field_that_is_given_twice_the_last_counts(write_kubeconfig):
+    path = write_kubeconfig()
+    path.write_text(path.read_text() + "\ncurrent-context: none\ncurrent-context: nowhere\n")
+    with pytest.raises(OperatorMistake, match='no context is named "nowhere"'):
+        load_kubeconfig([path])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.config.default_plugins import EVERYTHING
 
+from mooring.base.documents import written
 from mooring.base.errors import OperatorMistake
 from mooring.config import Configuration, Loaded, ProfileConfiguration, load_configuration
-from mooring.config.tree import written
 from mooring.framework import FeatureGates, Point
 from mooring.framework.registry import Registry
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.files import load
 
+from mooring.base.documents import written
 from mooring.base.errors import OperatorMistake
-from mooring.config.tree import written
 
 KEYS = st.sampled_from(
     [

@@ -21,6 +21,11 @@ def test_an_empty_file_has_kube_schedulers_defaults():
     assert found == default_configuration(EVERYTHING)
 
 
+@pytest.mark.parametrize("text", ["", "# nothing", "null"])
+def test_a_file_without_content_says_what_it_must_hold(text):
+    assert mistakes(text) == {"the file": "is empty; it must hold a KubeSchedulerConfiguration"}
+
+
 def test_every_field_is_read():
     found = configuration(
         a_file(

@@ -11,9 +11,9 @@ from tests.config.default_plugins import DEFAULTS, EVERYTHING, NodeAffinityArgs,
 from tests.config.files import a_file, a_profile_file, load, mistakes, names, profile, warnings, weights
 from tests.config.test_plugin_sets import on
 
+from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake
 from mooring.config import convert
-from mooring.config.tree import read_tree
 from mooring.framework import Point
 
 SCORE_BY_LABEL = """

@@ -151,7 +151,7 @@ MISTAKES = {
         "at least 0",
     ),
     "a key that is given twice": ("a: 1\na: 2", "given twice"),
-    "text that is not YAML": ("a: [", "not valid YAML"),
+    "text that is not YAML": ("a: [", "cannot be read"),
     "a name that no node can have": (
         "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, names: [Big_One]}",
         "must be a valid node name",

@@ -7,12 +7,11 @@ are given, with a sentence; none is ignored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import click
 
 from mooring.base.durations import duration_seconds
-from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 
 NOT_YET = {
     "leader election": (
@@ -97,7 +96,7 @@ def normalised(arguments: Sequence[str]) -> list[str]:
         else:
             result.append(f"--{name}={value}")
     if problems:
-        raise OperatorMistake(f"the command line has {len(problems)} problem{'s' * (len(problems) > 1)}.", problems)
+        raise OperatorMistake.found_in("the command line", problems)
     return result
 
 
@@ -109,9 +108,8 @@ def refusal(name: str) -> str | None:
         return f"is kube-scheduler's flag for {_FEATURE_OF[name]}, which Mooring does not have yet; leave it out"
     if name in REMOVED:
         return "was removed from kube-scheduler long ago; write a configuration file and give it with --config"
-    known = [*OURS, *_FEATURE_OF]
-    close = get_close_matches(name, known, n=1)
-    return "is not a flag of kube-scheduler or Mooring" + (f'. Did you mean "--{close[0]}"?' if close else "")
+    hint = did_you_mean(f"--{name}", [f"--{flag}" for flag in (*OURS, *_FEATURE_OF)])
+    return f"is not a flag of kube-scheduler or Mooring.{hint}"
 
 
 class GoBool(click.ParamType[bool]):

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mooring import __version__
-from mooring.base.errors import Fault, MooringError, OperatorMistake
+from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
 
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
@@ -45,11 +45,7 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f' Did you mean "{close[0]}"?' if close else ""
-            ctx.fail(f'there is no command "{args[0]}".{hint}')
+            ctx.fail(f'there is no command "{args[0]}".{did_you_mean(args[0], COMMANDS)}')
         return super().resolve_command(ctx, args)
 
 

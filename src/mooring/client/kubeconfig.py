@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
+from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.client.connection import Connection, ExecPlugin, Impersonation
 from mooring.client.proxy import environment_proxy
@@ -371,28 +371,15 @@ def _file(entry: _Entry[Any], field: str, path: str, data: bytes | None, problem
         return None
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML without dates: nothing in a kubeconfig is one, and a malformed one would be an error."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def _read(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.load(file.read_bytes(), Loader=_Loader)
+        content = file.read_bytes()
     except FileNotFoundError as error:
         raise OperatorMistake(f"The kubeconfig {file} does not exist.") from error
     except OSError as error:
         raise OperatorMistake(f"The kubeconfig {file} cannot be read: {error.strerror}.") from error
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise OperatorMistake(f"The kubeconfig {file} is not YAML (line {line}): {error.problem}.") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise OperatorMistake(f"The kubeconfig {file} is not YAML: {error}.") from error
+    # Not strict: of a field that is given twice kubectl takes the last.
+    document = read_tree(content, str(file), strict=False).plain()
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -450,5 +437,4 @@ def _unknown(context: _Entry[_Context], kind: str, name: str, known: Iterable[st
 
 
 def _mistake(where: str, problems: list[Problem]) -> OperatorMistake:
-    count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
-    return OperatorMistake(f"The kubeconfig {where} has {count}.", problems)
+    return OperatorMistake.found_in(f"The kubeconfig {where}", problems)

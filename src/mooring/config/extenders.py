@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mooring.base.documents import Tree
 from mooring.config.fields import Fields
 from mooring.config.model import Extender, ExtenderTls, ManagedResource
 from mooring.config.problems import Problems
-from mooring.config.tree import Tree
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

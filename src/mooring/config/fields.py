@@ -8,9 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 
+from mooring.base.documents import Tree
 from mooring.base.durations import duration_seconds
-from mooring.config.problems import Problems, did_you_mean
-from mooring.config.tree import Tree
+from mooring.base.errors import did_you_mean
+from mooring.config.problems import Problems
 
 
 class Fields:

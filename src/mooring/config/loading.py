@@ -5,13 +5,14 @@ All mistakes of a file are reported at once, each with its field path, its line 
 
 from __future__ import annotations
 
+from mooring.base.documents import Tree, read_tree, written
+from mooring.base.errors import did_you_mean
 from mooring.config.extenders import read_extenders
 from mooring.config.fields import Fields
 from mooring.config.model import ClientConnection, Configuration, Converted, LeaderElection, Loaded
 from mooring.config.plugin_args import GROUP, VERSIONS
-from mooring.config.problems import Problems, did_you_mean
+from mooring.config.problems import Problems
 from mooring.config.profiles import ProfileReader, percentage_of_nodes
-from mooring.config.tree import Tree, read_tree, written
 from mooring.config.upgrade import upgrade
 from mooring.framework.gates import FeatureGates
 from mooring.framework.registry import Registry
@@ -53,6 +54,9 @@ def _load(text: str, source: str, registry: Registry, gates: FeatureGates, probl
 def _version(tree: Tree, problems: Problems) -> str:
     """The version the file is written in."""
     readable = ", ".join(f"{GROUP}/{version}" for version in VERSIONS)
+    if tree.value is None:
+        problems.error(tree, f"is empty; it must hold a {KIND}")
+        return ""
     fields = Fields(tree, problems)
     if not fields.is_mapping:
         return ""

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from mooring.base.documents import Tree
 from mooring.base.durations import duration_seconds
+from mooring.base.errors import did_you_mean
 from mooring.config.fields import unknown_field
-from mooring.config.problems import Problems, did_you_mean
-from mooring.config.tree import Tree
+from mooring.config.problems import Problems
 from mooring.framework.args import Args
 from mooring.framework.gates import FeatureGates
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from mooring.base.documents import Tree
+from mooring.base.errors import did_you_mean
 from mooring.config.defaults import DEFAULT_PLUGINS, POD_GROUP_PLUGINS, REFUSED_IN_V1, REMOVED
 from mooring.config.fields import Fields
 from mooring.config.model import PluginUse
 from mooring.config.plugin_args import GROUP
-from mooring.config.problems import Problems, did_you_mean
-from mooring.config.tree import Tree
+from mooring.config.problems import Problems
 from mooring.framework.points import Point
 from mooring.framework.registry import Registry
 

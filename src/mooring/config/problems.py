@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
+from mooring.base.documents import THE_FILE, Tree
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.config.tree import Tree, counted
 
 
 class Problems:
@@ -38,21 +35,13 @@ class Problems:
 
     def raise_if_any(self) -> None:
         if self._errors:
-            raise OperatorMistake(counted(self._source, self.count), sorted(self._errors, key=_by_line))
+            raise OperatorMistake.found_in(self._source, sorted(self._errors, key=_by_line))
 
 
 def _problem(at: Tree, message: str, field: str | None) -> Problem:
     path = at.below(field) if field else at.path
-    return Problem(path or "the file", message, at.line)
+    return Problem(path or THE_FILE, message, at.line)
 
 
 def _by_line(problem: Problem) -> int:
     return problem.line or 0
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean "x"?`, or nothing where no known name is near."""
-    known = list(known)
-    folded = {each.lower(): each for each in known}
-    near = get_close_matches(name.replace("_", "").lower(), folded, n=1)
-    return f' Did you mean "{folded[near[0]]}"?' if near else ""

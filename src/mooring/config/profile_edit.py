@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.config.tree import Tree, made
+from mooring.base.documents import Tree, made
 
 EVERY = "*"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from mooring.base.documents import Tree, made
+from mooring.base.errors import did_you_mean
 from mooring.config.defaults import DEFAULT_PLUGINS, POD_GROUP_PLUGINS, REFUSED_IN_V1, default_plugins
 from mooring.config.fields import Fields
 from mooring.config.model import PluginUse, ProfileConfiguration
@@ -20,8 +22,7 @@ from mooring.config.plugin_sets import (
     spread,
     weighted,
 )
-from mooring.config.problems import Problems, did_you_mean
-from mooring.config.tree import Tree, made
+from mooring.config.problems import Problems
 from mooring.framework.args import Args
 from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point

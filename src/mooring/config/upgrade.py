@@ -7,11 +7,11 @@ written. This module does the fields of the file; `upgrade_profile` does what co
 
 from __future__ import annotations
 
+from mooring.base.documents import Tree, made
 from mooring.config.defaults import DEFAULT_PLUGINS
 from mooring.config.plugin_args import GROUP, VERSIONS
 from mooring.config.problems import Problems
 from mooring.config.profile_edit import ProfileEdit
-from mooring.config.tree import Tree, made
 from mooring.config.upgrade_profile import LIMITS_AND_SPREAD, V1BETA1_ONLY, keep_old_weights
 from mooring.framework.registry import Registry
 

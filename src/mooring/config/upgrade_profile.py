@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mooring.base.documents import Tree
 from mooring.config.defaults import DEFAULT_PLUGINS, REFUSED_IN_V1
 from mooring.config.fields import Fields
 from mooring.config.problems import Problems
 from mooring.config.profile_edit import EVERY, ProfileEdit
-from mooring.config.tree import Tree
 from mooring.framework.registry import Registry
 
 Rule = Callable[[ProfileEdit, Problems], None]

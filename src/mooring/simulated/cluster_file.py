@@ -15,18 +15,20 @@ add and its author left out. Mistakes are found before anything is created, all 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.documents import Tree, read_trees
+from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.objects.quantity import exact
 from mooring.simulated.node_documents import ZONES, completed, node_document
 from mooring.simulated.records import Document
-from mooring.simulated.yaml_documents import Path, YamlDocument, read_yaml, shown
+
+Path = tuple[str | int, ...]
+"""Fields and items from a document down to a value."""
 
 SHORT_FORM = ("mooring.dev/v1alpha1", "SimulatedNodes")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -54,22 +56,19 @@ def plain_nodes(count: int, *, now: float) -> InitialObjects:
 def load_cluster_file(path: str, *, now: float) -> InitialObjects:
     """The objects of the file at `path`."""
     try:
-        text = FilePath(path).read_text(encoding="utf-8")
+        content = FilePath(path).read_bytes()
     except OSError as error:
         raise OperatorMistake(f"The cluster file {path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise OperatorMistake(f"The cluster file {path} is not text in UTF-8.") from error
-    return parse_cluster(text, path, now=now)
+    return parse_cluster(content, path, now=now)
 
 
-def parse_cluster(text: str, source: str, *, now: float) -> InitialObjects:
+def parse_cluster(text: str | bytes, source: str, *, now: float) -> InitialObjects:
     """The objects of a cluster file's text. `source` names it in messages."""
     reading = _Reading(now)
-    for index, document in enumerate(read_yaml(text, source)):
-        reading.document(document, f"document {index + 1}")
+    for index, tree in enumerate(read_trees(text, source)):
+        reading.document(tree, tree.plain(), f"document {index + 1}")
     if reading.problems:
-        count = len(reading.problems)
-        raise OperatorMistake(f"{source} has {count} problem{'s' if count > 1 else ''}.", reading.problems)
+        raise OperatorMistake.found_in(source, reading.problems)
     return reading.found
 
 
@@ -83,36 +82,35 @@ class _Reading:
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
 
-    def document(self, document: YamlDocument, where: str) -> None:
-        if not isinstance(document.value, dict):
-            self._problem(document, where, (), "must be an object with apiVersion and kind")
+    def document(self, tree: Tree, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            self._problem(tree, where, (), "must be an object with apiVersion and kind")
             return
-        kind = document.value.get("kind")
-        if isinstance(kind, str) and kind.endswith("List") and isinstance(document.value.get("items"), list):
-            for index in range(len(document.value["items"])):
-                self.document(document.within(("items", index)), f"{where}, items[{index}]")
+        kind = value.get("kind")
+        if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
+            for index, item in enumerate(tree.fields["items"].items):
+                self.document(item, value["items"][index], f"{where}, items[{index}]")
             return
-        missing = [name for name in ("apiVersion", "kind") if not isinstance(document.value.get(name), str)]
+        missing = [name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str)]
         for name in missing:
-            self._problem(document, where, (name,), "is missing: every object says its apiVersion and kind")
+            self._problem(tree, where, (name,), "is missing: every object says its apiVersion and kind")
         if missing:
             return
-        if document.value["kind"] == SHORT_FORM[1]:
-            self._simulated_nodes(document, where)
+        if value["kind"] == SHORT_FORM[1]:
+            self._simulated_nodes(tree, value, where)
         else:
-            self._object(document, where)
+            self._object(tree, value, where)
 
-    def _object(self, document: YamlDocument, where: str) -> None:
-        value: Document = document.value
+    def _object(self, tree: Tree, value: Document, where: str) -> None:
         metadata = value.get("metadata")
         if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
-            self._problem(document, where, ("metadata", "name"), "is missing")
+            self._problem(tree, where, ("metadata", "name"), "is missing")
             return
         if metadata.get("name"):
-            self._once(document, where, value["apiVersion"], value["kind"], metadata)
+            self._once(tree, where, value["apiVersion"], value["kind"], metadata)
         match value["apiVersion"], value["kind"]:
             case "v1", "Node":
-                self._node(document, where)
+                self._node(tree, value, where)
             case "v1", "Namespace":
                 self.found.namespaces.append(value)
             case str(version), "CustomResourceDefinition" if version.startswith("apiextensions.k8s.io/"):
@@ -120,23 +118,22 @@ class _Reading:
             case _:
                 self.found.objects.append(value)
 
-    def _node(self, document: YamlDocument, where: str) -> None:
-        checks = list(_check_resources(document.value, ("status", "allocatable")))
-        checks += _check_resources(document.value, ("status", "capacity"))
+    def _node(self, tree: Tree, value: Document, where: str) -> None:
+        checks = list(_check_resources(value, ("status", "allocatable")))
+        checks += _check_resources(value, ("status", "capacity"))
         for path, message in checks:
-            self._problem(document, where, path, message)
+            self._problem(tree, where, path, message)
         if not checks:
-            self.found.nodes.append(completed(document.value, ordinal=len(self.found.nodes), now=self._now))
+            self.found.nodes.append(completed(value, ordinal=len(self.found.nodes), now=self._now))
 
-    def _simulated_nodes(self, document: YamlDocument, where: str) -> None:
-        value: Document = document.value
+    def _simulated_nodes(self, tree: Tree, value: Document, where: str) -> None:
         problems = list(_check_short_form(value))
         for path, message in problems:
-            self._problem(document, where, path, message)
+            self._problem(tree, where, path, message)
         if problems:
             return
         for name in self._names(value):
-            self._once(document, where, "v1", "Node", {"name": name})
+            self._once(tree, where, "v1", "Node", {"name": name})
             self.found.nodes.append(
                 node_document(
                     name,
@@ -159,16 +156,21 @@ class _Reading:
         first, self._unnamed = self._unnamed, self._unnamed + count
         return [f"node-{first + index + 1}" for index in range(count)]
 
-    def _once(self, document: YamlDocument, where: str, version: str, kind: str, metadata: Document) -> None:
+    def _once(self, tree: Tree, where: str, version: str, kind: str, metadata: Document) -> None:
         key = (version, kind, str(metadata.get("namespace", "")), str(metadata["name"]))
         if key in self._seen:
             message = f'{kind} "{metadata["name"]}" is already in {self._seen[key]}'
-            self._problem(document, where, ("metadata", "name"), message)
+            self._problem(tree, where, ("metadata", "name"), message)
         self._seen.setdefault(key, where)
 
-    def _problem(self, document: YamlDocument, where: str, path: Path, message: str) -> None:
-        field_path = f"{where}: {shown(path)}" if path else where
-        self.problems.append(Problem(field_path, message, document.line_of(path)))
+    def _problem(self, tree: Tree, where: str, path: Path, message: str) -> None:
+        field_path = f"{where}: {_shown(path)}" if path else where
+        self.problems.append(Problem(field_path, message, tree.nearest(path).line))
+
+
+def _shown(path: Path) -> str:
+    """A path as Kubernetes writes it: `spec.taints[0].effect`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 Mistake = tuple[Path, str]
@@ -180,9 +182,7 @@ def _check_short_form(value: Document) -> Iterator[Mistake]:
         yield ("apiVersion",), f'must be "{SHORT_FORM[0]}" for {SHORT_FORM[1]}, got "{value["apiVersion"]}"'
     for key in value:
         if key not in _SHORT_FORM_FIELDS and key not in ("apiVersion", "kind"):
-            guesses = difflib.get_close_matches(key, _SHORT_FORM_FIELDS, n=1)
-            hint = f' Did you mean "{guesses[0]}"?' if guesses else ""
-            yield (key,), f"is not a field of {SHORT_FORM[1]}.{hint}"
+            yield (key,), f"is not a field of {SHORT_FORM[1]}.{did_you_mean(key, _SHORT_FORM_FIELDS)}"
     for key, check in _SHORT_FORM_FIELDS.items():
         if value.get(key) is not None:
             yield from check(value, (key,))

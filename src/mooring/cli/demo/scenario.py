@@ -10,8 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from mooring.base.documents import read_trees
 from mooring.base.errors import Fault
 from mooring.cli.child_cluster import child_cluster
 from mooring.cli.common import registry_with
@@ -140,7 +139,8 @@ async def _story(client: ApiClient, scheduler: Scheduler, show: Show) -> None:
 
     try:
         show.step("creating pods")
-        for document in yaml.safe_load_all(text_of("pods.yaml")):
+        for tree in read_trees(text_of("pods.yaml"), "pods.yaml"):
+            document = tree.plain()
             await client.create(KINDS[document["kind"]], document, "default")
         await pods.until("the first pods to run", lambda: running(4), tell)
         await pods.until("a pod to be refused", lambda: refused("only-cpu-true") and refused("too-big"), tell)

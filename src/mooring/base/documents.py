@@ -1,13 +1,17 @@
-"""A configuration file as a tree whose every value knows its field path and its line.
+"""YAML documents as trees whose every value knows its field path and its line.
 
-Text is read as `sigs.k8s.io/yaml` reads it, so that a file means here what it means to kube-scheduler: `y` is true,
-`0o777` is 511, `1e3` is 1000; dates, `12:30` and `=` are strings; keys are strings, and a key given twice is refused.
+Text is read as `sigs.k8s.io/yaml` reads it, so that a file means here what it means to kube-scheduler and kubectl: `y`
+is true, `0o777` is 511, `1e3` is 1000; dates, `12:30` and `=` are strings; keys are strings (`y: 1` has the key
+"true"). What a merge (`<<`) brings and what is written beside it are set in the order of the file: the last one holds.
+A key that is written twice is refused, unless the reader is told not to be strict. The one more thing that we refuse
+is a tag that we do not know: it asks for a meaning that nobody here can give.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +21,11 @@ from mooring.base.errors import OperatorMistake, Problem
 
 Scalar = str | int | float | bool | None
 
-_MOST_VALUES = 100_000
-"""A configuration has hundreds of values; aliases of aliases can make billions."""
+THE_FILE = "the file"
+"""The path of a problem that concerns no field."""
+
+_MOST_REPEATED = 100_000
+"""How many values aliases may repeat: what is written out is as long as its file, aliases of aliases make billions."""
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _TRUE = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
@@ -62,6 +69,16 @@ class Tree:
         """A field that is there and not null: null means absent, as it does to kube-scheduler."""
         found = self.fields.get(name)
         return None if found is None or found.value is None else found
+
+    def nearest(self, steps: Iterable[str | int]) -> Tree:
+        """What these fields and items lead to, or the last thing on the way that is there."""
+        found = self
+        for step in steps:
+            part = found.fields.get(step) if isinstance(step, str) else dict(enumerate(found.items)).get(step)
+            if part is None:
+                break
+            found = part
+        return found
 
     def plain(self) -> Any:
         """The value without places."""
@@ -130,35 +147,35 @@ class _Loader(_CLoader):  # type: ignore[misc]  # the C loader is absent where P
 _Loader.add_implicit_resolver(_PLAIN, re.compile(""), None)
 
 
-def read_tree(text: str, source: str) -> Tree:
-    """The one document of a file. Raises OperatorMistake for what is not YAML."""
+def read_tree(text: str | bytes, source: str, *, strict: bool = True) -> Tree:
+    """The one document of a file, or null where the file is empty. Raises OperatorMistake for what is not YAML.
+
+    `source` is what messages call the file. Bytes may be in any encoding that YAML allows.
+    """
+    trees = read_trees(text, source, strict=strict)
+    if len(trees) > 1:
+        raise _unreadable(source, f"holds {len(trees)} documents; only one is read here", trees[1].line)
+    return trees[0] if trees else Tree(None, "", None)
+
+
+def read_trees(text: str | bytes, source: str, *, strict: bool = True) -> list[Tree]:
+    """Every document of a file; empty ones are left out."""
+    reader = _Reader(strict)
     try:
+        # All of them first: the reader knows nodes by their identity.
         nodes = [node for node in yaml.compose_all(text, Loader=_Loader) if not _is_empty(node)]
+        trees = [reader.tree(node, "", node.start_mark.line + 1) for node in nodes]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         message = getattr(error, "problem", None) or str(error)
         raise _unreadable(source, message, mark.line + 1 if mark else None) from error
-    except (ValueError, RecursionError) as error:
-        message = "is nested too deeply" if isinstance(error, RecursionError) else "has characters that are not text"
-        raise _unreadable(source, message) from error
-    if not nodes:
-        raise _unreadable(source, "the file is empty; it must hold a KubeSchedulerConfiguration")
-    if len(nodes) > 1:
-        line = nodes[1].start_mark.line + 1
-        raise _unreadable(source, f"holds {len(nodes)} documents; a configuration is one", line)
-    reader = _Reader()
-    try:
-        tree = reader.tree(nodes[0], "", nodes[0].start_mark.line + 1)
     except RecursionError as error:
         raise _unreadable(source, "is nested too deeply") from error
+    except ValueError as error:
+        raise _unreadable(source, "has characters that are not text") from error
     if reader.problems:
-        raise OperatorMistake(counted(source, len(reader.problems)), reader.problems)
-    return tree
-
-
-def counted(source: str, problems: int) -> str:
-    """The first line of a report."""
-    return f"{source} has {problems} problem{'s' if problems != 1 else ''}."
+        raise OperatorMistake.found_in(source, reader.problems)
+    return trees
 
 
 def _unreadable(source: str, message: str, line: int | None = None) -> OperatorMistake:
@@ -172,15 +189,18 @@ def _is_empty(node: yaml.Node | None) -> bool:
 class _Reader:
     """Turns composed nodes into a tree, and collects what Kubernetes would not read."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool) -> None:
         self.problems: list[Problem] = []
+        self._strict = strict
+        self._seen: set[int] = set()
         self._open: set[int] = set()
-        self._count = 0
+        self._repeated = 0
 
     def tree(self, node: yaml.Node, path: str, line: int) -> Tree:
-        self._count += 1
-        if self._count > _MOST_VALUES:
-            if self._count == _MOST_VALUES + 1:
+        self._repeated += id(node) in self._seen
+        self._seen.add(id(node))
+        if self._repeated > _MOST_REPEATED:
+            if self._repeated == _MOST_REPEATED + 1:
                 self._problem(path, "has too many values: an alias repeats too much", line)
             return Tree(None, path, line)
         if isinstance(node, yaml.ScalarNode):
@@ -204,22 +224,32 @@ class _Reader:
             self._open.discard(id(node))
 
     def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Tree]:
-        written: dict[str, Tree] = {}
-        merged: dict[str, Tree] = {}
+        fields: dict[str, Tree] = {}
+        written: set[str] = set()
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
+            if key_node.value == "<<" and key_node.tag in (_PLAIN, f"{_TAGS}merge"):
+                fields |= self._merged(value_node, path, line)
+                continue
+            key = self._key(key_node)
+            if key is None:
                 self._problem(path, "a key must be a string", line)
                 continue
-            key = str(key_node.value)
-            if key == "<<" and key_node.tag == _PLAIN:
-                merged = self._merged(value_node, path, line) | merged
-                continue
             below = f"{path}.{key}" if path else key
-            if key in written:
+            if key in written and self._strict:
                 self._problem(below, f'"{key}" is given twice', line)
-            written[key] = self.tree(value_node, below, line)
-        return merged | written
+            written.add(key)
+            fields[key] = self.tree(value_node, below, line)
+        return fields
+
+    def _key(self, node: yaml.Node) -> str | None:
+        """The key as JSON would have it; None for what is no key there."""
+        if not isinstance(node, yaml.ScalarNode):
+            return None
+        value = resolved(node.value) if node.tag == _PLAIN else str(node.value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return None if value is None else str(value)
 
     def _merged(self, node: yaml.Node, path: str, line: int) -> dict[str, Tree]:
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
@@ -251,7 +281,7 @@ class _Reader:
         return value
 
     def _problem(self, path: str, message: str, line: int) -> None:
-        self.problems.append(Problem(path or "the file", message, line))
+        self.problems.append(Problem(path or THE_FILE, message, line))
 
 
 class _Dumper(yaml.SafeDumper):
