@@ -161,19 +161,18 @@ class Decision:
         if self.fault is not None:
             told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
         if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
-            groups = self.rejections.groups()
             told["rejections"] = [
                 {
                     "plugin": plugin,
                     "reasons": list(refusal.reasons),
                     "code": refusal.code.value,
-                    "count": len(names),
-                    "nodes": names[:NAMED_NODES],
+                    "count": count,
+                    "nodes": names,
                 }
-                for plugin, refusal, names in groups[:TOLD_GROUPS]
+                for plugin, refusal, count, names in self.rejections.groups(most=TOLD_GROUPS, named=NAMED_NODES)
             ]
-            if len(groups) > TOLD_GROUPS:
-                told["rejectionsLeftOut"] = len(groups) - TOLD_GROUPS
+            if self.rejections.kinds > TOLD_GROUPS:
+                told["rejectionsLeftOut"] = self.rejections.kinds - TOLD_GROUPS
         if self.plan is not None:
             told["plan"] = {"nominate": self.plan.nominate, "evict": [pod.key for pod in self.plan.evict]}
         if self.used:

@@ -144,19 +144,23 @@ class Rejected(Mapping[str, Verdict]):
             if which and self._verdicts[which - 1][1].code is UNSCHEDULABLE:
                 yield self._nodes.at(place)
 
-    def groups(self) -> list[tuple[str, Refusal, list[str]]]:
-        """Each verdict with the nodes it was given for, the most frequent first."""
-        places = np.flatnonzero(self._which)
-        if not len(places):
-            return []
-        # Sorted once rather than searched per verdict: a plugin may give every node a reason of its own.
-        places = places[np.argsort(self._which[places], kind="stable")]
-        given = np.split(places, np.flatnonzero(np.diff(self._which[places])) + 1)
-        given.sort(key=lambda group: (-len(group), group[0]))
+    def groups(self, *, most: int, named: int) -> list[tuple[str, Refusal, int, list[str]]]:
+        """The most frequent verdicts, each with how many nodes it was given for and the names of the first of them."""
+        counts = np.bincount(self._which, minlength=1)
+        counts[0] = 0
+        frequent = np.argsort(-counts, kind="stable")[: min(most, int(np.count_nonzero(counts)))]
+        groups = [(which, np.flatnonzero(self._which == which)[:named]) for which in frequent.tolist()]
+        # Ties in the order of the nodes: ids depend on whether a rule was asked node by node or at once.
+        groups.sort(key=lambda group: (-counts[group[0]], group[1][0]))
         return [
-            (*self._verdicts[int(self._which[group[0]]) - 1], [self._names[place] for place in group.tolist()])
-            for group in given
+            (*self._verdicts[which - 1], int(counts[which]), [self._names[place] for place in places.tolist()])
+            for which, places in groups
         ]
+
+    @property
+    def kinds(self) -> int:
+        """How many different verdicts were given."""
+        return int(np.count_nonzero(np.bincount(self._which, minlength=1)[1:]))
 
     def reasons(self) -> Counter[str]:
         """How many nodes gave each reason; a node with two reasons counts in both."""

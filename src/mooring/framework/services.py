@@ -64,7 +64,7 @@ class Pods(Protocol):
         ...
 
     def pending(self, where: PodsWhere) -> Sequence[Pod]:
-        """Those of our profiles that have no node yet, not even an assumed one. The pod that is being decided counts."""
+        """Those of our profiles without a node, not even an assumed one; the pod that is being decided counts."""
         ...
 
 

@@ -1,0 +1,17 @@
+"""The benchmark runs and measures what it says; how long it takes is nobody's test."""
+
+import pytest
+
+from mooring.bench.decide import WORKLOADS, default_profile, measure
+from mooring.framework import Point
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_every_workload_can_be_measured(workload):
+    figure = measure(workload, nodes=5, pods=10)
+    assert figure.workload == workload
+    assert figure.decide_micros > 0
+
+
+def test_the_default_profile_is_measured():
+    assert [plugin.name for plugin in default_profile().at(Point.FILTER)][-1] == "NodeResourcesFit"
