@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -64,10 +65,10 @@ class Client:
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         sent = {key.replace("_", "-"): value for key, value in headers.items()}
-        data = None
+        data: Any = None
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
-            data = body if isinstance(body, bytes) else json.dumps(body)
+            data = io.BytesIO(body) if isinstance(body, bytes) else json.dumps(body)
         async with self._session.request(method, self.server.url + path, data=data, headers=sent) as response:
             raw = await response.read()
             is_json = response.content_type.startswith("application/json")

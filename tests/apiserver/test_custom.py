@@ -192,6 +192,16 @@ REFUSED = {
     ),
     "no storage version": (a_definition(storage=False), "must have exactly one version marked as storage version"),
     "no schema": (a_definition(schema={}), "schema.openAPIV3Schema: Required value: schemas are required"),
+    "a pattern that is none": (
+        a_definition(
+            schema={"openAPIV3Schema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "("}}}}
+        ),
+        'properties[x].pattern: Invalid value: "(": must be a valid regular expression',
+    ),
+    "a column without a path": (
+        a_definition(additionalPrinterColumns=[{"name": "X", "type": "string", "jsonPath": ".a[?"}]),
+        "additionalPrinterColumns[0].jsonPath: Invalid value",
+    ),
     "a property without a type": (
         a_definition(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}),
         "properties[spec].type: Required value: must not be empty for specified object fields",

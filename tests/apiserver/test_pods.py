@@ -131,6 +131,14 @@ def test_an_unknown_class_and_a_chosen_number_are_forbidden(store: Any):
     )
 
 
+def test_an_account_must_exist(store: Any):
+    assert refusal(store, a_pod(serviceAccountName="robot")).message == (
+        'pods "web" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    )
+    store.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}})
+    assert store.create(a_pod(serviceAccountName="robot"))["spec"]["serviceAccount"] == "robot"
+
+
 def test_a_gated_pod_says_so(store: Any):
     (condition,) = store.create(a_pod(schedulingGates=[{"name": "wait"}]))["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"], condition["message"]) == (

@@ -100,3 +100,34 @@ async def test_a_fault_inside_is_an_internal_error_and_the_server_goes_on(api: C
 async def test_what_is_not_served_is_not_found(api: Client, path: str):
     answer = await api.get(path)
     assert (answer.code, answer.message) == (404, "the server could not find the requested resource")
+
+
+BAD_BODIES = {
+    "no JSON": (b"{", 400),
+    "not an object": (b"[]", 400),
+    "nothing": (b"null", 400),
+    "not text": (b'{"a": "\xff"}', 400),
+    "nested too deeply": (b'{"a":' * 100_000, 400),
+    "more than anybody stores": (b" " * (4 * 1024 * 1024), 413),
+}
+
+
+@pytest.mark.parametrize(("body", "code"), BAD_BODIES.values(), ids=BAD_BODIES.keys())
+async def test_a_bad_body_is_refused(api: Client, body: bytes, code: int):
+    answer = await api.post(PODS, body)
+    assert (answer.code, answer.body["kind"]) == (code, "Status")
+
+
+@pytest.mark.parametrize(
+    ("method", "query"),
+    [("DELETE", "gracePeriodSeconds=soon"), ("GET", "limit=few"), ("GET", "watch=1&timeoutSeconds=x")],
+)
+async def test_a_bad_number_in_the_query_is_refused(api: Client, method: str, query: str):
+    assert (await api.call(method, f"{PODS}?{query}")).code == 400
+
+
+async def test_yaml_is_taken_too(api: Client):
+    body = yaml.safe_dump(a_pod()).encode()
+    assert (await api.post(PODS, body, Content_Type="application/yaml")).code == 201
+    assert (await api.post(PODS, b"a: [", Content_Type="application/yaml")).code == 400
+    assert (await api.post(PODS, b"x", Content_Type="application/x-tar")).code == 415

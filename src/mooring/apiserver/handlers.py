@@ -18,6 +18,7 @@ from mooring.apiserver.negotiation import (
     parse_body,
     shape_of,
     typed,
+    whole_number,
 )
 from mooring.apiserver.openapi import OpenApi
 from mooring.apiserver.patches import (
@@ -39,6 +40,7 @@ from mooring.apiserver.status import (
     method_not_allowed,
     no_such_path,
     success,
+    too_large,
     unauthorized,
     unsupported_media_type,
 )
@@ -51,6 +53,7 @@ from mooring.base.log import Log
 JSON_TYPE = "application/json"
 OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+LARGEST_BODY = 3 * 1024 * 1024
 APPLY_REFUSAL = (
     "server-side apply is not supported by Mooring's embedded API server;"
     " use kubectl apply without --server-side, or a patch"
@@ -75,6 +78,8 @@ class Handler:
             return await self._answer(request)
         except Refused as refused:
             return refusal(refused)
+        except web.HTTPRequestEntityTooLarge:
+            return refusal(too_large(LARGEST_BODY))
         except ConnectionError:
             raise
         except Exception as fault:
@@ -320,8 +325,8 @@ async def deletion_asked(request: web.BaseRequest) -> Deletion:
     if raw:
         options = checked_as(parse_body(raw, request.headers.get("Content-Type", "")), DELETE_OPTIONS, "DeleteOptions")
     grace = options.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds"):
-        grace = int(query["gracePeriodSeconds"])
+    if grace is None:
+        grace = whole_number(query, "gracePeriodSeconds")
     propagation = options.get("propagationPolicy") or query.get("propagationPolicy")
     orphan = options.get("orphanDependents")
     if propagation is None and (orphan or query.get("orphanDependents") == "true"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.apiserver.documents import Document, decode, encode
+from mooring.apiserver.negotiation import whole_number
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection import Selection
 from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired, forbidden_field, invalid
@@ -36,8 +37,7 @@ class Page:
 
 
 def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[str, str]) -> Page:
-    limit_text = query.get("limit", "")
-    limit = int(limit_text) if limit_text.isdigit() else 0
+    limit = whole_number(query, "limit") or 0
     token = query.get("continue", "")
     version = query.get("resourceVersion", "")
     revision = store.revision

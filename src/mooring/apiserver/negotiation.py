@@ -40,6 +40,19 @@ def is_dry_run(query: Mapping[str, str]) -> bool:
     return asked == "All"
 
 
+def whole_number(query: Mapping[str, str], name: str) -> int | None:
+    """A number of the query string; None where it is absent."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(
+            f'strconv.ParseInt: parsing "{text}": invalid syntax: {name} must be a whole number'
+        ) from None
+
+
 @dataclass
 class FieldPolicy:
     """What to do about fields that a kind does not have, and what was found."""
@@ -73,7 +86,9 @@ def parse_body(body: bytes, content_type: str) -> Any:
             return yaml.safe_load(body)
         if kind in ("", JSON, "*/*", "application/octet-stream", "text/plain") or kind.endswith("+json"):
             return decode(body)
-    except msgspec.DecodeError as wrong:
+    except RecursionError:
+        raise bad_request("the object provided is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): {wrong}") from None
     except protobuf.BadProtobuf as wrong:
         raise bad_request(str(wrong)) from None

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
 from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.documents import Document, copied
-from mooring.apiserver.handlers import Handler
+from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig, write_private
 from mooring.apiserver.negotiation import FieldPolicy, typed
@@ -96,7 +98,9 @@ class EmbeddedApiServer:
         write_private(Path(path), self.kubeconfig())
 
     async def start(self) -> None:
-        server = web.Server(self._handler, handler_cancellation=True, access_log=None)
+        server = web.Server(
+            self._handler, request_factory=_request_factory(), handler_cancellation=True, access_log=None
+        )
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=2.0)
         await runner.setup()
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._identity.ssl_context(), backlog=512)
@@ -119,6 +123,16 @@ class EmbeddedApiServer:
             self._chores.cancel()
         self._objects.end_watches()
         await runner.cleanup()
+
+
+def _request_factory() -> Callable[..., web.BaseRequest]:
+    """Requests with kube-apiserver's limit on bodies."""
+    loop = asyncio.get_running_loop()
+
+    def request(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY)
+
+    return request
 
 
 def _cannot_listen(host: str, port: int, failure: OSError) -> OperatorMistake:

@@ -161,6 +161,10 @@ def unsupported_media_type(message: str) -> Refused:
     return Refused(415, "UnsupportedMediaType", message)
 
 
+def too_large(limit: int) -> Refused:
+    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
+
+
 def success(details: Document | None = None) -> Document:
     answer: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:

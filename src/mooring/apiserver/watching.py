@@ -10,6 +10,7 @@ from typing import Protocol
 from aiohttp import web
 
 from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.negotiation import whole_number
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection import Selection
 from mooring.apiserver.status import Refused, expired, forbidden_field, invalid, invalid_value
@@ -66,10 +67,8 @@ class WatchAnswer:
         self._bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
         self._since = revision_of(query.get("resourceVersion", ""))
         self._send_initial = self._wants_initial_events(query)
-        asked = query.get("timeoutSeconds", "")
-        self._seconds = (
-            int(asked) if asked.isdigit() and int(asked) else random.randint(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
-        )
+        asked = whole_number(query, "timeoutSeconds")
+        self._seconds = asked or random.randint(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
 
     def _wants_initial_events(self, query: Mapping[str, str]) -> bool:
         match = query.get("resourceVersionMatch", "")

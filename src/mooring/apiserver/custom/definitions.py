@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from mooring.apiserver.custom.kinds import rows_of, strategy_of
+from mooring.apiserver.custom.kinds import column_of, rows_of, strategy_of
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
@@ -93,6 +94,7 @@ class DefinitionStrategy(Strategy):
                     why = "must be object at the root"
                     wrong.append(invalid_value(f"{path}.type", schema.get("type", ""), why))
                 wrong += _check_structural(schema, path)
+            wrong += _check_columns(version, f"spec.versions[{index}]")
         return wrong
 
     def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
@@ -193,6 +195,17 @@ def _name_taken(spec: Document, names: Document, world: World) -> str:
     return ""
 
 
+def _check_columns(version: Document, path: str) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    for index, declared in enumerate(items_of(version, "additionalPrinterColumns")):
+        try:
+            column_of(declared)
+        except ValueError as mistake:
+            where = f"{path}.additionalPrinterColumns[{index}].jsonPath"
+            wrong.append(invalid_value(where, declared.get("jsonPath", ""), str(mistake)))
+    return wrong
+
+
 def _check_structural(schema: Any, path: str) -> list[FieldError]:
     """Every value a schema names has a type, unless it says that it takes anything."""
     wrong: list[FieldError] = []
@@ -200,6 +213,12 @@ def _check_structural(schema: Any, path: str) -> list[FieldError]:
         return wrong
     if not schema.get("type") and not any(schema.get(mark) for mark in _LOOSE):
         wrong.append(required(f"{path}.type", "must not be empty for specified object fields"))
+    if schema.get("pattern"):
+        try:
+            re.compile(schema["pattern"])
+        except re.error as mistake:
+            why = f"must be a valid regular expression, but isn't: {mistake}"
+            wrong.append(invalid_value(f"{path}.pattern", schema["pattern"], why))
     if schema.get("properties") and schema.get("additionalProperties"):
         why = "must not be used together with properties"
         wrong.append(FieldError(f"{path}.additionalProperties", "FieldValueForbidden", f"Forbidden: {why}"))

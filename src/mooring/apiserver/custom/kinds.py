@@ -54,13 +54,17 @@ class CustomKind:
     @cached_property
     def columns(self) -> list[Column]:
         declared = items_of(self.version, "additionalPrinterColumns")
-        return [NAME, *(_column(each) for each in declared)] if declared else [NAME, AGE]
+        return [NAME, *(column_of(each) for each in declared)] if declared else [NAME, AGE]
 
 
-def _column(declared: Document) -> Column:
+def column_of(declared: Document) -> Column:
+    """A printer column; ValueError where its path cannot be understood."""
     import jsonpath
 
-    path = jsonpath.compile(_standard_path(declared.get("jsonPath", "")))
+    try:
+        path = jsonpath.compile(_standard_path(declared.get("jsonPath", "")))
+    except jsonpath.JSONPathError as mistake:
+        raise ValueError(f"is an invalid JSONPath expression: {mistake}") from None
     kind = declared.get("type", "string")
 
     def read(document: Document, now: float) -> Any:

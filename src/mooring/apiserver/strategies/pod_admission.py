@@ -17,6 +17,7 @@ def admit_pod(pod: Document, world: World) -> None:
     spec = pod["spec"]
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    _service_account(pod, spec["serviceAccountName"], world)
     _runtime_class(pod, spec, world)
     _priority(pod, spec, world)
     _default_tolerations(spec)
@@ -72,6 +73,15 @@ def _default_class(world: World) -> Document | None:
     """Where several classes claim to be the default, the lowest value is it."""
     claiming = [each for each in world.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
     return min(claiming, key=lambda each: int(each.get("value", 0)), default=None)
+
+
+def _service_account(pod: Document, account: str, world: World) -> None:
+    """An account must exist, except `default`, which comes a moment after its namespace."""
+    namespace = metadata_of(pod)["namespace"]
+    if account != "default" and world.store.get("serviceaccounts", namespace, account) is None:
+        raise _refused(
+            pod, f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        )
 
 
 def _runtime_class(pod: Document, spec: Document, world: World) -> None:
