@@ -72,6 +72,14 @@ def test_wrong_types_are_refused(spec: dict[str, object], sentence: str):
         take({"spec": spec}, "io.k8s.api.apps.v1.Deployment")
 
 
-def test_a_time_that_is_none_is_refused():
-    with pytest.raises(WrongType, match='parsing time "yesterday"'):
-        take({"spec": {"renewTime": "yesterday"}}, "io.k8s.api.coordination.v1.Lease")
+@pytest.mark.parametrize("text", ["yesterday", "2023-13-14T22:13:20Z", "2023-11-14 22:13:20Z", "2023-11-14T22:13:20"])
+def test_a_time_that_is_none_is_refused(text: str):
+    with pytest.raises(WrongType, match=f'parsing time "{text}"'):
+        take({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease")
+
+
+@pytest.mark.parametrize(
+    "text", ["2023-11-14T22:13:20Z", "2023-11-14T22:13:20.123456789Z", "2023-11-14T22:13:20+01:00"]
+)
+def test_a_time_may_have_a_fraction_and_a_zone(text: str):
+    assert take({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease") == []

@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.schema import (
     BooleanType,
@@ -34,6 +32,8 @@ from mooring.base.clock import micro_timestamp, timestamp
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
+# What reading goes wrong with: lengths, numbers, texts, times and types that are not what the type table says.
+_UNREADABLE = (IndexError, struct.error, ValueError, OverflowError, OSError, AttributeError, TypeError, RecursionError)
 
 
 class BadProtobuf(ValueError):
@@ -50,7 +50,9 @@ def read_object(body: bytes) -> Document:
         api_version, kind = header.get(1, ""), header.get(2, "")
         type_name = _type_of(api_version, kind)
         document = _message(envelope.get(2, b""), schema_of(type_name))
-    except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, msgspec.DecodeError) as wrong:
+    except BadProtobuf:
+        raise
+    except _UNREADABLE as wrong:
         raise BadProtobuf(f"the body cannot be read: {wrong}") from None
     return {"apiVersion": api_version, "kind": kind, **document}
 

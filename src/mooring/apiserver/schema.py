@@ -12,6 +12,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.resources import read_table
+from mooring.base.clock import parse_timestamp
 from mooring.objects.quantity import BadQuantity, exact
 
 QUANTITY_SENTENCE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -107,9 +108,14 @@ class IntOrStringType(Type):
 
 class TimeType(Type):
     def take(self, value: Any, walk: Walk) -> Any:
-        if type(value) is not str or not _TIME.fullmatch(value):
-            raise WrongType(f'{walk.where()}: parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse')
-        return value
+        if type(value) is str and _TIME.fullmatch(value):
+            try:
+                parse_timestamp(value)
+            except ValueError:
+                pass
+            else:
+                return value
+        raise WrongType(f'{walk.where()}: parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse')
 
 
 class MicroTimeType(TimeType):

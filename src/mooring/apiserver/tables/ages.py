@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from mooring.base.clock import parse_timestamp
 
-UNKNOWN = "<unknown>"
+UNKNOWN, INVALID = "<unknown>", "<invalid>"
 
 
 def age(created: str | None, now: float) -> str:
     """How long ago that was."""
-    return UNKNOWN if not created else human_duration(now - parse_timestamp(created))
+    if not created:
+        return UNKNOWN
+    try:
+        return human_duration(now - parse_timestamp(created))
+    except ValueError:
+        # A custom resource may hold any text where its column expects a date.
+        return INVALID
 
 
 def human_duration(seconds: float) -> str:
     """About two significant figures; a moment in the near future is "0s", one far ahead "<invalid>"."""
     whole = int(seconds)
     if whole < -1:
-        return "<invalid>"
+        return INVALID
     if whole < 0:
         return "0s"
     if whole < 120:
