@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.conftest import Client
 
+from mooring.apiserver.strategies import events
 from mooring.apiserver.strategies.events import TTL_SECONDS, to_core, to_events_v1
 from mooring.base.clock import ManualClock
 
@@ -110,6 +111,13 @@ async def test_events_are_forgotten_after_an_hour(api: Client, clock: ManualCloc
     clock.advance(TTL_SECONDS)
     await api.post(NEW, an_event("new"))
     assert [each["metadata"]["name"] for each in (await api.get(NEW)).body["items"]] == ["new"]
+
+
+async def test_beyond_a_number_the_oldest_events_go_early(api: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(events, "MOST_EVENTS", 2)
+    for name in ("a", "b", "c"):
+        await api.post(NEW, an_event(name))
+    assert [each["metadata"]["name"] for each in (await api.get(NEW)).body["items"]] == ["b", "c"]
 
 
 fields = st.sampled_from(["note", "reason", "action", "type", "reportingInstance", "deprecatedCount", "series"])

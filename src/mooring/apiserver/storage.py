@@ -123,12 +123,6 @@ class Watch:
         self._pending.clear()
         return batch
 
-    def take(self) -> list[Event]:
-        """What is there now, without waiting."""
-        batch = list(self._pending)
-        self._pending.clear()
-        return batch
-
     def close(self) -> None:
         self._collection.watches.discard(self)
 
@@ -257,9 +251,3 @@ class Store:
             if storage is None or name == storage:
                 for watch in list(collection.watches):
                     watch.end()
-
-    def forget_history(self, storage: str) -> None:
-        """As a compaction: watches can no longer begin before now."""
-        collection = self.collection(storage)
-        collection.history.clear()
-        collection.floor = self.revision

@@ -57,9 +57,9 @@ def _last_schedule(cron: Document, now: float) -> str:
     return age(last, now) if last else NONE
 
 
-def _replicas(first: str = "Desired") -> list[Column]:
+def _replicas() -> list[Column]:
     return [
-        integer(first, "spec", "replicas"),
+        integer("Desired", "spec", "replicas"),
         integer("Current", "status", "replicas"),
         integer("Ready", "status", "readyReplicas"),
     ]
