@@ -14,9 +14,9 @@ from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects.meta import Kind, KubeObject
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
-from mooring.simulated.records import Deployment, NamespaceRecord, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.records import Deployment, NodeRecord, PodRecord, ReplicaSet
 
-POD, NODE, NAMESPACE = PodRecord.KIND, NodeRecord.KIND, NamespaceRecord.KIND
+POD, NODE = PodRecord.KIND, NodeRecord.KIND
 DEPLOYMENT, REPLICA_SET = Deployment.KIND, ReplicaSet.KIND
 
 
@@ -32,7 +32,7 @@ class EventRecord(KubeObject, version="v1", plural="events", kind="Event"):
 class Seen:
     """Everything of some kinds as a client sees it; `until` waits for the next change, never for a time."""
 
-    TYPES: tuple[type[Any], ...] = (PodRecord, NodeRecord, Deployment, ReplicaSet, NamespaceRecord, EventRecord)
+    TYPES: tuple[type[Any], ...] = (PodRecord, NodeRecord, Deployment, ReplicaSet, EventRecord)
 
     def __init__(self, client: ApiClient) -> None:
         self._news = asyncio.Event()

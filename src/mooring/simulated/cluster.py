@@ -1,8 +1,8 @@
 """A simulated cluster: what it starts with, then kubelets and controllers for as long as it runs.
 
 Works on any API server. The embedded one has only our nodes and removes by itself what nobody owns. On a real one, only
-nodes that carry our annotation are ours (`all_nodes_are_ours=False`); where no controller manager runs, we remove what
-nobody owns (`collects_garbage=True`), and where one runs our controllers stay off (`controllers=False`).
+nodes that carry our annotation are ours (`all_nodes_are_ours=False`), and where a controller manager runs our controllers
+stay off (`controllers=False`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from mooring.objects.meta import Kind
 from mooring.simulated.cluster_file import InitialObjects
 from mooring.simulated.discovery import Discovery, UnknownKind
 from mooring.simulated.events import Events
-from mooring.simulated.garbage import GarbageCollector
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
-from mooring.simulated.namespaces import Namespaces
-from mooring.simulated.records import Deployment, Document, Job, NamespaceRecord, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.records import Deployment, Document, Job, NodeRecord, PodRecord, ReplicaSet
 from mooring.simulated.watching import Watched
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
@@ -44,7 +42,6 @@ class SimulatedCluster:
         clock: Clock,
         all_nodes_are_ours: bool = True,
         controllers: bool = True,
-        collects_garbage: bool = False,
         heartbeat_seconds: float | None = None,
     ) -> None:
         self._client = client
@@ -67,25 +64,18 @@ class SimulatedCluster:
             "heartbeats": heartbeats.run,
             **self.kubelets.tasks(),
         }
-        if controllers or collects_garbage:
-            self._add_controllers(controllers, collects_garbage)
+        if controllers:
+            self._add_controllers()
 
-    def _add_controllers(self, controllers: bool, collects_garbage: bool) -> None:
+    def _add_controllers(self) -> None:
         client, clock, pods, events = self._client, self._clock, self.pods, self.events
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
         jobs = Watched(client, Job)
         self._watched += [replica_sets, deployments, jobs]
-        if controllers:
-            self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
-            self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
-            self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
-        if collects_garbage:
-            namespaces = Watched(client, NamespaceRecord)
-            kinds: list[Watched[Any]] = [pods, replica_sets, deployments, jobs]
-            self._watched.append(namespaces)
-            self._runs |= GarbageCollector(client, self._discovery, kinds, clock=clock).tasks()
-            self._runs |= Namespaces(client, self._discovery, namespaces, clock=clock).tasks()
+        self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
+        self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
+        self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:
         """Create what the cluster starts with and run. Returns when everything is watched.

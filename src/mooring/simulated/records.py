@@ -232,14 +232,6 @@ class Job(Record, group="batch", version="v1", plural="jobs"):
         return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
 
 
-class NamespaceRecord(Record, version="v1", plural="namespaces", scope="Cluster", kind="Namespace"):
-    """A namespace as the controllers see it."""
-
-    KIND: ClassVar[Kind]
-
-    spec: Document = {}
-
-
 def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:
     """Kind, name and uid of the one owner that manages the object."""
     for owner in subject.metadata.owner_references:
