@@ -1,8 +1,8 @@
 """A simulated cluster: what it starts with, then kubelets and controllers for as long as it runs.
 
 Works on any API server. The embedded one has only our nodes and removes by itself what nobody owns. On a real one, only
-nodes that carry our annotation are ours (`all_nodes_are_ours=False`), and where a controller manager runs our controllers
-stay off (`controllers=False`).
+nodes that carry our annotation are ours (`all_nodes_are_ours=False`), and where a controller manager runs, ours stay
+off (`controllers=False`).
 """
 
 from __future__ import annotations
