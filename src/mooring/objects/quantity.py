@@ -1,7 +1,8 @@
 """Kubernetes quantities ("100m", "1.5Gi", "2e3") as exact integers.
 
 A scheduler needs two readings of the same text: CPU in thousandths, everything else in whole units; both
-rounded up (away from zero), as `Quantity.MilliValue()` and `Quantity.Value()` do.
+rounded up (away from zero), as `Quantity.MilliValue()` and `Quantity.Value()` do. What does not fit 64 bits is the most
+that does, where upstream's numbers wrap around.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-_FORM = re.compile(r"^([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?$")
+_FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i))?")
+_LONGEST = 1000
+"""Nobody writes so many digits; without an end, reading them would take one."""
 _SCALE = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
@@ -37,19 +40,23 @@ class BadQuantity(ValueError):
     """Text that is no quantity."""
 
     def __init__(self, text: object) -> None:
-        super().__init__(f'{text!r} is not a quantity; write a number with an optional suffix, as "500m" or "2Gi"')
+        shown = repr(text)
+        shown = shown if len(shown) <= 80 else f"{shown[:76]}…"
+        super().__init__(f'{shown} is not a quantity; write a number with an optional suffix, as "500m" or "2Gi"')
 
 
 @lru_cache(maxsize=65_536)
 def exact(text: QuantityText) -> Fraction:
     """The quantity's value. Finer than a billionth is rounded up, as upstream does."""
-    match = _FORM.match(str(text))
-    if match is None:
+    written = str(text)
+    match = _FORM.fullmatch(written)
+    if match is None or len(written) > _LONGEST:
         raise BadQuantity(text)
     sign, digits, exponent, suffix = match.groups()
     value = Fraction(digits)
     if exponent:
-        value *= Fraction(10) ** int(exponent[1:])
+        # Beyond these bounds the value is too great, or finer than a billionth, whatever the digits are.
+        value *= Fraction(10) ** max(-2 * _LONGEST, min(int(exponent), 2 * _LONGEST))
     elif suffix:
         value *= _SCALE[suffix]
     value = Fraction(-(-value * 10**9 // 1), 10**9)
