@@ -72,6 +72,9 @@ class BadSelector(ValueError):
     """Selector text that cannot be understood."""
 
 
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_VALUE = re.compile(rf"({_NAME})?")
+_KEY = re.compile(rf"([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^)]*)\)\s*$")
 _EQUAL = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
 _EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
@@ -91,7 +94,21 @@ def parse_selector(text: str) -> list[Requirement]:
             requirements.append((match[2], "DoesNotExist" if match[1] else "Exists", ()))
         else:
             raise BadSelector(f'unable to parse requirement "{part}" of selector "{text}"')
+        _check(*requirements[-1])
     return requirements
+
+
+def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
+    """Refuse what no label can be: it would match nothing, and nobody would know why."""
+    if not _KEY.fullmatch(key):
+        raise BadSelector(f'unable to parse requirement: "{key}" is not a valid label key')
+    for value in values:
+        if operator in ("Gt", "Lt") and _integer(value) is None:
+            raise BadSelector(
+                f'unable to parse requirement: "{key}" can be compared with an integer, not with "{value}"'
+            )
+        if not _VALUE.fullmatch(value):
+            raise BadSelector(f'unable to parse requirement: "{value}" is not a valid label value')
 
 
 def selects(requirements: Sequence[Requirement], labels: Labels) -> bool:
