@@ -1,0 +1,91 @@
+"""Time that its owner moves, and how it is written."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.base.clock import ManualClock, SystemClock, micro_timestamp, parse_timestamp, timestamp
+
+
+async def settled() -> None:
+    """Every task has run as far as it can."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_sleepers_wake_in_the_order_of_their_times():
+    clock, woken = ManualClock(), []
+
+    async def sleep(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append(name)
+
+    tasks = [asyncio.create_task(sleep(name, seconds)) for name, seconds in [("late", 10), ("soon", 1), ("also", 1)]]
+    await settled()
+    assert woken == []
+    clock.advance(1)
+    await settled()
+    assert woken == ["soon", "also"]
+    clock.advance(8.5)
+    await settled()
+    assert woken == ["soon", "also"]
+    clock.advance(0.5)
+    await asyncio.gather(*tasks)
+    assert woken == ["soon", "also", "late"]
+
+
+async def test_a_sleeper_that_was_cancelled_is_not_woken():
+    clock = ManualClock()
+    sleeper = asyncio.create_task(clock.sleep(1))
+    await settled()
+    sleeper.cancel()
+    await settled()
+    clock.advance(2)
+    assert sleeper.cancelled()
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+async def test_sleeping_no_time_at_all_needs_nobody_to_move_the_clock(seconds):
+    await ManualClock().sleep(seconds)
+
+
+def test_a_manual_clock_moves_only_when_it_is_moved():
+    clock = ManualClock(100)
+    assert (clock.now(), clock.monotonic()) == (100, 100)
+    clock.advance(5)
+    assert (clock.now(), clock.monotonic()) == (105, 105)
+
+
+async def test_the_machines_clock_goes_on():
+    clock = SystemClock()
+    before = clock.monotonic()
+    await clock.sleep(0)
+    assert clock.monotonic() >= before
+    assert clock.now() > 1_700_000_000
+
+
+def test_times_are_written_as_kubernetes_writes_them():
+    assert timestamp(1_700_000_000.9) == "2023-11-14T22:13:20Z"
+    assert micro_timestamp(1_700_000_000.25) == "2023-11-14T22:13:20.250000Z"
+
+
+TIMES = {
+    "in UTC": "2023-11-14T22:13:20Z",
+    "elsewhere": "2023-11-15T00:13:20+02:00",
+    "with a fraction": "2023-11-14T22:13:20.000000Z",
+}
+
+
+@pytest.mark.parametrize("text", TIMES.values(), ids=TIMES.keys())
+def test_times_are_read_in_any_zone(text):
+    assert parse_timestamp(text) == 1_700_000_000
+
+
+@given(st.integers(0, 4_000_000_000))
+def test_what_is_written_reads_back_the_same(seconds):
+    assert parse_timestamp(timestamp(seconds)) == seconds
+    assert parse_timestamp(micro_timestamp(seconds)) == seconds
