@@ -94,6 +94,9 @@ class Reflector(Generic[T]):
         self.settled = asyncio.Event()
         """Set with the first list or the first problem: from then on it is known how things stand."""
         self.problem: str | None = None
+        self.is_listed = False
+        """Whether the feed has been told what there is; not so before the first list, nor once the kind has gone. A server
+        that is out of reach for a while changes nothing: what was listed is still the best that is known."""
         self._client = client
         self._clock = client.clock
         self._type = type_
@@ -103,7 +106,6 @@ class Reflector(Generic[T]):
         self._query = selectors(label_selector, field_selector)
         self._log = log if log is not None else Log("reflector")
         self._version: str | None = None
-        self._was_listed = False
         self._undecodable: dict[tuple[str, str], str] = {}
         self._failures = 0
 
@@ -143,7 +145,7 @@ class Reflector(Generic[T]):
                 break
         self._version = page.metadata.resource_version
         self._healthy()
-        self._was_listed = True
+        self.is_listed = True
         self._feed.listed(objects)
         self.synced.set()
         self.settled.set()
@@ -270,8 +272,8 @@ class Reflector(Generic[T]):
         else:
             question = "is that API enabled there?"
         self._version = None
-        if self._was_listed:  # the kind was there and went, and its objects went with it
-            self._was_listed = False
+        if self.is_listed:  # the kind was there and went, and its objects went with it
+            self.is_listed = False
             self._feed.listed([])
         self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}")
 

@@ -93,11 +93,8 @@ class Informers:
 
     def missing(self, kinds: Iterable[type[KubeObject]]) -> list[tuple[type[KubeObject], str]]:
         """Which of these kinds have not been listed (or are gone), each with a sentence that says why."""
-        waiting = []
-        for kind in kinds:
-            problem = self._reflectors[kind].problem
-            if problem is not None:
-                waiting.append((kind, problem))
-            elif not self._stores[kind].synced:
-                waiting.append((kind, f"the first list of {kind.KIND.name} has not come yet"))
-        return waiting
+        return [
+            (kind, self._reflectors[kind].problem or f"the first list of {kind.KIND.name} has not come yet")
+            for kind in kinds
+            if not self._reflectors[kind].is_listed
+        ]
