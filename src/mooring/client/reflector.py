@@ -95,8 +95,8 @@ class Reflector(Generic[T]):
         """Set with the first list or the first problem: from then on it is known how things stand."""
         self.problem: str | None = None
         self.is_listed = False
-        """Whether the feed has been told what there is; not so before the first list, nor once the kind has gone. A server
-        that is out of reach for a while changes nothing: what was listed is still the best that is known."""
+        """Whether the feed knows what there is: not before the first list, nor once the kind has gone. A server that is
+        out of reach for a while changes nothing; what was listed is still the best that is known."""
         self._client = client
         self._clock = client.clock
         self._type = type_
