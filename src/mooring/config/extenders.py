@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from mooring.base.documents import Tree
 from mooring.config.fields import Fields
 from mooring.config.model import Extender, ExtenderTls, ManagedResource
 from mooring.config.problems import Problems
-
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from mooring.objects.names import qualified_name
 
 
 def read_extenders(items: Sequence[Tree], problems: Problems) -> tuple[Extender, ...]:
@@ -83,13 +80,7 @@ def _managed_resource(fields: Fields, managed: set[str], problems: Problems) -> 
 
 def is_extended_resource(name: str) -> bool:
     """Whether this names a resource outside kubernetes.io, fit for a quota: `example.com/gpu`."""
-    domain, slash, base = name.rpartition("/")
+    domain, slash, _ = name.rpartition("/")
     if not slash or domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or name.startswith("requests."):
         return False
-    quota = f"requests.{name}".rpartition("/")[0]
-    return (
-        len(base) <= 63
-        and len(quota) <= 253
-        and _NAME.fullmatch(base) is not None
-        and _DOMAIN.fullmatch(domain) is not None
-    )
+    return not qualified_name(f"requests.{name}")

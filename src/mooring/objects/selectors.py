@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from mooring.objects.names import label_value, qualified_name
 from mooring.objects.wire import Wire
 
 Labels = Mapping[str, str]
@@ -72,9 +73,6 @@ class BadSelector(ValueError):
     """Selector text that cannot be understood."""
 
 
-_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_VALUE = re.compile(rf"({_NAME})?")
-_KEY = re.compile(rf"([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^)]*)\)\s*$")
 _EQUAL = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
 _EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
@@ -100,15 +98,15 @@ def parse_selector(text: str) -> list[Requirement]:
 
 def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
     """Refuse what no label can be: it would match nothing, and nobody would know why."""
-    if not _KEY.fullmatch(key):
-        raise BadSelector(f'unable to parse requirement: "{key}" is not a valid label key')
-    for value in values:
+    wrong = [f'Invalid value: "{key}": {sentence}' for sentence in qualified_name(key)]
+    for index, value in enumerate(values):
         if operator in ("Gt", "Lt") and _integer(value) is None:
-            raise BadSelector(
-                f'unable to parse requirement: "{key}" can be compared with an integer, not with "{value}"'
+            wrong.append(
+                f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
             )
-        if not _VALUE.fullmatch(value):
-            raise BadSelector(f'unable to parse requirement: "{value}" is not a valid label value')
+        wrong += [f'values[{index}][{key}]: Invalid value: "{value}": {sentence}' for sentence in label_value(value)]
+    if wrong:
+        raise BadSelector(f"unable to parse requirement: {', '.join(wrong)}")
 
 
 def selects(requirements: Sequence[Requirement], labels: Labels) -> bool:

@@ -15,7 +15,6 @@ add and its author left out. Mistakes are found before anything is created, all 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -23,6 +22,7 @@ from typing import Any
 
 from mooring.base.documents import Tree, read_trees
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.objects.names import dns_subdomain, label_value
 from mooring.objects.quantity import exact
 from mooring.simulated.node_documents import ZONES, completed, node_document
 from mooring.simulated.records import Document
@@ -32,8 +32,6 @@ Path = tuple[str | int, ...]
 
 SHORT_FORM = ("mooring.dev/v1alpha1", "SimulatedNodes")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ def _check_count(value: Document, path: Path) -> Iterator[Mistake]:
 
 def _check_prefix(value: Document, path: Path) -> Iterator[Mistake]:
     prefix = value["namePrefix"]
-    if not isinstance(prefix, str) or (prefix and not _NAME.fullmatch(prefix + "1")):
+    if not isinstance(prefix, str) or dns_subdomain(f"{prefix}1"):
         yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {_said(prefix)}"
 
 
@@ -208,7 +206,7 @@ def _check_names(value: Document, path: Path) -> Iterator[Mistake]:
         yield path, f"must be a list of node names, got {_said(names)}"
         return
     for index, name in enumerate(names):
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or dns_subdomain(name):
             yield (*path, index), f"must be a valid node name, got {_said(name)}"
 
 
@@ -226,7 +224,7 @@ def _check_labels(value: Document, path: Path) -> Iterator[Mistake]:
     for key, label in labels.items():
         if not isinstance(label, str):
             yield (*path, key), f"must be text; write it in quotes, got {_said(label)}"
-        elif not _LABEL_VALUE.fullmatch(label):
+        elif label_value(label):
             yield (*path, key), f"is not a valid label value: {_said(label)}"
 
 

@@ -9,8 +9,8 @@ from mooring.apiserver.custom.kinds import column_of, rows_of, strategy_of
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
-from mooring.apiserver.validation.names import dns1035_label, dns_subdomain
 from mooring.base.clock import timestamp
+from mooring.objects.names import dns1035_label, dns_subdomain
 
 APPROVED = "api-approved.kubernetes.io"
 _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"

@@ -15,8 +15,8 @@ from mooring.apiserver.documents import Document, ensured, metadata_of, part
 from mooring.apiserver.resources import ResourceTable
 from mooring.apiserver.status import FieldError
 from mooring.apiserver.storage import Store
-from mooring.apiserver.validation.names import dns_subdomain
 from mooring.base.clock import Clock
+from mooring.objects.names import dns_subdomain
 
 FieldReader = Callable[[Document], str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.documents import Document, ensured, metadata_of
 from mooring.apiserver.status import forbidden
 from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
-from mooring.apiserver.validation.names import dns_label
+from mooring.objects.names import dns_label
 
 PERMANENT = ("default", "kube-public", "kube-system")
 NAME_LABEL = "kubernetes.io/metadata.name"

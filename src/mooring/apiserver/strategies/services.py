@@ -7,7 +7,7 @@ import ipaddress
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
-from mooring.apiserver.validation.names import dns1035_label
+from mooring.objects.names import dns1035_label
 
 CLUSTER_RANGE = ipaddress.ip_network("10.96.0.0/12")
 NODE_PORTS = range(30_000, 32_768)

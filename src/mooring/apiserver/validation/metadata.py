@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, quoted, required
-from mooring.apiserver.validation.names import NameRule, dns_label, label_value, qualified_name
+from mooring.objects.names import NameRule, dns_label, label_value, qualified_name
 
 ANNOTATIONS_LIMIT = 256 * 1024
 

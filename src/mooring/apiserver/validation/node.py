@@ -6,9 +6,9 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, quoted, required, unsupported
-from mooring.apiserver.validation.names import label_value, qualified_name
 from mooring.apiserver.validation.quantities import check_amount
 from mooring.apiserver.validation.scheduling import TAINT_EFFECTS
+from mooring.objects.names import label_value, qualified_name
 
 
 def check_node(node: Document) -> list[FieldError]:

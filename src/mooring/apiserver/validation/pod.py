@@ -15,9 +15,9 @@ from mooring.apiserver.status import (
     unsupported,
 )
 from mooring.apiserver.validation.metadata import check_labels
-from mooring.apiserver.validation.names import dns_label, dns_subdomain
 from mooring.apiserver.validation.quantities import check_amount, check_resources
 from mooring.apiserver.validation.scheduling import check_affinity, check_gates, check_spread, check_tolerations
+from mooring.objects.names import dns_label, dns_subdomain
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

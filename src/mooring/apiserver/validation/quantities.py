@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.status import FieldError, invalid_value, required
-from mooring.apiserver.validation.names import qualified_name
+from mooring.objects.names import qualified_name
 from mooring.objects.quantity import exact
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")

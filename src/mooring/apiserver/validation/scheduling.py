@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of
 from mooring.apiserver.status import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.validation.names import label_value, qualified_name
+from mooring.objects.names import label_value, qualified_name
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _IN_NOT_IN = "must be specified when `operator` is 'In' or 'NotIn'"

@@ -1,4 +1,4 @@
-"""How names, labels and keys may look, in kube-apiserver's words.
+"""How names, labels and keys may look, in kube-apiserver's words: each rule answers with what is wrong, or nothing.
 
 Answers are remembered, because the same few keys come with every object: read them, do not change them.
 """
