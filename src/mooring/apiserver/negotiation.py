@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
 from mooring.apiserver import protobuf
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import WrongType, take
 from mooring.apiserver.status import bad_request, invalid, unsupported, unsupported_media_type
+from mooring.base.documents import read_tree
+from mooring.base.errors import OperatorMistake
 
 Shape = Literal["object", "table", "metadata"]
 JSON = "application/json"
@@ -83,7 +84,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
         if kind == protobuf.CONTENT_TYPE:
             return protobuf.read_object(body)
         if kind in ("application/yaml", "text/yaml") or kind.endswith("+yaml"):
-            return yaml.safe_load(body)
+            return read_tree(body, "the body", strict=False).plain()
         if kind in ("", JSON, "*/*", "application/octet-stream", "text/plain") or kind.endswith("+json"):
             return decode(body)
     except RecursionError:
@@ -92,8 +93,9 @@ def parse_body(body: bytes, content_type: str) -> Any:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): {wrong}") from None
     except protobuf.BadProtobuf as wrong:
         raise bad_request(str(wrong)) from None
-    except yaml.YAMLError as wrong:
-        raise bad_request(f"yaml: {wrong}") from None
+    except OperatorMistake as wrong:
+        told = "; ".join(f"line {problem.line}: {problem.message}" for problem in wrong.problems)
+        raise bad_request(f"error converting YAML to JSON: yaml: {told}") from None
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {JSON}, application/yaml"
     )
