@@ -6,9 +6,8 @@ import base64
 import os
 from pathlib import Path
 
-import yaml
-
 from mooring.apiserver.documents import Document
+from mooring.base.documents import written
 
 NAME = "mooring"
 
@@ -34,7 +33,7 @@ def kubeconfig(url: str, token: str, ca_pem: str) -> Document:
 
 def write_private(path: Path, config: Document) -> None:
     """Write the file for its owner's eyes only; it appears whole or not at all."""
-    text = yaml.safe_dump(config, sort_keys=False)
+    text = written(config)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
