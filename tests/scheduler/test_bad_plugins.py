@@ -8,7 +8,8 @@ from mooring.framework import CustomResource, Cycle, NodeView, Objects, Plugin, 
 
 class Raises(Plugin):
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        return {}["zone"]
+        zones: dict[str, int] = {}
+        return zones["zone"]
 
 
 class TooHigh(Plugin):

@@ -1,11 +1,12 @@
 """The local socket on which a scheduler answers `mooring explain`."""
 
 import asyncio
+from typing import Any
 
 from mooring.scheduler.control import ControlSocket, ask, socket_folder
 
 
-def questions_to(server: str) -> list[dict]:
+def questions_to(server: str) -> list[dict[str, Any]]:
     return list(ask(server, {"explain": "default/web"}))
 
 
@@ -19,7 +20,7 @@ async def test_a_scheduler_answers_those_who_ask_about_its_server():
 
 
 async def test_two_schedulers_of_one_server_both_answer():
-    controls = [ControlSocket("https://one", lambda _, number=number: {"number": number}) for number in (1, 2)]
+    controls = [ControlSocket("https://one", answer) for answer in (lambda _: {"number": 1}, lambda _: {"number": 2})]
     for control in controls:
         await control.open()
     answers = await asyncio.to_thread(questions_to, "https://one")
