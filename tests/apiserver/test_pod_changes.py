@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.apiserver.builders import PODS, a_pod
 from tests.apiserver.conftest import Client
+
+from mooring.apiserver.validation.pod_update import check_pod_update
 
 ALLOWED = {
     "labels": {"metadata": {"labels": {"a": "b"}}},
@@ -66,6 +70,51 @@ async def test_gates_are_removed_one_by_one_and_a_gated_pod_may_narrow_where_it_
     answer = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": []}}, "merge")
     assert "schedulingGates" not in answer.body["spec"]
     assert (await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "2"}}})).code == 422
+
+
+def in_zones(*terms: list[str]) -> dict[str, Any]:
+    """Required node affinity: one term for each list, of one requirement for each of its zones."""
+    written = [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]} for zone in zones]} for zones in terms
+    ]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": written}}}
+
+
+NARROWING = {
+    "any affinity, where there was none": (None, in_zones(["a"], ["b"]), None),
+    "a requirement more in a term": (in_zones(["a"]), in_zones(["a", "b"]), None),
+    "another requirement": (in_zones(["a"]), in_zones(["b"]), "only additions are allowed (no mutations or deletions)"),
+    "a term more": (in_zones(["a"]), in_zones(["a"], ["b"]), "no additions/deletions to non-empty NodeSelectorTerms"),
+    "no term": (in_zones(["a"]), None, "no additions/deletions to non-empty NodeSelectorTerms"),
+    "a requirement in a term that selected nothing": (
+        in_zones([], ["a"]),
+        in_zones(["b"], ["a"]),
+        "only additions are allowed",
+    ),
+    "another kind of affinity": (
+        in_zones(["a"]),
+        in_zones(["a"]) | {"podAffinity": {}},
+        "pod updates may not change fields other than",
+    ),
+}
+
+
+@pytest.mark.parametrize(("then", "now", "sentence"), NARROWING.values(), ids=NARROWING.keys())
+def test_a_gated_pod_may_only_narrow_its_affinity(then: Any, now: Any, sentence: str | None):
+    def with_affinity(affinity: Any) -> dict[str, Any]:
+        pod = a_pod(schedulingGates=[{"name": "wait"}], restartPolicy="Always", dnsPolicy="Default")
+        pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
+        return pod if affinity is None else a_pod(**{**pod["spec"], "affinity": affinity})
+
+    errors = [str(error) for error in check_pod_update(with_affinity(now), with_affinity(then))]
+    assert len(errors) == (sentence is not None)
+    assert sentence is None or sentence in errors[0]
+
+
+async def test_a_frozen_field_is_named_with_its_values(api: Client):
+    await api.post(PODS, a_pod())
+    answer = await api.patch(f"{PODS}/web", {"spec": {"hostname": "db", "restartPolicy": "Never"}})
+    assert answer.message.endswith('\n  hostname: unset -> "db"\n  restartPolicy: "Always" -> "Never"')
 
 
 async def test_generation_grows_with_the_spec_alone(api: Client):

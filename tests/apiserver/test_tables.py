@@ -55,6 +55,8 @@ def a_container(state: dict[str, Any], *, ready: bool = False, **fields: Any) ->
 
 
 RUNNING = a_container({"running": {}}, ready=True)
+ENDED = a_container({"terminated": {"exitCode": 0, "reason": "Completed"}})
+CRASHING = a_container({"waiting": {"reason": "CrashLoopBackOff"}})
 STATES = {
     "pending": (a_status("Pending"), ["0/1", "Pending", "0"]),
     "running": (a_status("Running", RUNNING), ["1/1", "Running", "0"]),
@@ -82,6 +84,38 @@ STATES = {
         ),
         ["1/1", "Running", "2 (60s ago)"],
     ),
+    "initialising for a reason": (
+        a_status("Pending", initContainerStatuses=[a_container({"waiting": {"reason": "ImagePullBackOff"}})]),
+        ["0/1", "Init:ImagePullBackOff", "0"],
+    ),
+    "failed to initialise": (
+        a_status("Pending", initContainerStatuses=[a_container({"terminated": {"exitCode": 1, "signal": 9}})]),
+        ["0/1", "Init:Signal:9", "0"],
+    ),
+    "initialised again and again": (
+        a_status("Pending", initContainerStatuses=[a_container({"running": {}}, restartCount=4)]),
+        ["0/1", "Init:0/0", "4"],
+    ),
+    "restarts of an init container that has ended do not count": (
+        a_status("Running", RUNNING, initContainerStatuses=[ENDED | {"restartCount": 4}]),
+        ["1/1", "Running", "0"],
+    ),
+    "the first container in trouble speaks for the pod": (
+        a_status("Running", CRASHING, a_container({"waiting": {"reason": "ErrImagePull"}})),
+        ["0/1", "CrashLoopBackOff", "0"],
+    ),
+    "one container has completed, one serves": (
+        a_status("Running", ENDED, RUNNING, conditions=[{"type": "Ready", "status": "True"}]),
+        ["1/1", "Running", "0"],
+    ),
+    "one container has completed, one serves, the pod is not ready": (
+        a_status("Running", ENDED, RUNNING),
+        ["1/1", "NotReady", "0"],
+    ),
+    "one container has completed, one serves, one has failed": (
+        a_status("Running", ENDED, RUNNING, a_container({"terminated": {"exitCode": 1, "reason": "Error"}})),
+        ["1/1", "Error", "0"],
+    ),
     "gated": (
         a_status("Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
         ["0/1", "SchedulingGated", "0"],
@@ -92,6 +126,37 @@ STATES = {
 @pytest.mark.parametrize(("status", "expected"), STATES.values(), ids=STATES.keys())
 def test_a_pods_state_in_one_word(status: dict[str, Any], expected: list[str]):
     assert cells(a_pod() | {"status": status}) == expected
+
+
+SIDECAR = {"name": "proxy", "image": "proxy", "restartPolicy": "Always"}
+SIDECAR_STATES = {
+    "is counted beside the containers": ([a_container({"running": {}}, ready=True, started=True)], ["2/2", "0"]),
+    "keeps its restarts": ([a_container({"running": {}}, started=True, restartCount=3)], ["1/2", "3"]),
+}
+
+
+@pytest.mark.parametrize(("statuses", "expected"), SIDECAR_STATES.values(), ids=SIDECAR_STATES.keys())
+def test_a_started_sidecar(statuses: list[dict[str, Any]], expected: list[str]):
+    init = [each | {"name": "proxy"} for each in statuses]
+    pod = a_pod(initContainers=[SIDECAR]) | {"status": a_status("Running", RUNNING, initContainerStatuses=init)}
+    ready, _, restarts = cells(pod)
+    assert [ready, restarts] == expected
+
+
+def test_a_sidecar_that_has_not_started_holds_the_others_back():
+    init = [a_container({"running": {}}) | {"name": "proxy"}]
+    pod = a_pod(initContainers=[SIDECAR]) | {"status": a_status("Pending", CRASHING, initContainerStatuses=init)}
+    assert cells(pod) == ["0/2", "Init:0/1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "word"),
+    [("Running", None, "Terminating"), ("Running", "NodeLost", "Unknown"), ("Succeeded", None, "Succeeded")],
+)
+def test_the_word_for_a_pod_that_is_leaving(phase: str, reason: str | None, word: str):
+    pod = a_pod() | {"status": {"phase": phase, "reason": reason}}
+    pod["metadata"]["deletionTimestamp"] = "2023-11-14T22:12:20Z"
+    assert cells(pod)[1] == word
 
 
 def test_a_deleted_pod_is_terminating():

@@ -190,9 +190,7 @@ class Registry:
         version = metadata.get("resourceVersion")
         if version not in (None, "", "0") and version != then["resourceVersion"]:
             raise conflict(row.group, row.plural, name, MODIFIED)
-        if metadata.get("uid") and metadata["uid"] != then["uid"]:
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {then['uid']}"
-            raise conflict(row.group, row.plural, name, why)
+        check_preconditions(row, then, metadata.get("uid"))
         metadata.pop("managedFields", None)
         for field in SERVER_OWNED:
             if field in then:
@@ -224,7 +222,7 @@ class Registry:
         strategy = self.strategy_of(row)
         current = self.stored(row, namespace, name)
         old = current.document
-        self._meets_preconditions(row, name, old, asked)
+        check_preconditions(row, old["metadata"], asked.uid, asked.resource_version)
         strategy.admit_deletion(old, self.world)
         grace = strategy.grace_seconds(old, asked.grace_seconds) or 0
         finalizers = self._finalizers(old, asked)
@@ -263,18 +261,6 @@ class Registry:
         if row.storage == "namespaces":
             marked["status"] = {**part(marked, "status"), "phase": "Terminating"}
 
-    def _meets_preconditions(self, row: Resource, name: str, old: Document, asked: Deletion) -> None:
-        uid, version = old["metadata"]["uid"], old["metadata"]["resourceVersion"]
-        if asked.uid and asked.uid != uid:
-            why = f"Precondition failed: UID in precondition: {asked.uid}, UID in object meta: {uid}"
-            raise conflict(row.group, row.plural, name, why)
-        if asked.resource_version and asked.resource_version != version:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {asked.resource_version},"
-                f" ResourceVersion in object meta: {version}"
-            )
-            raise conflict(row.group, row.plural, name, why)
-
     def _finalizers(self, old: Document, asked: Deletion) -> list[str]:
         present = [
             name for name in items_of(old["metadata"], "finalizers") if name not in ("foregroundDeletion", "orphan")
@@ -291,6 +277,19 @@ class Registry:
         gone = self.store.delete(row.storage, current)
         strategy.deleted(gone.document, self.world)
         return gone
+
+
+def check_preconditions(
+    row: Resource, metadata: Document, uid: str | None, resource_version: str | None = None
+) -> None:
+    """Refuse a request that means another object, or another state of it, than the stored one."""
+    for field, asked, found in (
+        ("UID", uid, metadata["uid"]),
+        ("ResourceVersion", resource_version, metadata["resourceVersion"]),
+    ):
+        if asked and asked != found:
+            why = f"Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}"
+            raise conflict(row.group, row.plural, metadata["name"], why)
 
 
 def _any_name(_: str) -> list[str]:

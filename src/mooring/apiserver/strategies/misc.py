@@ -8,7 +8,7 @@ from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
-from mooring.apiserver.validation.scheduling import check_label_selector
+from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.names import path_segment
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -6,7 +6,7 @@ from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
 from mooring.apiserver.validation.quantities import check_amount
-from mooring.apiserver.validation.scheduling import check_node_selector
+from mooring.apiserver.validation.selectors import check_node_selector
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -10,7 +10,7 @@ from mooring.apiserver.strategies.base import Strategy, World, set_default, spec
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.metadata import check_labels
 from mooring.apiserver.validation.pod import check_pod_spec
-from mooring.apiserver.validation.scheduling import check_label_selector
+from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.selectors import requirement_matches
 
 

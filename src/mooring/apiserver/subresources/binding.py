@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.negotiation import checked_as, is_dry_run
+from mooring.apiserver.registry import check_preconditions
 from mooring.apiserver.status import bad_request, conflict, success
-from mooring.apiserver.storage import Stored
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.base.clock import timestamp
 
@@ -28,32 +28,25 @@ class BindingHandler(SubresourceHandler):
         pods = registry.table.find("", "v1", "pods")
         assert pods is not None
         current = registry.stored(pods, route.namespace, name)
-        _refuse_binding(current, name, metadata)
+        check_preconditions(pods, current.document["metadata"], metadata.get("uid"), metadata.get("resourceVersion"))
+        if (obstacle := _obstacle(current.document)) is not None:
+            raise conflict("", "pods/binding", name, obstacle)
         if not is_dry_run(call.query):
             bound = _bound(current.document, target["name"], metadata, timestamp(registry.world.clock.now()))
             registry.store.update("pods", bound, current)
         return success() | {"code": 201}
 
 
-def _refuse_binding(current: Stored, name: str, asked: Document) -> None:
-    pod = current.document
+def _obstacle(pod: Document) -> str | None:
+    """What keeps a pod from being put on a node."""
     metadata, spec = pod["metadata"], pod["spec"]
-    if asked.get("uid") and asked["uid"] != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {asked['uid']}, UID in object meta: {metadata['uid']}"
-        raise conflict("", "pods", name, why)
-    version = asked.get("resourceVersion")
-    if version and version != metadata["resourceVersion"]:
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {version},"
-            f" ResourceVersion in object meta: {metadata['resourceVersion']}"
-        )
-        raise conflict("", "pods", name, why)
-    if metadata.get("deletionTimestamp"):
-        raise conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
-    if spec.get("nodeName"):
-        raise conflict("", "pods/binding", name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
-    if spec.get("schedulingGates"):
-        raise conflict("", "pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+    name, node = metadata["name"], spec.get("nodeName")
+    obstacles = {
+        f"pod {name} is being deleted, cannot be assigned to a host": metadata.get("deletionTimestamp"),
+        f'pod {name} is already assigned to node "{node}"': node,
+        f"pod {name} has non-empty .spec.schedulingGates": spec.get("schedulingGates"),
+    }
+    return next((sentence for sentence, applies in obstacles.items() if applies), None)
 
 
 def _bound(pod: Document, node: str, asked: Document, now: str) -> Document:

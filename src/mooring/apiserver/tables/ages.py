@@ -5,6 +5,18 @@ from __future__ import annotations
 from mooring.base.clock import parse_timestamp
 
 UNKNOWN, INVALID = "<unknown>", "<invalid>"
+SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
+# Ages below a limit are told in this unit, and the rest of it in the smaller one: about two significant figures.
+SCALES = (
+    (2, "m", "s", ""),
+    (10, "m", "m", "s"),
+    (3, "h", "m", ""),
+    (8, "h", "h", "m"),
+    (48, "h", "h", ""),
+    (8, "d", "d", "h"),
+    (2, "y", "d", ""),
+    (8, "y", "y", "d"),
+)
 
 
 def age(created: str | None, now: float) -> str:
@@ -19,31 +31,13 @@ def age(created: str | None, now: float) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """About two significant figures; a moment in the near future is "0s", one far ahead "<invalid>"."""
+    """How long that is; a moment in the near future is "0s", one far ahead "<invalid>"."""
     whole = int(seconds)
-    if whole < -1:
-        return INVALID
     if whole < 0:
-        return "0s"
-    if whole < 120:
-        return f"{whole}s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
-    if minutes < 10:
-        return _two(minutes, "m", whole % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if hours < 192:
-        return _two(days, "d", hours % 24, "h")
-    if hours < 24 * 365 * 2:
-        return f"{days}d"
-    if hours < 24 * 365 * 8:
-        return _two(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+        return "0s" if whole == -1 else INVALID
+    unit, rest_unit = next(
+        ((unit, smaller) for limit, of, unit, smaller in SCALES if whole < limit * SECONDS_IN[of]), ("y", "")
+    )
+    count, rest = divmod(whole, SECONDS_IN[unit])
+    rest = rest // SECONDS_IN[rest_unit] if rest_unit else 0
+    return f"{count}{unit}{rest}{rest_unit}" if rest else f"{count}{unit}"

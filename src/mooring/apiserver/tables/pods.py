@@ -1,110 +1,154 @@
-"""The columns of `kubectl get pods`: how a pod's many states become one word."""
+"""The columns of `kubectl get pods`: how a pod's many states become one word, one fraction and one count."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.tables.ages import age
 from mooring.apiserver.tables.columns import AGE, NAME, NONE, Column, column
 
+_COMPLETED = "Completed"
 
-class _Summary:
-    """Ready containers, the word for the state, restarts: read from the statuses once."""
+
+class _Containers:
+    """A pod's container statuses, sorted by what they mean for its row.
+
+    Init containers run one after the other. `reached` are those up to the first that holds the others back, which
+    is `held_by` (its place in the line). The main containers have begun when none does, or the pod says so itself.
+    """
 
     def __init__(self, pod: Document) -> None:
-        spec, status = part(pod, "spec"), part(pod, "status")
-        sidecars = {
-            each.get("name") for each in items_of(spec, "initContainers") if each.get("restartPolicy") == "Always"
+        self._pod = pod
+        status = part(pod, "status")
+        self._sidecars = {
+            each.get("name")
+            for each in items_of(part(pod, "spec"), "initContainers")
+            if each.get("restartPolicy") == "Always"
         }
-        self.total = len(items_of(spec, "containers")) + len(sidecars)
-        self.ready = 0
-        self.restarts = 0
-        self.last_restart: str | None = None
-        self.word = str(status.get("reason") or status.get("phase") or "")
-        conditions = items_of(status, "conditions")
-        if any(each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
-            self.word = "SchedulingGated"
-        is_initializing = self._read_init(items_of(status, "initContainerStatuses"), sidecars, spec)
-        if not is_initializing or _is_true(conditions, "Initialized"):
-            self._read_main(items_of(status, "containerStatuses"), conditions)
-        if part(pod, "metadata").get("deletionTimestamp"):
-            if status.get("reason") == "NodeLost":
-                self.word = "Unknown"
-            elif status.get("phase") not in ("Succeeded", "Failed"):
-                self.word = "Terminating"
+        line = items_of(status, "initContainerStatuses")
+        self.held_by = next((place for place, each in enumerate(line) if not self._lets_others_start(each)), None)
+        self.reached = line if self.held_by is None else line[: self.held_by + 1]
+        has_begun = self.held_by is None or _is_true(pod, "Initialized")
+        self.main: list[Any] = items_of(status, "containerStatuses") if has_begun else []
+        self._counting_restarts = self.main + self._reached_sidecars() if has_begun else self.reached
 
-    def _count_restarts(self, container: Document) -> None:
-        self.restarts += container.get("restartCount", 0)
-        finished = part(container, "lastState", "terminated").get("finishedAt")
-        if finished and (self.last_restart is None or finished > self.last_restart):
-            self.last_restart = finished
+    def _lets_others_start(self, container: Document) -> bool:
+        ended = part(container, "state").get("terminated")
+        return _ended_well(ended) or self._is_started_sidecar(container)
 
-    def _read_init(self, statuses: list[Any], sidecars: set[Any], spec: Document) -> bool:
-        """Whether an init container is still in the way."""
-        for index, container in enumerate(statuses):
-            self._count_restarts(container)
-            state, is_sidecar = part(container, "state"), container.get("name") in sidecars
-            terminated, waiting = state.get("terminated"), part(state, "waiting")
-            if terminated is not None and terminated.get("exitCode", 0) == 0:
-                continue
-            if is_sidecar and container.get("started"):
-                self.ready += bool(container.get("ready"))
-                continue
-            if terminated is not None:
-                self.word = "Init:" + _end_word(terminated)
-            elif waiting.get("reason") and waiting["reason"] != "PodInitializing":
-                self.word = "Init:" + str(waiting["reason"])
-            else:
-                self.word = f"Init:{index}/{len(items_of(spec, 'initContainers'))}"
-            return True
-        return False
+    def _is_started_sidecar(self, container: Document) -> bool:
+        return container.get("name") in self._sidecars and bool(container.get("started"))
 
-    def _read_main(self, statuses: list[Any], conditions: list[Any]) -> None:
-        self.restarts, self.last_restart = 0, None
-        is_running, failure = False, ""
-        for container in reversed(statuses):
-            self._count_restarts(container)
-            state = part(container, "state")
-            terminated = state.get("terminated")
-            if part(state, "waiting").get("reason"):
-                self.word = str(state["waiting"]["reason"])
-            elif terminated is not None:
-                self.word = _end_word(terminated)
-                if terminated.get("exitCode", 0):
-                    failure = self.word
-            elif container.get("ready") and state.get("running") is not None:
-                is_running = True
-                self.ready += 1
-        if self.word == "Completed":
-            if is_running:
-                self.word = "Running" if _is_true(conditions, "Ready") else "NotReady"
-            elif failure:
-                self.word = failure
+    def _reached_sidecars(self) -> list[Any]:
+        return [each for each in self.reached if each.get("name") in self._sidecars]
+
+    def total(self) -> int:
+        return len(items_of(part(self._pod, "spec"), "containers")) + len(self._sidecars)
+
+    def ready(self) -> int:
+        sidecars = (
+            each
+            for each in self.reached
+            if self._is_started_sidecar(each) and not _ended_well(part(each, "state").get("terminated"))
+        )
+        return sum(bool(each.get("ready")) for each in sidecars) + sum(map(_is_serving, self.main))
+
+    def restarts(self) -> int:
+        return sum(each.get("restartCount", 0) for each in self._counting_restarts)
+
+    def last_restart(self) -> str | None:
+        ends = (part(each, "lastState", "terminated").get("finishedAt") for each in self._counting_restarts)
+        return max(filter(None, ends), default=None)
 
 
-def _end_word(terminated: Document) -> str:
-    if terminated.get("reason"):
-        return str(terminated["reason"])
-    if terminated.get("signal"):
-        return f"Signal:{terminated['signal']}"
-    return f"ExitCode:{terminated.get('exitCode', 0)}"
+def _ended_well(ended: Any) -> bool:
+    return ended is not None and not ended.get("exitCode", 0)
 
 
-def _is_true(conditions: list[Any], type: str) -> bool:
+def _is_serving(container: Document) -> bool:
+    runs = part(container, "state").get("running") is not None
+    return runs and bool(container.get("ready")) and not _trouble(container)
+
+
+def _trouble(container: Document) -> str:
+    """Why a container waits, or how it ended; empty for one that runs."""
+    state = part(container, "state")
+    ended = state.get("terminated")
+    return str(part(state, "waiting").get("reason") or "") or ("" if ended is None else _end(ended))
+
+
+def _end(ended: Document) -> str:
+    signal, code = ended.get("signal"), ended.get("exitCode", 0)
+    return str(ended.get("reason") or (f"Signal:{signal}" if signal else f"ExitCode:{code}"))
+
+
+def _is_true(pod: Document, type: str) -> bool:
+    conditions = items_of(part(pod, "status"), "conditions")
     return any(each.get("type") == type and each.get("status") == "True" for each in conditions)
 
 
+# The word for a pod's state: the first of these voices that has something to say.
+
+
+def _leaving(pod: Document) -> str:
+    status = part(pod, "status")
+    if not part(pod, "metadata").get("deletionTimestamp"):
+        return ""
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return "" if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
+
+
+def _initializing(pod: Document, containers: _Containers) -> str:
+    if containers.held_by is None:
+        return ""
+    trouble = _trouble(containers.reached[-1])
+    if trouble in ("", "PodInitializing"):
+        trouble = f"{containers.held_by}/{len(items_of(part(pod, 'spec'), 'initContainers'))}"
+    return f"Init:{trouble}"
+
+
+def _gated(pod: Document) -> str:
+    word = "SchedulingGated"
+    conditions = items_of(part(pod, "status"), "conditions")
+    return word if any(each.get("type") == "PodScheduled" and each.get("reason") == word for each in conditions) else ""
+
+
+def _voices(pod: Document, containers: _Containers) -> Iterator[str]:
+    yield from map(_trouble, containers.main)
+    yield _initializing(pod, containers)
+    yield _gated(pod)
+    yield str(part(pod, "status").get("reason") or "")
+    yield str(part(pod, "status").get("phase") or "")
+
+
+def _status(pod: Document) -> str:
+    containers = _Containers(pod)
+    word = _leaving(pod) or next(filter(None, _voices(pod, containers)), "")
+    return _beside_the_completed(pod, containers) if word == _COMPLETED else word
+
+
+def _beside_the_completed(pod: Document, containers: _Containers) -> str:
+    """One container has completed: what the others do says more about the pod."""
+    serves = any(map(_is_serving, containers.main))
+    if serves and _is_true(pod, "Ready"):
+        return "Running"
+    failed = (each for each in containers.main if part(each, "state", "terminated").get("exitCode", 0))
+    failure = next((_trouble(each) for each in failed), "")
+    return failure or ("NotReady" if serves else _COMPLETED)
+
+
 def _ready(pod: Document) -> str:
-    summary = _Summary(pod)
-    return f"{summary.ready}/{summary.total}"
+    containers = _Containers(pod)
+    return f"{containers.ready()}/{containers.total()}"
 
 
 def _restarts(pod: Document, now: float) -> str:
-    summary = _Summary(pod)
-    if summary.restarts and summary.last_restart:
-        return f"{summary.restarts} ({age(summary.last_restart, now)} ago)"
-    return str(summary.restarts)
+    containers = _Containers(pod)
+    count, last = containers.restarts(), containers.last_restart()
+    return f"{count} ({age(last, now)} ago)" if count and last else str(count)
 
 
 def _ip(pod: Document) -> str:
@@ -114,16 +158,13 @@ def _ip(pod: Document) -> str:
 
 def _gates(pod: Document) -> str:
     gates = items_of(part(pod, "spec"), "readinessGates")
-    if not gates:
-        return NONE
-    conditions = items_of(part(pod, "status"), "conditions")
-    return f"{sum(_is_true(conditions, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
+    return f"{sum(_is_true(pod, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}" if gates else NONE
 
 
 POD_COLUMNS = [
     NAME,
     column("Ready", _ready),
-    column("Status", lambda pod: _Summary(pod).word),
+    column("Status", _status),
     Column("Restarts", _restarts),
     AGE,
     column("IP", _ip, wide=True),

@@ -1,11 +1,17 @@
-"""What of a pod may change after its creation: little, and less once nothing gates it."""
+"""What of a pod may change after its creation: little, and less once nothing gates it.
+
+A field that may change has a rule in a table. A rule compares the field's value now and then, and answers what is
+wrong with the change: nothing, errors of its own, or `FROZEN` when the field may change but not in this way. All
+other fields are frozen.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from mooring.apiserver.documents import Document, items_of
-from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, quoted
 from mooring.apiserver.validation.pod import check_pod
 
 UPDATABLE = (
@@ -13,104 +19,146 @@ UPDATABLE = (
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+FROZEN = None
+Verdict = list[FieldError] | None
+Rule = Callable[[Any, Any], Verdict]
+_NOTHING: tuple[Any, ...] = (None, [], {})
+_TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 
 def check_pod_update(pod: Document, old: Document) -> list[FieldError]:
     now, then = pod["spec"], old["spec"]
-    if now == then:
+    changes = {
+        field: (now.get(field), then.get(field))
+        for field in sorted(now.keys() | then.keys())
+        if _without_nothing(now.get(field)) != _without_nothing(then.get(field))
+    }
+    if not changes:
         return []
     wrong = check_pod(pod)
-    for field in ("containers", "initContainers"):
-        if len(items_of(now, field)) != len(items_of(then, field)):
-            why = "pod updates may not add or remove containers"
-            return [*wrong, forbidden_field(f"spec.{field}", why)]
-    wrong += _deadline(now.get("activeDeadlineSeconds"), then.get("activeDeadlineSeconds"))
-    if any(not _kept(each, items_of(now, "tolerations")) for each in items_of(then, "tolerations")):
-        why = "existing toleration can not be modified except its tolerationSeconds"
-        wrong.append(forbidden_field("spec.tolerations", why))
-    gates_then = [gate.get("name") for gate in items_of(then, "schedulingGates")]
-    for index, gate in enumerate(items_of(now, "schedulingGates")):
-        if gate.get("name") not in gates_then:
-            why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            wrong.append(forbidden_field(f"spec.schedulingGates[{index}].name", why))
-            break
-    compared = _with_updatable_fields_of(now, then)
-    if gates_then:
-        wrong += _gated_changes(compared, now, then)
-    if compared != then:
-        changed = sorted(field for field in compared.keys() | then.keys() if compared.get(field) != then.get(field))
-        told = "\n".join(f"  {field}: {then.get(field)!r} -> {now.get(field)!r}" for field in changed)
+    if counts := _container_counts(now, then):
+        return wrong + counts
+    rules = MAY_CHANGE | MAY_CHANGE_WHILE_GATED if then.get("schedulingGates") else MAY_CHANGE
+    verdicts = {field: rule(*changes[field]) for field, rule in rules.items() if field in changes}
+    wrong += [error for verdict in verdicts.values() for error in verdict or ()]
+    if frozen := [field for field in changes if verdicts.get(field, FROZEN) is FROZEN]:
+        told = "\n".join(f"  {field}: {_shown(changes[field][1])} -> {_shown(changes[field][0])}" for field in frozen)
         wrong.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
     return wrong
 
 
-def _deadline(now: int | None, then: int | None) -> list[FieldError]:
+def _without_nothing(value: Any) -> Any:
+    """An empty list or mapping means what a missing one means."""
+    return None if value in _NOTHING else value
+
+
+def _shown(value: Any) -> str:
+    return "unset" if value is None else quoted(value)
+
+
+def _container_counts(now: Document, then: Document) -> list[FieldError]:
+    """Containers are compared one by one, so more or fewer of them end the comparison."""
+    why = "pod updates may not add or remove containers"
+    for field in ("containers", "initContainers"):
+        if len(items_of(now, field)) != len(items_of(then, field)):
+            return [forbidden_field(f"spec.{field}", why)]
+    return []
+
+
+def _only_images(now: list[Any], then: list[Any]) -> Verdict:
+    def without_image(container: Document) -> Document:
+        return {key: value for key, value in container.items() if key != "image"}
+
+    return [] if list(map(without_image, now)) == list(map(without_image, then)) else FROZEN
+
+
+def _only_sooner(now: int | None, then: int | None) -> Verdict:
     path = "spec.activeDeadlineSeconds"
-    if now is None and then is not None:
+    if now is None:
         return [invalid_value(path, None, "must not update from a positive integer to nil value")]
-    if now is not None and then is not None and now > then:
+    if then is not None and now > then:
         return [invalid_value(path, now, "must be less than or equal to previous value")]
     return []
 
 
-def _kept(toleration: Any, tolerations: list[Any]) -> bool:
-    def without_seconds(each: Any) -> Any:
-        return {key: value for key, value in each.items() if key != "tolerationSeconds"}
+def _only_more_tolerated(now: list[Any] | None, then: list[Any] | None) -> Verdict:
+    """How long a taint is tolerated may change."""
 
-    return any(without_seconds(each) == without_seconds(toleration) for each in tolerations)
+    def without_seconds(toleration: Document) -> Document:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-
-def _with_updatable_fields_of(now: Document, then: Document) -> Document:
-    """The new spec with the old values wherever a change is allowed or was judged already."""
-    compared = dict(now)
-    for field in ("containers", "initContainers"):
-        if field in now:
-            compared[field] = [
-                {**mine, "image": old.get("image")}
-                for mine, old in zip(items_of(now, field), items_of(then, field), strict=True)
-            ]
-    for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _as_before(compared, then, field)
-    if then.get("terminationGracePeriodSeconds", 0) < 0 and now.get("terminationGracePeriodSeconds") == 1:
-        _as_before(compared, then, "terminationGracePeriodSeconds")
-    return compared
+    kept = list(map(without_seconds, now or []))
+    if all(without_seconds(toleration) in kept for toleration in then or []):
+        return []
+    return [forbidden_field("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
 
 
-def _as_before(compared: Document, then: Document, field: str) -> None:
-    if field in then:
-        compared[field] = then[field]
-    else:
-        compared.pop(field, None)
+def _only_fewer_gates(now: list[Any] | None, then: list[Any] | None) -> Verdict:
+    known = {gate.get("name") for gate in then or []}
+    return [
+        forbidden_field(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for index, gate in enumerate(now or [])
+        if gate.get("name") not in known
+    ]
 
 
-def _gated_changes(compared: Document, now: Document, then: Document) -> list[FieldError]:
-    """A gated pod may still narrow where it can run: more node selectors, tighter required node affinity."""
-    wrong: list[FieldError] = []
-    selector_now, selector_then = now.get("nodeSelector") or {}, then.get("nodeSelector") or {}
-    if any(selector_now.get(key) != value for key, value in selector_then.items()):
-        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        wrong.append(invalid_value("spec.nodeSelector", selector_now, why))
-    _as_before(compared, then, "nodeSelector")
-    affinity_now, affinity_then = dict(now.get("affinity") or {}), dict(then.get("affinity") or {})
-    node_now, node_then = affinity_now.pop("nodeAffinity", None), affinity_then.pop("nodeAffinity", None)
-    if node_then is not None and node_now != node_then and not _is_narrower(node_now or {}, node_then):
-        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        wrong.append(invalid_value("spec.affinity.nodeAffinity", node_now, why))
-    if affinity_now == affinity_then:
-        _as_before(compared, then, "affinity")
-    return wrong
+def _only_from_negative_to_one(now: int | None, then: int | None) -> Verdict:
+    return [] if (then or 0) < 0 and now == 1 else FROZEN
 
 
-def _is_narrower(now: Document, then: Document) -> bool:
-    hard = "requiredDuringSchedulingIgnoredDuringExecution"
-    terms_then = items_of(then.get(hard) or {}, "nodeSelectorTerms")
-    terms_now = items_of(now.get(hard) or {}, "nodeSelectorTerms")
-    if not terms_then:
-        return True
-    if len(terms_now) != len(terms_then):
-        return False
-    return all(
-        items_of(mine, field)[: len(items_of(old, field))] == items_of(old, field)
-        for mine, old in zip(terms_now, terms_then, strict=True)
-        for field in ("matchExpressions", "matchFields")
-    )
+def _only_more_labels(now: Document | None, then: Document | None) -> Verdict:
+    if (then or {}).items() <= (now or {}).items():
+        return []
+    why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    return [invalid_value("spec.nodeSelector", now or {}, why)]
+
+
+def _only_narrower_node_affinity(now: Document | None, then: Document | None) -> Verdict:
+    def of_pods(affinity: Document | None) -> Document:
+        return {key: value for key, value in (affinity or {}).items() if key != "nodeAffinity"}
+
+    return _only_narrower(_required_terms(now), _required_terms(then)) if of_pods(now) == of_pods(then) else FROZEN
+
+
+def _required_terms(affinity: Document | None) -> list[Any]:
+    required = part(affinity or {}, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return items_of(required, "nodeSelectorTerms")
+
+
+def _only_narrower(now: list[Any], then: list[Any]) -> list[FieldError]:
+    """Terms are alternatives, so one more would widen; a requirement more in a term narrows it."""
+    if not then:
+        return []
+    if len(now) != len(then):
+        return [invalid_value(_TERMS, now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
+    return [
+        invalid_value(f"{_TERMS}[{index}]", term, "only additions are allowed (no mutations or deletions)")
+        for index, (term, before) in enumerate(zip(now, then, strict=True))
+        if not _adds_only(term, before)
+    ]
+
+
+def _adds_only(term: Document, before: Document) -> bool:
+    lists = [(items_of(term, field), items_of(before, field)) for field in ("matchExpressions", "matchFields")]
+    # A term without requirements selects no node: any requirement would widen it.
+    if not any(old for _, old in lists):
+        return not any(new for new, _ in lists)
+    return all(new[: len(old)] == old for new, old in lists)
+
+
+MAY_CHANGE: dict[str, Rule] = {
+    "containers": _only_images,
+    "initContainers": _only_images,
+    "activeDeadlineSeconds": _only_sooner,
+    "tolerations": _only_more_tolerated,
+    "schedulingGates": _only_fewer_gates,
+    "terminationGracePeriodSeconds": _only_from_negative_to_one,
+}
+# A gated pod may still narrow where it can run.
+MAY_CHANGE_WHILE_GATED: dict[str, Rule] = {
+    "nodeSelector": _only_more_labels,
+    "affinity": _only_narrower_node_affinity,
+}

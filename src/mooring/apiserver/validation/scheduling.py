@@ -1,143 +1,89 @@
-"""Rules of what a pod says about where it may run: selectors, affinity, tolerations, spreading, gates."""
+"""Rules of what a pod says about where it may run: affinity, tolerations, spreading, gates."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of
-from mooring.apiserver.status import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
-from mooring.objects.names import label_value, qualified_name
+from mooring.apiserver.status import FieldError, duplicate, invalid_value, required, unsupported
+from mooring.apiserver.validation.selectors import (
+    broken,
+    check_label_selector,
+    check_node_selector,
+    check_node_selector_term,
+)
+from mooring.objects.names import NameRule, label_value, qualified_name
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_IN_NOT_IN = "must be specified when `operator` is 'In' or 'NotIn'"
-_EXISTS = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+HARD = "requiredDuringSchedulingIgnoredDuringExecution"
+SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
+_POSITIVE = "must be greater than zero"
+
+Check = Callable[[Document, str], list[FieldError]]
 
 
-def _key(key: Any, path: str) -> list[FieldError]:
-    return [invalid_value(path, key or "", sentence) for sentence in qualified_name(key or "")]
+def _each(items: list[Any], path: str, *checks: Check) -> list[FieldError]:
+    """Every check of every item, item by item."""
+    return [error for index, item in enumerate(items) for check in checks for error in check(item, f"{path}[{index}]")]
 
 
-def check_label_selector(selector: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    if not selector:
-        return wrong
-    for key, value in (selector.get("matchLabels") or {}).items():
-        wrong += _key(key, f"{path}.matchLabels")
-        wrong += [invalid_value(f"{path}.matchLabels", value, sentence) for sentence in label_value(value)]
-    for index, part in enumerate(items_of(selector, "matchExpressions")):
-        here = f"{path}.matchExpressions[{index}]"
-        values = items_of(part, "values")
-        match part.get("operator", ""):
-            case "In" | "NotIn":
-                if not values:
-                    wrong.append(required(f"{here}.values", _IN_NOT_IN))
-            case "Exists" | "DoesNotExist":
-                if values:
-                    wrong.append(forbidden_field(f"{here}.values", _EXISTS))
-            case other:
-                wrong.append(invalid_value(f"{here}.operator", other, "not a valid selector operator"))
-        wrong += _key(part.get("key"), f"{here}.key")
-        for place, value in enumerate(values):
-            wrong += [invalid_value(f"{here}.values[{place}]", value, sentence) for sentence in label_value(value)]
-    return wrong
+# Tolerations
+
+
+def _absent(value: str) -> list[str]:
+    return ["value must be empty when `operator` is 'Exists'"] if value else []
+
+
+def _decimal(value: str) -> list[str]:
+    return [] if re.fullmatch(r"0|-?[1-9][0-9]*", value) else ["must be a decimal integer"]
+
+
+# For each operator, the rule of its value, and the field that kube-apiserver names when the value breaks it.
+_VALUE_RULES: dict[str, tuple[NameRule, str]] = {
+    "": (label_value, "operator"),
+    "Equal": (label_value, "operator"),
+    "Exists": (_absent, "operator"),
+    "Lt": (_decimal, "value"),
+    "Gt": (_decimal, "value"),
+}
+
+
+def _tolerated_key(toleration: Document, path: str) -> list[FieldError]:
+    if key := toleration.get("key"):
+        return broken(qualified_name, key, f"{path}.key")
+    operator = toleration.get("operator", "")
+    why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+    return [] if operator == "Exists" else [invalid_value(f"{path}.operator", operator, why)]
+
+
+def _tolerated_time(toleration: Document, path: str) -> list[FieldError]:
+    effect = toleration.get("effect", "")
+    why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+    is_timed = toleration.get("tolerationSeconds") is not None
+    return [invalid_value(f"{path}.effect", effect, why)] if is_timed and effect != "NoExecute" else []
+
+
+def _tolerated_value(toleration: Document, path: str) -> list[FieldError]:
+    operator = toleration.get("operator", "")
+    if operator not in _VALUE_RULES:
+        return [unsupported(f"{path}.operator", operator, ("Equal", "Exists"))]
+    rule, named = _VALUE_RULES[operator]
+    return broken(rule, toleration.get("value", ""), f"{path}.{named}")
+
+
+def _tolerated_effect(toleration: Document, path: str) -> list[FieldError]:
+    effect = toleration.get("effect")
+    return [unsupported(f"{path}.effect", effect, TAINT_EFFECTS)] if effect and effect not in TAINT_EFFECTS else []
 
 
 def check_tolerations(tolerations: list[Any], path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    for index, toleration in enumerate(tolerations):
-        here = f"{path}[{index}]"
-        key, operator = toleration.get("key", ""), toleration.get("operator", "")
-        value, effect = toleration.get("value", ""), toleration.get("effect", "")
-        if key:
-            wrong += _key(key, f"{here}.key")
-        elif operator != "Exists":
-            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            wrong.append(invalid_value(f"{here}.operator", operator, why))
-        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            wrong.append(invalid_value(f"{here}.effect", effect, why))
-        if operator in ("", "Equal"):
-            wrong += [invalid_value(f"{here}.operator", value, sentence) for sentence in label_value(value)]
-        elif operator == "Exists":
-            if value:
-                why = "value must be empty when `operator` is 'Exists'"
-                wrong.append(invalid_value(f"{here}.operator", value, why))
-        elif operator in ("Lt", "Gt"):
-            if not re.fullmatch(r"0|-?[1-9][0-9]*", value):
-                wrong.append(invalid_value(f"{here}.value", value, "must be a decimal integer"))
-        else:
-            wrong.append(unsupported(f"{here}.operator", operator, ("Equal", "Exists")))
-        if effect and effect not in TAINT_EFFECTS:
-            wrong.append(unsupported(f"{here}.effect", effect, TAINT_EFFECTS))
-    return wrong
+    return _each(tolerations, path, _tolerated_key, _tolerated_time, _tolerated_value, _tolerated_effect)
 
 
-def check_node_selector_term(term: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    for index, part in enumerate(items_of(term, "matchExpressions")):
-        here = f"{path}.matchExpressions[{index}]"
-        values = items_of(part, "values")
-        match part.get("operator", ""):
-            case "In" | "NotIn":
-                if not values:
-                    wrong.append(required(f"{here}.values", _IN_NOT_IN))
-            case "Exists" | "DoesNotExist":
-                if values:
-                    wrong.append(forbidden_field(f"{here}.values", _EXISTS))
-            case "Gt" | "Lt":
-                if len(values) != 1:
-                    why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                    wrong.append(required(f"{here}.values", why))
-            case other:
-                wrong.append(invalid_value(f"{here}.operator", other, "not a valid selector operator"))
-        wrong += _key(part.get("key"), f"{here}.key")
-        for place, value in enumerate(values):
-            wrong += [invalid_value(f"{here}.values[{place}]", value, sentence) for sentence in label_value(value)]
-    for index, part in enumerate(items_of(term, "matchFields")):
-        here = f"{path}.matchFields[{index}]"
-        if part.get("operator") not in ("In", "NotIn"):
-            wrong.append(invalid_value(f"{here}.operator", part.get("operator", ""), "not a valid selector operator"))
-        elif len(items_of(part, "values")) != 1:
-            why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-            wrong.append(required(f"{here}.values", why))
-        if part.get("key") != "metadata.name":
-            wrong.append(invalid_value(f"{here}.key", part.get("key", ""), "not a valid field selector key"))
-    return wrong
-
-
-def check_node_selector(selector: Document, path: str) -> list[FieldError]:
-    terms = items_of(selector, "nodeSelectorTerms")
-    if not terms:
-        return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
-    return [
-        error
-        for index, term in enumerate(terms)
-        for error in check_node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]")
-    ]
-
-
-def check_affinity(affinity: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    if not affinity:
-        return wrong
-    hard, soft = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-    if node := affinity.get("nodeAffinity"):
-        if node.get(hard) is not None:
-            wrong += check_node_selector(node[hard], f"{path}.nodeAffinity.{hard}")
-        for index, term in enumerate(items_of(node, soft)):
-            here = f"{path}.nodeAffinity.{soft}[{index}]"
-            wrong += _weight(term, here)
-            wrong += check_node_selector_term(term.get("preference") or {}, f"{here}.preference")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        terms = affinity.get(kind) or {}
-        for index, term in enumerate(items_of(terms, hard)):
-            wrong += _pod_term(term, f"{path}.{kind}.{hard}[{index}]")
-        for index, weighted in enumerate(items_of(terms, soft)):
-            here = f"{path}.{kind}.{soft}[{index}]"
-            wrong += _weight(weighted, here)
-            wrong += _pod_term(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
-    return wrong
+# Affinity
 
 
 def _weight(term: Document, path: str) -> list[FieldError]:
@@ -145,54 +91,107 @@ def _weight(term: Document, path: str) -> list[FieldError]:
     return [] if 1 <= weight <= 100 else [invalid_value(f"{path}.weight", weight, "must be in the range 1-100")]
 
 
+def _inner(field: str, check: Check) -> Check:
+    """A check of what a weighted term wraps."""
+    return lambda term, path: check(term.get(field) or {}, f"{path}.{field}")
+
+
 def _pod_term(term: Document, path: str) -> list[FieldError]:
-    wrong = check_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
-    wrong += check_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
-    if not term.get("topologyKey"):
-        wrong.append(required(f"{path}.topologyKey", "can not be empty"))
-        return wrong
-    return wrong + _key(term["topologyKey"], f"{path}.topologyKey")
+    wrong: list[FieldError] = []
+    for field in ("labelSelector", "namespaceSelector"):
+        wrong += check_label_selector(term.get(field), f"{path}.{field}")
+    key = term.get("topologyKey")
+    return wrong + (broken(qualified_name, key, f"{path}.topologyKey") if key else _topology_key(term, path))
+
+
+def check_affinity(affinity: Any, path: str) -> list[FieldError]:
+    affinity = affinity or {}
+    wrong: list[FieldError] = []
+    node = affinity.get("nodeAffinity") or {}
+    if node.get(HARD) is not None:
+        wrong += check_node_selector(node[HARD], f"{path}.nodeAffinity.{HARD}")
+    preference = _inner("preference", check_node_selector_term)
+    wrong += _each(items_of(node, SOFT), f"{path}.nodeAffinity.{SOFT}", _weight, preference)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        wrong += _each(items_of(terms, HARD), f"{path}.{kind}.{HARD}", _pod_term)
+        wrong += _each(items_of(terms, SOFT), f"{path}.{kind}.{SOFT}", _weight, _inner("podAffinityTerm", _pod_term))
+    return wrong
+
+
+# Spreading
+
+
+def _one_of(field: str, *allowed: str, optional: bool = False) -> Check:
+    def check(constraint: Document, path: str) -> list[FieldError]:
+        value = constraint.get(field)
+        is_right = value in allowed or (optional and value is None)
+        return [] if is_right else [unsupported(f"{path}.{field}", value or "", allowed)]
+
+    return check
+
+
+def _skew(constraint: Document, path: str) -> list[FieldError]:
+    skew = constraint.get("maxSkew", 0)
+    return [] if skew > 0 else [invalid_value(f"{path}.maxSkew", skew, _POSITIVE)]
+
+
+def _topology_key(constraint: Document, path: str) -> list[FieldError]:
+    return [] if constraint.get("topologyKey") else [required(f"{path}.topologyKey", "can not be empty")]
+
+
+def _fewest_domains(constraint: Document, path: str) -> list[FieldError]:
+    fewest, action = constraint.get("minDomains"), constraint.get("whenUnsatisfiable", "")
+    if fewest is None:
+        return []
+    why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+    complaints = ((fewest <= 0, _POSITIVE), (action != "DoNotSchedule", why))
+    return [invalid_value(f"{path}.minDomains", fewest, sentence) for applies, sentence in complaints if applies]
+
+
+def _repeated(constraints: list[Any]) -> Check:
+    """Two constraints of one key and action would be one constraint; the earlier of the two is named."""
+
+    def pair(constraint: Document) -> tuple[str, str]:
+        return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+
+    last = {pair(constraint): constraint for constraint in constraints}
+
+    def check(constraint: Document, path: str) -> list[FieldError]:
+        key, action = pair(constraint)
+        here = f"{path}.{{topologyKey, whenUnsatisfiable}}"
+        return [] if last[key, action] is constraint else [duplicate(here, f"{{{key}, {action}}}")]
+
+    return check
+
+
+def _spread_selector(constraint: Document, path: str) -> list[FieldError]:
+    return check_label_selector(constraint.get("labelSelector"), f"{path}.labelSelector")
 
 
 def check_spread(constraints: list[Any], path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    seen: set[tuple[str, str]] = set()
-    for index, constraint in enumerate(constraints):
-        here = f"{path}[{index}]"
-        skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
-        action = constraint.get("whenUnsatisfiable", "")
-        if skew <= 0:
-            wrong.append(invalid_value(f"{here}.maxSkew", skew, "must be greater than zero"))
-        if not key:
-            wrong.append(required(f"{here}.topologyKey", "can not be empty"))
-        else:
-            wrong += _key(key, f"{here}.topologyKey")
-        if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            wrong.append(unsupported(f"{here}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway")))
-        if (key, action) in seen:
-            wrong.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        seen.add((key, action))
-        least = constraint.get("minDomains")
-        if least is not None:
-            if least <= 0:
-                wrong.append(invalid_value(f"{here}.minDomains", least, "must be greater than 0"))
-            if action != "DoNotSchedule":
-                why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                wrong.append(invalid_value(f"{here}.minDomains", least, why))
-        for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if constraint.get(policy) not in (None, "Honor", "Ignore"):
-                wrong.append(unsupported(f"{here}.{policy}", constraint[policy], ("Honor", "Ignore")))
-        wrong += check_label_selector(constraint.get("labelSelector"), f"{here}.labelSelector")
-    return wrong
+    return _each(
+        constraints,
+        path,
+        _skew,
+        _topology_key,
+        _one_of("whenUnsatisfiable", "DoNotSchedule", "ScheduleAnyway"),
+        _repeated(constraints),
+        _fewest_domains,
+        _one_of("nodeAffinityPolicy", "Honor", "Ignore", optional=True),
+        _one_of("nodeTaintsPolicy", "Honor", "Ignore", optional=True),
+        _spread_selector,
+    )
+
+
+# Gates
 
 
 def check_gates(gates: list[Any], path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    seen: set[str] = set()
-    for index, gate in enumerate(gates):
-        name = gate.get("name", "")
-        wrong += [invalid_value(f"{path}[{index}]", name, sentence) for sentence in qualified_name(name)]
-        if name in seen:
-            wrong.append(duplicate(f"{path}[{index}]", name))
-        seen.add(name)
-    return wrong
+    names = [gate.get("name", "") for gate in gates]
+    by_place = (
+        (broken(qualified_name, name, here), [duplicate(here, name)] if name in names[:index] else [])
+        for index, name in enumerate(names)
+        for here in [f"{path}[{index}]"]
+    )
+    return list(chain.from_iterable(chain.from_iterable(by_place)))
