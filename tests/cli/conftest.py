@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cli.programs import private_home
 
 from mooring.base import log
 from mooring.cli.main import exit_code
-from tests.cli.programs import private_home
 
 NOWHERE = """
 apiVersion: v1

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import yaml
-
 from tests.cli.conftest import Mooring, write
 
 GOOD = """\

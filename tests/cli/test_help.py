@@ -4,10 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.conftest import Mooring
 
 from mooring import __version__
 from mooring.cli.main import COMMANDS
-from tests.cli.conftest import Mooring
 
 HEAVY = ("aiohttp", "numpy", "rich", "uvloop", "yaml", "cryptography", "msgspec", "asyncio")
 
@@ -21,7 +21,10 @@ def test_help_lists_every_command_and_an_example(mooring: Mooring):
 
 
 def test_help_imports_nothing_heavy():
-    look = f"import sys; sys.argv = ['mooring', '--help']\nfrom mooring.cli.main import exit_code\ncode = exit_code(['--help'])\nprint('heavy:', sorted(set({HEAVY!r}) & set(sys.modules)))"
+    look = (
+        "import sys; from mooring.cli.main import exit_code; exit_code(['--help']);"
+        f"print('heavy:', sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy: []"
 

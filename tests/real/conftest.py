@@ -4,15 +4,18 @@ Every test under this folder carries the marker `real`. A program that was not b
 and says how to build it; with REQUIRE_REAL=1 its absence is a failure, so that CI cannot pass by skipping.
 """
 
+import contextlib
 import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.programs import Program, private_home
 
 HERE = Path(__file__).parent
 GO_MODULE = HERE.parents[1] / "scripts" / "real" / "go.mod"
@@ -52,11 +55,13 @@ class Kubectl:
     def __init__(self, kubeconfig: Path) -> None:
         self.program = real_program("kubectl")
         self.kubeconfig = kubeconfig
+        self.namespace = "default"
 
     def command(self, *args: str) -> list[str]:
         """The command line, for a test that must start it itself, as with `get -w`."""
         # Discovery is cached by host and port, which another test's server may have had before.
-        return [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig}.cache", *args]
+        cache = f"--cache-dir={self.kubeconfig}.cache"
+        return [str(self.program), f"--kubeconfig={self.kubeconfig}", cache, f"--namespace={self.namespace}", *args]
 
     def environment(self) -> dict[str, str]:
         """The environment to run it in: no ~/.kube, no kuberc, no editor or proxy of the person who runs the tests."""
@@ -78,6 +83,32 @@ class Kubectl:
             pytest.fail(f"kubectl {' '.join(args)} ended with {done.returncode}:\n{done.stderr}{done.stdout}")
         return done
 
+    def out(self, *args: str, input: str | None = None) -> str:
+        """What a command that succeeds prints."""
+        return self.run(*args, input=input).stdout
+
+    def refusal(self, *args: str, input: str | None = None) -> str:
+        """What a command that fails says."""
+        done = self.run(*args, input=input, check=False)
+        assert done.returncode != 0, f"kubectl {' '.join(args)} was not refused:\n{done.stdout}"
+        return done.stderr
+
+    def rows(self, *args: str) -> list[dict[str, str]]:
+        """The table that a command prints: a row is a mapping from the column's head to the cell."""
+        head, *lines = self.out(*args).splitlines()
+        starts = [match.start() for match in re.finditer(r"(?<=  )\S|^\S", head)]
+        spans = list(zip(starts, [*starts[1:], None], strict=True))
+        names = [head[start:end].strip() for start, end in spans]
+        return [
+            dict(zip(names, (line[start:end].strip() for start, end in spans), strict=True)) for line in lines if line
+        ]
+
+    def in_namespace(self, namespace: str) -> "Kubectl":
+        """The same, whose commands are about another namespace unless they say otherwise."""
+        other = Kubectl(self.kubeconfig)
+        other.namespace = namespace
+        return other
+
     def json(self, *args: str) -> Any:
         """What a command prints with `-o json`, decoded."""
         return json.loads(self.run(*args, "--output=json").stdout)
@@ -88,3 +119,48 @@ def kubectl() -> type[Kubectl]:
     """`Kubectl`, once it is known that there is one: `kubectl(kubeconfig).run("get", "pods")`."""
     real_program("kubectl")
     return Kubectl
+
+
+class Up(Kubectl):
+    """A running `mooring up`, and the kubectl that is pointed at it."""
+
+    def __init__(self, kubeconfig: Path, program: Program) -> None:
+        super().__init__(kubeconfig)
+        self.mooring = program
+
+    def explain(self, pod: str) -> str:
+        """What `mooring explain` says."""
+        with Program("explain", pod, f"--kubeconfig={self.kubeconfig}", home=self.kubeconfig.parent) as program:
+            assert program.ended() == 0, program.written()
+            return "\n".join(program.out)
+
+
+@contextlib.contextmanager
+def mooring_up(*options: str, files: dict[str, str] | None = None) -> Iterator[Up]:
+    """Start `mooring up` with these options, in a folder with these files; end it as a user does."""
+    real_program("kubectl")
+    with private_home() as home:
+        for name, text in (files or {}).items():
+            (home / name).write_text(text, encoding="utf-8")
+        with Program("up", "--write-kubeconfig=kubeconfig", *options, home=home) as program:
+            program.ready()
+            yield Up(home / "kubeconfig", program)
+            assert program.end() == 0, program.written()
+            assert "Traceback" not in program.written()
+            assert not (home / "kubeconfig").exists()
+
+
+@pytest.fixture(scope="session")
+def up() -> Iterator[Up]:
+    """One `mooring up --nodes 3` for all tests that leave the nodes as they found them."""
+    with mooring_up("--nodes=3", "-v=3") as running:
+        yield running
+
+
+@pytest.fixture
+def shop(up: Up) -> Iterator[Kubectl]:
+    """A namespace of the test's own on that cluster."""
+    name = f"shop-{uuid.uuid4().hex[:8]}"
+    up.run("create", "namespace", name)
+    yield up.in_namespace(name)
+    up.run("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,231 @@
+"""A cluster with its scheduler as a user starts them: what they write, what can be asked of them, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.cli.conftest import Mooring
+from tests.cli.programs import Program, private_home, until_gone
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: small}
+status: {capacity: {cpu: "1", memory: 4Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: big}
+status: {capacity: {cpu: "8", memory: 32Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fits, namespace: default}
+spec: {containers: [{name: main, image: pause, resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: too-big, namespace: default}
+spec: {containers: [{name: main, image: pause, resources: {requests: {cpu: "64"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: not-ours, namespace: default}
+spec: {schedulerName: somebody-else, containers: [{name: main, image: pause}]}
+"""
+# Its own kubeconfig would lead to a real cluster.
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}
+"""
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
+
+
+class Running(SimpleNamespace):
+    program: Program
+    kubeconfig: Path
+
+
+@pytest.fixture(scope="module")
+def up() -> Iterator[Running]:
+    """One `mooring up` for the tests of this file that only look."""
+    with private_home() as home:
+        (home / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+        (home / "scheduler.yaml").write_text(CONFIG, encoding="utf-8")
+        with Program("up", "--cluster=cluster.yaml", "--config=scheduler.yaml", "-v=6", home=home) as program:
+            program.ready()
+            yield Running(program=program, kubeconfig=home / "mooring.kubeconfig", home=home)
+            assert program.end() == 0
+            assert not (home / "mooring.kubeconfig").exists()
+
+
+@pytest.fixture
+def asks(up: Running, mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> Mooring:
+    """`mooring` where the control socket of the running scheduler is found."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(up.home))
+    monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
+    return mooring
+
+
+def test_it_tells_how_to_point_kubectl_before_it_is_ready(up: Running):
+    assert up.program.out[0] == f"Point kubectl at it:  export KUBECONFIG={up.kubeconfig}"
+    assert up.program.out[1].startswith("Ready: scheduling for default-scheduler on https://127.0.0.1:")
+
+
+def test_only_its_owner_may_read_the_kubeconfig(up: Running):
+    assert stat.S_IMODE(up.kubeconfig.stat().st_mode) == 0o600
+
+
+def test_the_kubeconfig_of_the_configuration_is_overridden_with_a_warning(up: Running):
+    line = up.program.mentions("clientConnection.kubeconfig is not used here")
+    assert line.startswith("W")
+    assert 'kubeconfig="/etc/kubernetes/scheduler.conf"' in line
+
+
+def test_a_defaulted_leader_election_is_no_risk_on_a_cluster_of_ones_own(up: Running):
+    assert "leaderElect" not in "\n".join(up.program.err)
+
+
+def test_the_log_has_the_usual_lines(up: Running):
+    up.program.mentions('"Add event for unscheduled pod" pod="default/fits"')
+    up.program.mentions('"About to try and schedule pod" pod="default/fits"')
+    up.program.mentions('"Attempting to schedule pod" pod="default/fits"')
+    up.program.mentions('"Attempting to bind pod to node" pod="default/fits" node="big"')
+    bound = up.program.mentions('"Successfully bound pod to node"')
+    assert 'pod="default/fits" node="big" evaluatedNodes=2 feasibleNodes=2' in bound
+    refused = up.program.mentions('"Unable to schedule pod; no fit; waiting"')
+    assert 'pod="default/too-big"' in refused
+    assert "0/2 nodes are available: 2 Insufficient cpu." in refused
+
+
+def test_explain_says_where_a_pod_went_and_the_scores(up: Running, asks: Mooring):
+    up.program.mentions('"Successfully bound pod to node"')
+    answer = asks("explain", "fits")
+    assert answer.code == 0
+    assert answer.out.startswith("Pod default/fits runs on big (profile default-scheduler, ")
+    assert "big was chosen: 2 of 2 nodes were feasible (2 looked at)." in answer.out
+    assert any(line.split()[0] == "NodeResourcesFit" for line in answer.out.splitlines() if line.strip())
+    assert "total" in answer.out
+
+
+def test_explain_says_why_no_node_would_do_and_what_is_waited_for(up: Running, asks: Mooring):
+    up.program.mentions('"Unable to schedule pod; no fit; waiting"')
+    answer = asks("explain", "too-big", "-n", "default")
+    assert answer.code == 0
+    assert answer.out.startswith("Pod default/too-big waits for a node")
+    assert "0/2 nodes are available: 2 Insufficient cpu." in answer.out
+    assert "NodeResourcesFit: Insufficient cpu\n      2 nodes: " in answer.out
+    assert "It is tried again when one of these happens:" in answer.out
+    assert "asked for by NodeResourcesFit" in answer.out
+
+
+def test_explain_answers_as_json(up: Running, asks: Mooring):
+    up.program.mentions('"Successfully bound pod to node"')
+    found = json.loads(asks("explain", "default/fits", "-o", "json").out)
+    assert found["node"] == "big"
+    assert found["decision"]["scores"][0].keys() >= {"plugin", "raw", "normalized", "weight", "weighted"}
+
+
+def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(up: Running, asks: Mooring):
+    answer = asks("explain", "not-ours")
+    assert answer.code == 0
+    assert "waits for a node (profile somebody-else, Pending)" in answer.out
+    assert "serves default-scheduler and remembers no decision" in answer.out
+
+
+def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, asks: Mooring):
+    answer = asks("explain", "nobody", "--namespace", "shop")
+    assert answer.code == 2
+    assert 'there is no pod "nobody" in namespace "shop"' in answer.err
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with private_home() as folder:
+        yield folder
+
+
+@linux_only
+def test_ctrl_c_ends_up_and_its_cluster(home: Path):
+    with Program("up", "--nodes=1", home=home) as program:
+        program.ready()
+        children = program.children()
+        assert len(children) == 1
+        assert program.end(signal.SIGINT) == 0
+        until_gone(children[0])
+        assert not (home / "mooring.kubeconfig").exists()
+        assert "Traceback" not in program.written()
+
+
+@linux_only
+def test_the_cluster_ends_even_if_up_is_killed(home: Path):
+    with Program("up", "--nodes=1", home=home) as program:
+        program.ready()
+        children = program.children()
+        assert program.end(signal.SIGKILL) == -signal.SIGKILL
+        for child in children:
+            until_gone(child)
+        assert not (home / "mooring.kubeconfig").exists()
+
+
+@linux_only
+def test_a_cluster_that_dies_ends_up_with_a_fault(home: Path):
+    with Program("up", "--nodes=1", home=home) as program:
+        program.ready()
+        (child,) = program.children()
+        os.kill(child, signal.SIGKILL)
+        assert program.ended() == 1
+        assert "Error: the embedded cluster ended unexpectedly (exit code -9)." in program.err
+        assert not (home / "mooring.kubeconfig").exists()
+
+
+def test_cluster_and_run_are_two_programs_and_each_ends_on_its_signal(home: Path):
+    (home / "c.yaml").write_text(CLUSTER, encoding="utf-8")
+    with Program("cluster", "--cluster=c.yaml", "--write-kubeconfig=dev.kubeconfig", home=home) as cluster:
+        assert cluster.ready().startswith("Ready: 2 simulated nodes on https://127.0.0.1:")
+        flags = ["--kubeconfig=dev.kubeconfig", "-v=2", "--logging-format=json", "--leader-elect=false"]
+        with Program("run", *flags, home=home) as run:
+            run.ready()
+            line = json.loads(run.mentions("Successfully bound pod to node"))
+            assert (line["pod"], line["node"], line["feasibleNodes"]) == ("default/fits", "big", 2)
+            assert line["level"] == "info"
+            assert run.end(signal.SIGTERM) == 0
+            assert all(json.loads(line)["v"] <= 2 for line in run.err)
+        assert cluster.end(signal.SIGINT) == 0
+        assert not (home / "dev.kubeconfig").exists()
+        assert cluster.err == []
+
+
+def test_two_clusters_that_share_a_file_do_not_remove_each_others(home: Path):
+    with Program("cluster", "--nodes=1", home=home) as first:
+        first.ready()
+        with Program("cluster", "--nodes=2", home=home) as second:
+            second.ready()
+            text = (home / "mooring.kubeconfig").read_text(encoding="utf-8")
+            assert first.end() == 0
+            assert (home / "mooring.kubeconfig").read_text(encoding="utf-8") == text
+            assert second.end() == 0
+        assert not (home / "mooring.kubeconfig").exists()
+
+
+def test_the_demo_shows_the_table_and_the_events_and_ends_well(home: Path):
+    with Program("demo", home=home) as demo:
+        assert demo.ended() == 0, demo.written()
+        text = "\n".join(demo.out)
+        assert "What went where, and why" in text
+        for word in ("POD", "PROFILE", "NODE", "WHY", "ScoreByLabel 100", "(pending)"):
+            assert word in text
+        assert "\nEvents" in text
+        for reason in ("Scheduled", "FailedScheduling", "Pulling", "Started"):
+            assert reason in text
+        assert "Done in" in text
+        assert [line for line in demo.err if not line.startswith("I")] == []

@@ -1,0 +1,126 @@
+"""`mooring run` goes on when the API server comes back: a link in between is cut and mended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import yaml
+from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.client import ApiClient, Connection, Reflector
+from mooring.objects import Node, Pod
+
+
+class Link:
+    """A TCP connection to the server that can be cut: connections break, and new ones are refused."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    async def mend(self) -> None:
+        self._listener = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._target)
+        async with asyncio.TaskGroup() as pumps:
+            pumps.create_task(self._pump(reader, back))
+            pumps.create_task(self._pump(there, writer))
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        self._writers.add(sink)
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                sink.write(data)
+                await sink.drain()
+        self._writers.discard(sink)
+        sink.close()
+
+
+class Placed:
+    """Where each pod is; wakes whoever waits for one."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    def listed(self, pods: list[Pod]) -> None:
+        for pod in pods:
+            self.changed(pod)
+
+    def changed(self, pod: Pod) -> None:
+        self.nodes[pod.name] = pod.spec.node_name
+        self._changed.set()
+
+    def deleted(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    async def on(self, pod: str) -> str:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self.nodes.get(pod):
+                self._changed.clear()
+                await self._changed.wait()
+        return self.nodes[pod]
+
+
+@contextlib.asynccontextmanager
+async def a_server() -> AsyncIterator[tuple[EmbeddedApiServer, ApiClient, Placed]]:
+    server = EmbeddedApiServer()
+    await server.start()
+    direct = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
+    async with ApiClient(direct) as client:
+        placed = Placed()
+        watching = asyncio.create_task(Reflector(client, Pod, placed).run())
+        yield server, client, placed
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    await server.stop()
+
+
+def write_kubeconfig(path: Path, server: EmbeddedApiServer, link: Link) -> None:
+    kubeconfig = server.kubeconfig()
+    kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{link.port}"
+    path.write_text(yaml.safe_dump(kubeconfig), encoding="utf-8")
+
+
+async def create_pod(client: ApiClient, name: str) -> None:
+    spec = {"containers": [{"name": "main", "image": "pause"}]}
+    await client.create(Pod.KIND, {"metadata": {"name": name}, "spec": spec}, "default")
+
+
+async def test_pods_that_came_while_the_server_was_lost_are_scheduled_when_it_is_back():
+    async with a_server() as (server, client, placed):
+        resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        await client.create(Node.KIND, {"metadata": {"name": "only"}, "status": {"allocatable": resources}})
+        link = Link(server.port)
+        await link.mend()
+        with private_home() as home:
+            write_kubeconfig(home / "k", server, link)
+            with Program("run", "--kubeconfig=k", "--leader-elect=false", "-v=4", home=home) as program:
+                await asyncio.to_thread(program.ready)
+                await create_pod(client, "before")
+                assert await placed.on("before") == "only"
+
+                await link.cut()
+                await create_pod(client, "meanwhile")
+                await asyncio.to_thread(program.mentions, f"127.0.0.1:{link.port}")
+                assert program.process.poll() is None
+                assert placed.nodes["meanwhile"] == ""
+
+                await link.mend()
+                assert await placed.on("meanwhile") == "only"
+                assert await asyncio.to_thread(program.end) == 0
+        await link.cut()
