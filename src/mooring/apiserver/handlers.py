@@ -20,7 +20,7 @@ from mooring.apiserver.negotiation import (
     typed,
     whole_number,
 )
-from mooring.apiserver.openapi import OpenApi
+from mooring.apiserver.openapi import V2_ASKED, V2_EMPTY, V2_TYPE, OpenApi
 from mooring.apiserver.patches import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -124,6 +124,8 @@ class Handler:
             found = discovery.group(self._table, parts[1])
         elif parts[0] == "apis" and len(parts) == 3:
             found = discovery.resources(self._table, parts[1], parts[2])
+        elif path == "/openapi/v2" and V2_ASKED in accept:
+            return answer(V2_EMPTY, content_type=V2_TYPE)
         elif path == "/openapi/v3":
             return answer(self._openapi.root())
         elif path.startswith("/openapi/v3/"):

@@ -28,6 +28,11 @@ _SCALARS: dict[str, Document] = {
     "any": {"type": "object"},
 }
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+V2_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # an "@" is no part of a media type
+V2_EMPTY = b""
+"""The older form of the same, which kubectl asks for about a kind that the newer one lacks. It lists nothing, so that
+kubectl goes on and says what is the matter: that no such kind is defined yet. An empty message has no bytes."""
 _WRITES = {"put": "put", "patch": "patch", "post": "post"}
 
 
