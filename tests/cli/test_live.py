@@ -205,6 +205,18 @@ def test_cluster_and_run_are_two_programs_and_each_ends_on_its_signal(home: Path
         assert cluster.err == []
 
 
+def test_a_scaffolded_plugin_schedules_with_its_own_configuration(home: Path, mooring: Mooring):
+    mooring("plugin", "new", "HeadRoom", "--into", str(home))
+    labelled = CLUSTER.replace("{name: small}", "{name: small, labels: {head-room: '7'}}")
+    (home / "c.yaml").write_text(labelled.replace("somebody-else", "head-room"), encoding="utf-8")
+    options = ["--plugins=head_room.py", "--config=scheduler.yaml", "--cluster=c.yaml", "-v=2"]
+    with Program("up", *options, home=home) as program:
+        assert program.ready().startswith("Ready: scheduling for head-room on ")
+        bound = program.mentions('"Successfully bound pod to node" pod="default/not-ours"')
+        assert 'node="small"' in bound
+        assert program.end() == 0
+
+
 def test_two_clusters_that_share_a_file_do_not_remove_each_others(home: Path):
     with Program("cluster", "--nodes=1", home=home) as first:
         first.ready()
