@@ -7,6 +7,7 @@ import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -126,8 +127,9 @@ async def server(clock: ManualClock) -> AsyncIterator[EmbeddedApiServer]:
     await running.stop()
 
 
-@pytest.fixture
-async def api(server: EmbeddedApiServer) -> AsyncIterator[Client]:
+@asynccontextmanager
+async def connected(server: EmbeddedApiServer) -> AsyncIterator[Client]:
+    """A client that trusts the server and knows its token."""
     context = ssl.create_default_context(cadata=server.ca_pem)
     headers = {"Authorization": f"Bearer {server.token}"}
     connector = aiohttp.TCPConnector(ssl=context, limit=0)
@@ -135,3 +137,9 @@ async def api(server: EmbeddedApiServer) -> AsyncIterator[Client]:
         client = Client(server, session)
         yield client
         client.close()
+
+
+@pytest.fixture
+async def api(server: EmbeddedApiServer) -> AsyncIterator[Client]:
+    async with connected(server) as client:
+        yield client

@@ -10,10 +10,11 @@ import aiohttp
 import pytest
 import yaml
 from tests.apiserver.builders import PODS, a_pod
-from tests.apiserver.conftest import Client
+from tests.apiserver.conftest import Client, connected
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.storage import Watch
+from mooring.base.clock import ManualClock
 from mooring.base.errors import OperatorMistake
 
 
@@ -62,6 +63,40 @@ async def test_stopping_ends_open_watches(server: EmbeddedApiServer, api: Client
     await server.stop()
     assert await watching.next() is None
     await server.stop()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_stopping_waits_for_no_client_that_follows(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, turns: int
+):
+    monkeypatch.setattr("mooring.apiserver.server.GRACE_SECONDS", 600.0)
+    server = EmbeddedApiServer(clock=clock)
+    await server.start()
+    async with connected(server) as api:
+        await api.watch("/api/v1/nodes")
+        assert (await api.get("/api/v1/pods")).code == 200
+
+        async def follow() -> None:
+            while True:
+                watching = await api.watch("/api/v1/pods")
+                while await watching.next() is not None:
+                    pass
+
+        following = asyncio.create_task(follow())
+        # The next watch comes over a connection that is kept alive. Stopping may meet it at any stage of its way.
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            await server.stop()
+        with pytest.raises((aiohttp.ClientError, AssertionError)):
+            await following
+
+
+async def test_a_request_while_stopping_is_refused_and_its_connection_closed(api: Client):
+    api.server._handler.is_stopping = True
+    answer = await api.get("/api/v1/pods")
+    assert (answer.code, answer.message) == (503, "the API server is shutting down")
+    assert answer.headers["Connection"] == "close"
 
 
 class Watches(set[Watch]):

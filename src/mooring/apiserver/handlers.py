@@ -72,8 +72,11 @@ class Handler:
         self._openapi = OpenApi(registry.table)
         self._log = log
         self.address = ""
+        self.is_stopping = False
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.is_stopping:
+            return _last_answer()
         try:
             return await self._answer(request)
         except Refused as refused:
@@ -351,6 +354,13 @@ def answer(
         text = warning.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{text}"')
     return response
+
+
+def _last_answer() -> web.Response:
+    """To a client that is quicker than the end of its connection: a watch that began now would delay our stopping."""
+    last = refusal(Refused(503, "ServiceUnavailable", "the API server is shutting down", retry_after=1))
+    last.force_close()
+    return last
 
 
 def refusal(refused: Refused) -> web.Response:

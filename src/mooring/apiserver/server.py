@@ -27,6 +27,8 @@ from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.base.log import Log
 
+# How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
+GRACE_SECONDS = 1.0
 FACES = {("events.k8s.io", "events"): Face("events", to_events_v1, to_core)}
 
 
@@ -101,7 +103,7 @@ class EmbeddedApiServer:
         server = web.Server(
             self._handler, request_factory=_request_factory(), handler_cancellation=True, access_log=None
         )
-        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=2.0)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._identity.ssl_context(), backlog=512)
         try:
@@ -110,17 +112,19 @@ class EmbeddedApiServer:
             await runner.cleanup()
             raise _cannot_listen(self.host, self.port, failure) from failure
         self._runner = runner
+        self._handler.is_stopping = False
         self._chores = asyncio.create_task(self._housekeeper.run())
         self.port = runner.addresses[0][1]
         self._handler.address = f"{self.host}:{self.port}"
 
     async def stop(self) -> None:
-        """End open watches, then the connections. Stopping twice is harmless."""
+        """Take no more requests, end open watches, then the connections. Stopping twice is harmless."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
         if self._chores is not None:
             self._chores.cancel()
+        self._handler.is_stopping = True
         self._objects.end_watches()
         await runner.cleanup()
 
