@@ -65,11 +65,9 @@ class LocalStore:
 class EmbeddedApiServer:
     """A Kubernetes API server in this process, on loopback, over HTTPS."""
 
-    def __init__(
-        self, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None, token: str | None = None
-    ) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None) -> None:
         self.host, self.port = host, port
-        self.token = token or secrets.token_urlsafe(32)
+        self.token = secrets.token_urlsafe(32)
         self._log = Log("apiserver")
         self._objects = Store()
         world = World(self._objects, ResourceTable(built_in_rows(FACES)), clock or SystemClock())

@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m mooring.bench` measures what a decision costs, in CPU time, on a simulated cluster."""
+"""Benchmarks: `python -m mooring.bench` measures what a decision costs, and what a create costs the embedded server."""
