@@ -46,6 +46,11 @@ def configure(
         _settings.stream = stream
 
 
+def settings() -> LogSettings:
+    """What is in force now: for starting another process that logs alike."""
+    return _settings
+
+
 def _shown(value: object) -> str:
     """A pod or node is shown as kube-scheduler shows it: `namespace/name` or `name`."""
     metadata = getattr(value, "metadata", None)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.log import settings
 
 START_SECONDS = 60.0
 END_SECONDS = 5.0
@@ -18,31 +19,45 @@ END_SECONDS = 5.0
 @contextlib.asynccontextmanager
 async def child_cluster(kubeconfig: Path, options: Sequence[str]) -> AsyncIterator[asyncio.Task[None]]:
     """Runs `mooring cluster` with these options; inside the `with` it answers. Gives a task that ends if it dies."""
+    logging = [f"--v={settings().verbosity}", f"--logging-format={settings().format}"]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *["-m", "mooring", "cluster", "--until-stdin-closes", "--write-kubeconfig", str(kubeconfig), *options],
+        *[
+            "-m",
+            "mooring",
+            "cluster",
+            "--until-stdin-closes",
+            "--write-kubeconfig",
+            str(kubeconfig),
+            *logging,
+            *options,
+        ],
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         # Ctrl-C goes to the whole group of the terminal; the cluster must outlive the scheduler that uses it.
         start_new_session=True,
     )
-    assert process.stdout is not None
     errors = asyncio.create_task(_pass_on(process))
     died = asyncio.create_task(_died(process))
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), START_SECONDS)
-        if not line.startswith(b"Ready"):
+        if not await _is_ready(process):
             code = await process.wait()
             why = await errors or "the embedded cluster did not start."
             raise OperatorMistake(why) if code == 2 else Fault(why)
         yield died
-    except TimeoutError as error:
-        raise Fault(f"the embedded cluster did not answer within {START_SECONDS:g} s.") from error
     finally:
         died.cancel()
         await _end(process)
         errors.cancel()
+
+
+async def _is_ready(process: asyncio.subprocess.Process) -> bool:
+    assert process.stdout is not None
+    try:
+        return (await asyncio.wait_for(process.stdout.readline(), START_SECONDS)).startswith(b"Ready")
+    except TimeoutError as error:
+        raise Fault(f"the embedded cluster did not answer within {START_SECONDS:g} s.") from error
 
 
 async def _pass_on(process: asyncio.subprocess.Process) -> str:
