@@ -6,6 +6,7 @@ kube-scheduler's words.
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 
 from mooring.base.errors import MooringError, PluginFault
@@ -43,9 +44,24 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, PluginFault) or not isinstance(error, Exception):
+        if error is None or isinstance(error, PluginFault) or not is_its_own(error):
             return
         raise fault(self._plugin, self._words, described(error)) from error
+
+
+def is_its_own(error: BaseException) -> bool:
+    """Whether an error is the affair of whom we asked: not Ctrl-C, and not that we are being cancelled ourselves.
+
+    A plugin that awaits something cancelled raises CancelledError too; taken for our own, it would end the task that
+    asked, silently, and lose its pod.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, Exception | SystemExit)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop is running: nobody can cancel us
+        return True
+    return task is None or not task.cancelling()
 
 
 def fault(plugin: Plugin, words: str, what: str) -> PluginFault:

@@ -1,7 +1,8 @@
 """What follows a decision: wait for permission, pre_bind, bind, post_bind. Runs beside the next decisions.
 
 Any failure undoes everything: unreserve of all reserve plugins in reverse order, the assumed pod forgotten, the pods
-that waited for its place woken, the pod put back.
+that waited for its place woken, the pod put back. Undoing may wait too, so it never runs inside the loop. Meanwhile
+the watch goes on: after every await the pod may be gone, on another node, or somebody else's.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from dataclasses import dataclass
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, Refused, asking, unreserve
-from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, fault
+from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, described, fault
 from mooring.framework import Bound, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
+from mooring.objects.placed import PlacedPod
 from mooring.queue import SchedulingQueue, Waiting
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.reporting import Reporter
 from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
+
+CANCELLATION_SECONDS = 1.0
 
 _log = Log("scheduler")
 
@@ -38,6 +42,8 @@ class Placement:
     node: NodeView
     waits: Mapping[str, float]
     """Permit plugins that asked to wait, and how long."""
+    is_bound: bool = False
+    """From here on there is nothing to undo."""
 
 
 class Bindings:
@@ -58,30 +64,64 @@ class Bindings:
         self._failures = failures
         self._reporter = reporter
         self._journal = journal
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """By the pod's uid."""
+
+    def is_under_way(self, uid: str) -> bool:
+        return uid in self._tasks
 
     def begin(self, placement: Placement) -> None:
         """Bind it, without holding up the next decision."""
         if placement.waits:
             self._room.enter(placement.pod, placement.node.name, placement.waits)
-        task = asyncio.get_running_loop().create_task(self._run(placement), name=f"bind {placement.pod.key}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._spawn(placement, None)
+
+    def give_up(self, placement: Placement, why: Refused | PluginFault) -> None:
+        """Undo a placement whose binding did not even begin."""
+        self._spawn(placement, why)
 
     async def finish(self, seconds: float) -> None:
-        """At shutdown: let those that are at the API server end; give up the rest."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=seconds)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """At shutdown: let those that are at the API server end; those that wait for permission wait no longer."""
+        self._room.close()
+        if tasks := list(self._tasks.values()):
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=CANCELLATION_SECONDS)
+
+    def _spawn(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
+        pod = placement.pod
+        self._tasks[pod.uid] = asyncio.get_running_loop().create_task(
+            self._see_through(placement, why_not), name=f"bind {pod.key}"
+        )
+
+    async def _see_through(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
+        """Bind or undo. A bug of ours costs one attempt, never the pod."""
+        try:
+            match why_not:
+                case None:
+                    await self._run(placement)
+                case Refused():
+                    await self._refused(placement, why_not)
+                case PluginFault():
+                    await self._broken(placement, why_not)
+        except Exception as error:
+            _log.error("Unexpected fault while binding", pod=placement.pod, err=described(error))
+            if not placement.is_bound:
+                await self._broken(placement, internal(error))
+        finally:
+            # In the very step that put the pod back: its next attempt must not find this one still under way.
+            del self._tasks[placement.pod.uid]
 
     async def _run(self, placement: Placement) -> None:
         pod = placement.pod
         if placement.waits:
             verdict = await self._room.wait(pod, placement.waits)
+            if verdict.is_closed:
+                await self._undo(placement)
+                return
             if verdict.refusal is not None:
-                await self.refused(placement, Refused(verdict.plugin, verdict.refusal))
+                await self._refused(placement, Refused(verdict.plugin, verdict.refusal))
                 return
         # From here on a failure can only mean another try with the error backoff: events are no longer kept for it.
         self._queue.done(pod.uid)
@@ -90,9 +130,9 @@ class Bindings:
             await self._reporter.settle(pod)
             await self._bind(placement)
         except PluginFault as problem:
-            _log.v(1).info("Failed to bind pod", pod=pod)
-            await self.broken(placement, problem)
+            await self._broken(placement, problem)
             return
+        placement.is_bound = True
         self._bound(placement)
         await self._post_bind(placement)
 
@@ -106,6 +146,13 @@ class Bindings:
                 raise fault(plugin, PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None")
 
     async def _bind(self, placement: Placement) -> None:
+        try:
+            await self._ask_binders(placement)
+        except PluginFault:
+            _log.v(1).info("Failed to bind pod", pod=placement.pod)
+            raise
+
+    async def _ask_binders(self, placement: Placement) -> None:
         for plugin in placement.profile.at(Point.BIND):
             with asking(placement.decision.cycle, plugin, BIND):
                 answer = await plugin.bind(placement.pod, placement.node, placement.decision.cycle)
@@ -126,6 +173,13 @@ class Bindings:
             evaluatedNodes=decision.evaluated_nodes,
             feasibleNodes=decision.feasible_nodes,
         )
+        if placement.waiting.was_flushed:
+            _log.v(4).info(
+                "Pod scheduled after flush from unschedulablePods",
+                pod=placement.pod,
+                unschedulablePlugins=sorted(placement.waiting.unschedulable_plugins),
+                pendingPlugins=sorted(placement.waiting.pending_plugins),
+            )
         self._journal.note(placement.pod, bound=True)
         self._reporter.scheduled(placement.pod, placement.node.name)
 
@@ -136,16 +190,18 @@ class Bindings:
                     await plugin.post_bind(placement.pod, placement.node, placement.decision.cycle)
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
-                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, error=problem)
+                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, err=problem)
 
-    async def broken(self, placement: Placement, problem: PluginFault) -> None:
+    async def _broken(self, placement: Placement, problem: PluginFault) -> None:
         """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
         await self._undo(placement)
-        self._queue.on(ASSIGNED_POD_DELETED, self._forget(placement.pod), None)
+        forgotten = self._forget(placement.pod)
+        if forgotten is not None:
+            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None)
         self._journal.note(placement.pod, node=None, error=str(problem))
         self._failures.broken(placement.waiting, str(problem))
 
-    async def refused(self, placement: Placement, refused: Refused) -> None:
+    async def _refused(self, placement: Placement, refused: Refused) -> None:
         """A reserve or permit plugin said no: undo, and count it as a refusal of this one node."""
         await self._undo(placement)
         forgotten = self._forget(placement.pod)
@@ -154,13 +210,29 @@ class Bindings:
         self._failures.refused(
             placement.waiting, refused.message, unschedulable=unschedulable, pending=pending, nominate=""
         )
-        # After the pod is back and without it, so that it does not wake itself.
-        uid = placement.pod.uid
-        self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda pod: pod.uid != uid)
+        if forgotten is not None:
+            # After the pod is back and without it, so that it does not wake itself.
+            uid = placement.pod.uid
+            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda pod: pod.uid != uid)
 
     async def _undo(self, placement: Placement) -> None:
         for problem in await unreserve(placement.profile, placement.decision):
-            Log(problem.plugin).error("Unreserve failed", pod=placement.pod, error=problem)
+            Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem)
 
-    def _forget(self, pod: Pod) -> object:
-        return self._state.forget(pod.uid) if self._state.is_assumed(pod.uid) else self._state.pod(pod.uid)
+    def _forget(self, pod: Pod) -> PlacedPod | None:
+        """Take the assumed pod off its node; None if the watch has removed or confirmed it meanwhile.
+
+        A pod that cannot be forgotten still goes back: its next attempt fails at `assume`, and asks for this again.
+        """
+        if not self._state.is_assumed(pod.uid):
+            return None
+        try:
+            return self._state.forget(pod.uid)
+        except Exception as error:
+            _log.error("ForgetPod failed", pod=pod, err=described(error))
+            return None
+
+
+def internal(error: Exception) -> PluginFault:
+    """A bug of ours, as what the pod's event says: there is no plugin to name."""
+    return PluginFault("", f"internal fault: {described(error)}")

@@ -54,6 +54,15 @@ class PodFeed:
         """The newest object of a pod that is not on a node yet."""
         return self._waiting.get(uid)
 
+    def uid_of(self, key: str) -> str | None:
+        """The uid of the pod that has this `namespace/name` now."""
+        return self._uids.get(key)
+
+    def node_of(self, uid: str) -> str | None:
+        """Where the watch says the pod is."""
+        pod = self._state.pod(uid)
+        return pod.node if pod is not None and pod.assumed_at is None else None
+
     def listed(self, pods: list[Pod]) -> None:
         present = {pod.uid for pod in pods}
         for key, uid in list(self._uids.items()):
@@ -91,6 +100,9 @@ class PodFeed:
         if old is None or was_assumed:
             _log.v(3).info("Add event for scheduled pod", pod=pod)
             self._queue.on(ASSIGNED_POD_ADDED, None, new)
+            if old is not None and old.node != new.node:
+                # Somebody else bound it: the place that we held for it is free.
+                self._queue.on(ASSIGNED_POD_DELETED, old, None)
         else:
             _log.v(4).info("Update event for scheduled pod", pod=pod)
             for event in placed_pod_changes(old, new):
@@ -102,6 +114,9 @@ class PodFeed:
             return
         self._waiting[pod.uid] = pod
         self._state.set_pending(pod)
+        if self.node_of(pod.uid) is not None:
+            # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
+            self._queue.on(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
         if self._state.is_assumed(pod.uid):
             # On its way to a node: it is in no queue, and its own updates wake nobody.
             if pod.is_terminating and old is not None and not old.is_terminating:
@@ -135,7 +150,7 @@ def _record(pod: Pod) -> PlacedPod:
     try:
         return placed(pod)
     except BadQuantity as error:
-        _log.error("Pod counts as requesting nothing: its requests cannot be read", pod=pod, error=error)
+        _log.error("Pod counts as requesting nothing: its requests cannot be read", pod=pod, err=error)
         pod.__dict__["requests"] = PodRequests({}, 0, 0)
         return placed(pod)
 
@@ -161,9 +176,8 @@ class NodeFeed:
             _log.v(3).info("Add event for node", node=node)
             self._queue.on(NODE_ADDED, None, node)
         elif old.metadata.resource_version != node.metadata.resource_version:
-            if changes := node_changes(old, node):
-                _log.v(4).info("Update event for node", node=node)
-            for event in changes:
+            _log.v(4).info("Update event for node", node=node)
+            for event in node_changes(old, node):
                 self._queue.on(event, old, node)
 
     def deleted(self, node: Node) -> None:

@@ -16,7 +16,8 @@ from mooring.base.log import Log
 from mooring.client import ApiClient, Reflector
 from mooring.config import Configuration
 from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve
-from mooring.framework import FeatureGates, Pod
+from mooring.engine.asking import described, is_its_own
+from mooring.framework import FeatureGates, Plugin, Pod, Point
 from mooring.framework.events import ASSIGNED_POD_DELETED, ClusterEvent
 from mooring.framework.registry import Registry
 from mooring.objects.core import Node
@@ -24,7 +25,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue, Waiting
 from mooring.scheduler.assembly import QueueAccess, Services, assemble
-from mooring.scheduler.binding import Bindings, Placement
+from mooring.scheduler.binding import Bindings, Placement, internal
 from mooring.scheduler.control import ControlSocket
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.feeds import POD_FIELDS, NodeFeed, PodFeed
@@ -37,7 +38,7 @@ from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
 
 SLOW_START_SECONDS = 5.0
-LAST_WORDS_SECONDS = 5.0
+LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
 
 _log = Log("scheduler")
 
@@ -106,6 +107,7 @@ class Scheduler:
         self._control = ControlSocket(client.connection.server, self._answer)
         self._held: dict[str, Pod] = {}
         """Pods whose profile waits for a kind that has not been listed."""
+        self._started: list[Plugin] = []
         self._starts: dict[str, int] = {}
         self._decisions = 0
 
@@ -113,7 +115,8 @@ class Scheduler:
 
     async def run(self) -> None:
         """Watch and schedule until `stop`. Raises `Unreachable` at once if the API server does not answer."""
-        await self._client.server_version()
+        if not await self._reach_server():
+            return
         pods = Reflector(self._client, Pod, self._pods, field_selector=POD_FIELDS)
         nodes = Reflector(self._client, Node, self._nodes)
         async with asyncio.TaskGroup() as tasks:
@@ -127,7 +130,9 @@ class Scheduler:
             try:
                 await self._stopping.wait()
             finally:
+                self._stopping.set()
                 loop.cancel()
+                await asyncio.wait([loop], timeout=LAST_WORDS_SECONDS)
                 await self._end()
                 for task in own:
                     task.cancel()
@@ -135,6 +140,20 @@ class Scheduler:
     def stop(self) -> None:
         """End `run` cleanly: bindings under way and events queued get a few seconds."""
         self._stopping.set()
+
+    async def _reach_server(self) -> bool:
+        """The first contact. False if we were stopped before it came about."""
+        contact = asyncio.ensure_future(self._client.server_version())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([contact, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if self._stopping.is_set():
+                return False
+            await contact
+            return True
+        finally:
+            contact.cancel()
+            stopping.cancel()
 
     async def _schedule_when_synced(self, reflectors: Iterable[Reflector[Any]]) -> None:
         for reflector in reflectors:
@@ -153,38 +172,64 @@ class Scheduler:
             if reflector.problem is not None:
                 _log.warning("Still waiting for the first list", problem=reflector.problem)
 
-    async def _start(self, plugin: object) -> None:
+    async def _start(self, plugin: Plugin) -> None:
         start = getattr(plugin, "start", None)
+        self._started.append(plugin)
         if start is None:
             return
+        starting = asyncio.ensure_future(start())
         try:
-            await start()
-        except Exception as error:  # one plugin's trouble is not the other profiles'
-            Log(type(plugin).__name__).error(
-                "Plugin failed to start; going on without what it would have done", error=error
+            while not starting.done():
+                await asyncio.wait([starting], timeout=SLOW_START_SECONDS)
+                if not starting.done():
+                    _log.warning("Still waiting for a plugin to start", plugin=plugin.name)
+            await starting
+        except BaseException as error:  # one plugin's trouble is not the other profiles'
+            if not is_its_own(error):
+                starting.cancel()
+                raise
+            Log(plugin.name).error(
+                "Plugin failed to start; going on without what it would have done", err=described(error)
             )
 
     async def _end(self) -> None:
+        """What is under way gets a few seconds, all of it together; nothing is left running."""
+        last_moment = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+
+        def left() -> float:
+            return max(LEAST_WORDS_SECONDS, last_moment - asyncio.get_running_loop().time())
+
         await self._control.close()
-        await self._bindings.finish(LAST_WORDS_SECONDS)
-        for plugin in self._assembly.plugins:
-            if stop := getattr(plugin, "stop", None):
-                with contextlib.suppress(Exception):
-                    await stop()
-        await self._supervisor.stop()
+        await self._bindings.finish(left())
+        await self._failures.finish(left())
+        for plugin in self._started:
+            await self._stop(plugin, left())
+        await self._supervisor.stop(left())
         await self._http.close()
-        await self.reporter.flush(LAST_WORDS_SECONDS)
+        await self.reporter.close(left())
+
+    async def _stop(self, plugin: Plugin, seconds: float) -> None:
+        stop = getattr(plugin, "stop", None)
+        if stop is None:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await stop()
+        except BaseException as error:
+            if not is_its_own(error):
+                raise
+            Log(plugin.name).error("Plugin failed to stop", err=described(error))
 
     # The loop
 
     async def _schedule_forever(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             self.queue.flush()
             waiting = self.queue.pop()
             if waiting is None:
                 await self._until_something_happens()
                 continue
-            await self._attempt(waiting)
+            self._attempt(waiting)
             # Watch events and binding answers are applied here, between two decisions.
             await asyncio.sleep(0)
 
@@ -198,8 +243,8 @@ class Scheduler:
             alarm.cancel()
             wake.cancel()
 
-    async def _attempt(self, waiting: Waiting) -> None:
-        """One pod, from the queue to the start of its binding."""
+    def _attempt(self, waiting: Waiting) -> None:
+        """One pod, from the queue to the start of its binding. Nothing waits here, so nothing comes in between."""
         pod = waiting.pod
         profile = self._assembly.profiles[pod.spec.scheduler_name]
         _log.v(4).info("About to try and schedule pod", pod=pod)
@@ -207,24 +252,25 @@ class Scheduler:
             self.queue.done(pod.uid)
             return
         _log.v(3).info("Attempting to schedule pod", pod=pod)
+        decision: Decision | None = None
         try:
-            if self._holds(waiting, profile):
-                return
-            decision = self._decide(waiting, profile)
-            if decision is not None:
-                await self._place(waiting, profile, decision)
+            if not self._holds(waiting, profile):
+                decision = self._decide(waiting, profile)
+                if decision is not None:
+                    self._place(waiting, profile, decision)
         except Exception as error:  # a bug of ours must cost one attempt, not the pod and not the scheduler
-            _log.error("Unexpected fault while scheduling", pod=pod, error=f"{type(error).__name__}: {error}")
-            if self.state.is_assumed(pod.uid):
-                self.state.forget(pod.uid)
-            self._failures.broken(waiting, f"internal fault: {error}")
+            _log.error("Unexpected fault while scheduling", pod=pod, err=described(error))
+            if decision is None or decision.view is None:
+                self._failures.broken(waiting, str(internal(error)))
+            else:
+                self._bindings.give_up(Placement(waiting, pod, profile, decision, decision.view, {}), internal(error))
 
     def _skips(self, pod: Pod) -> bool:
         if pod.is_terminating:
             _log.v(3).info("Skip schedule deleting pod", pod=pod)
             self.reporter.failed(pod, f"skip schedule deleting pod: {pod.key}")
             return True
-        return self.state.is_assumed(pod.uid)
+        return self._bindings.is_under_way(pod.uid)
 
     def _holds(self, waiting: Waiting, profile: Profile) -> bool:
         """Whether the profile must wait for a kind that its plugins read; only its own pods do."""
@@ -236,7 +282,9 @@ class Scheduler:
         why = "; ".join(problem for _, problem in missing)
         self._held[waiting.pod.uid] = waiting.pod
         message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
-        self.journal.write(waiting.pod, {"node": None, "message": message, "refusedBy": plugins})
+        self.journal.write(
+            waiting.pod, {"attempt": waiting.attempts, "node": None, "message": message, "refusedBy": plugins}
+        )
         self._failures.refused(waiting, message, unschedulable=plugins)
         return True
 
@@ -246,7 +294,9 @@ class Scheduler:
         try:
             _ = pod.requests
         except BadQuantity as error:
-            self._failures.broken(waiting, f"the requests of pod {pod.key} cannot be read: {error}")
+            message = f"the requests of pod {pod.key} cannot be read: {error}"
+            self.journal.write(pod, {"attempt": waiting.attempts, "node": None, "message": message})
+            self._failures.broken(waiting, message)
             return None
         self._decisions += 1
         decision = decide(
@@ -264,34 +314,32 @@ class Scheduler:
             return None
         if decision.node is None:
             unschedulable, pending = decision.rejectors
-            self.journal.note(pod, waitsFor=self._waits_for(profile, {*unschedulable, *pending}))
             plan = decision.plan
+            # Without any node no nomination can hold.
+            unhelped = None if decision.node_count else ""
+            nominate = plan.nominate if plan is not None else unhelped
+            if not profile.at(Point.POST_FILTER):
+                _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
             self._failures.refused(
-                waiting,
-                decision.message,
-                unschedulable=unschedulable,
-                pending=pending,
-                nominate=plan.nominate if plan is not None else None,
+                waiting, decision.message, unschedulable=unschedulable, pending=pending, nominate=nominate
             )
             if plan is not None:
                 self._failures.execute(plan, pod)
             return None
         return decision
 
-    async def _place(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def _place(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
         """Assume the pod on its node, reserve, ask for permission, and start binding."""
         pod = waiting.pod
         assert decision.view is not None
         self.state.assume(pod, decision.view.name, self._clock.now())
         placement = Placement(waiting, pod, profile, decision, decision.view, {})
         answer: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
-        if isinstance(answer, PluginFault):
-            await self._bindings.broken(placement, answer)
-        elif isinstance(answer, Refused):
-            await self._bindings.refused(placement, answer)
-        else:
+        if isinstance(answer, Permitted):
             placement.waits = answer.waits
             self._bindings.begin(placement)
+        else:
+            self._bindings.give_up(placement, answer)
 
     # What the watches report
 
@@ -303,25 +351,22 @@ class Scheduler:
         self.queue.activate(held.values())
 
     def _on_pod_placed(self, pod: Pod) -> None:
-        """It waits no longer."""
-        self.reporter.forget(pod.uid)
-        self._held.pop(pod.uid, None)
+        self._waits_no_longer(pod)
+        # Ours are bound after they waited: it was somebody else.
+        self._room.reject(pod.uid, "", f"the pod was bound to node {pod.spec.node_name} by somebody else")
 
     def _on_pod_deleted(self, pod: Pod) -> None:
-        self._on_pod_placed(pod)
+        """Gone, or about to go. Its binding, if under way, will fail; its place is free already."""
+        self._waits_no_longer(pod)
         if self.state.is_assumed(pod.uid) and not self._room.reject(pod.uid, "", "removed"):
             forgotten = self.state.forget(pod.uid)
             self.queue.on(ASSIGNED_POD_DELETED, forgotten, None)
 
-    # What can be asked of it
+    def _waits_no_longer(self, pod: Pod) -> None:
+        self.reporter.forget(pod.uid)
+        self._held.pop(pod.uid, None)
 
-    def _waits_for(self, profile: Profile, plugins: Iterable[str]) -> list[dict[str, Any]]:
-        hints = self._assembly.rules[profile.name].hints
-        return [
-            {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
-            for plugin in sorted(plugins)
-            for hint in hints.get(plugin, ())
-        ]
+    # What can be asked of it
 
     def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """The control socket's questions."""
@@ -329,4 +374,16 @@ class Scheduler:
         found = self.journal.read(key)
         if found is None:
             return {"found": False, "profiles": sorted(self._assembly.profiles)}
+        waiting = self.queue.find(found["uid"])
+        if waiting is not None:
+            found["waitsFor"] = self._waits_for(waiting)
         return {"found": True, "decision": found, "queue": self.queue.where(found["uid"])}
+
+    def _waits_for(self, waiting: Waiting) -> list[dict[str, Any]]:
+        """What would bring the pod back, as those who refused it have named it."""
+        hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
+        return [
+            {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
+            for plugin in sorted(waiting.rejectors)
+            for hint in hints.get(plugin, ())
+        ]

@@ -92,7 +92,8 @@ class Reporter:
         if nominate is not None:
             status["nominatedNodeName"] = nominate or None
         self._said[pod.uid] = (reason, message, nominate)
-        self._unsent[pod.uid] = (pod, {"status": status})
+        # The uid makes it a word about this very pod, not about a namesake made meanwhile.
+        self._unsent[pod.uid] = (pod, {"metadata": {"uid": pod.uid}, "status": status})
         if pod.uid not in self._writers:
             self._writers[pod.uid] = asyncio.get_running_loop().create_task(self._write(pod.uid))
 
@@ -128,23 +129,37 @@ class Reporter:
             try:
                 await self._client.patch(Pod.KIND, pod.name, pod.namespace, body, subresource="status")
                 return
-            except ApiError as error:
-                if error.code == 404:
+            except Exception as error:  # whatever it is: a condition is not worth a pod
+                if is_gone(error):
                     return
-                if error.code not in RETRIED or attempt == TRIES:
+                if attempt == TRIES or not _may_pass(error):
                     self._said.pop(pod.uid, None)
-                    _log.error("Error updating pod condition", pod=pod, error=error)
-                    return
-            except Fault as error:
-                if attempt == TRIES:
-                    self._said.pop(pod.uid, None)
-                    _log.error("Error updating pod condition", pod=pod, error=error)
+                    _log.error("Error updating pod", pod=pod, err=error)
                     return
             await self._clock.sleep(pause)
             pause *= PAUSE_GROWTH
 
     async def flush(self, seconds: float) -> None:
-        """Send what is on its way; at shutdown."""
+        """Send what is on its way."""
         if self._writers:
             await asyncio.wait(list(self._writers.values()), timeout=seconds)
         await self.recorder.flush(seconds)
+
+    async def close(self, seconds: float) -> None:
+        """At shutdown: send what is on its way, and leave nothing running."""
+        await self.flush(seconds)
+        for writer in self._writers.values():
+            writer.cancel()
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether the API server says that the pod with our uid is no more; a namesake may have taken its place."""
+    if not isinstance(error, ApiError):
+        return False
+    # kube-apiserver calls another uid in a patch an invalid change, in a deletion a conflict.
+    is_other = error.code in (409, 422) and ("UID in precondition" in error.message or "metadata.uid" in error.message)
+    return error.code == 404 or is_other
+
+
+def _may_pass(error: Exception) -> bool:
+    return error.code in RETRIED if isinstance(error, ApiError) else isinstance(error, Fault)

@@ -7,8 +7,13 @@ from collections.abc import Awaitable, Callable
 
 from mooring.base.clock import Clock
 from mooring.base.log import Log
+from mooring.engine.asking import described, is_its_own
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+STOP_SECONDS = 5.0
+
+_log = Log("scheduler")
 
 Work = Callable[[], Awaitable[None]]
 
@@ -35,17 +40,23 @@ class Supervisor:
             try:
                 await work()
                 return
-            except Exception as error:  # a plugin's own code: anything may come out of it
+            except BaseException as error:  # a plugin's own code: anything may come out of it
+                if not is_its_own(error):
+                    raise
                 if self._clock.monotonic() - began > LONGEST_PAUSE:
                     pause = FIRST_PAUSE
-                Log(owner).error("Background task failed; starting it again", error=error, seconds=pause)
+                Log(owner).error("Background task failed; starting it again", err=described(error), seconds=pause)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def stop(self) -> None:
+    async def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End all of it; work that does not let itself be cancelled is left behind."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            _, left = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in left:
+                _log.warning("Background task does not end", task=task.get_name())
 
 
 class PluginBackground:

@@ -21,6 +21,8 @@ class Verdict:
 
     plugin: str = ""
     refusal: Refusal | None = None
+    is_closed: bool = False
+    """Nobody will decide any more: the scheduler ends."""
 
 
 class _Entry:
@@ -50,28 +52,42 @@ class PermitRoom:
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
         entry = self._entries.get(uid)
-        if entry is None:
+        if entry is None or entry.verdict.done():
             return False
-        if not entry.verdict.done():
-            entry.verdict.set_result(Verdict(plugin, Refusal(reason)))
+        entry.verdict.set_result(Verdict(plugin, Refusal(reason)))
         return True
+
+    def close(self) -> None:
+        """At shutdown: whoever waits, waits no longer."""
+        for entry in self._entries.values():
+            if not entry.verdict.done():
+                entry.verdict.set_result(Verdict(is_closed=True))
 
     def enter(self, pod: Pod, node: str, waits: Mapping[str, float]) -> None:
         """Let a pod in. Separate from `wait`, so that a sibling can allow it before its binding task has run."""
         self._entries[pod.uid] = _Entry(pod, node, set(waits))
 
     async def wait(self, pod: Pod, waits: Mapping[str, float]) -> Verdict:
-        """Until all of these plugins have allowed, one has refused, or the shortest of the times is up."""
+        """Until all of these plugins have allowed, one has refused, or the time of one that has not is up."""
         entry = self._entries[pod.uid]
-        plugin, seconds = min(waits.items(), key=lambda wait: wait[1])
+        began = self._clock.monotonic()
+        try:
+            while not entry.verdict.done():
+                # A plugin that has allowed has no time limit any more.
+                plugin = min(entry.plugins, key=lambda name: (waits[name], name))
+                left = began + waits[plugin] - self._clock.monotonic()
+                if left <= 0:
+                    late = f"rejected due to timeout after waiting {go_duration(waits[plugin])} at plugin {plugin}"
+                    return Verdict(plugin, Refusal(late))
+                await self._until_verdict_or(left, entry.verdict)
+            return entry.verdict.result()
+        finally:
+            del self._entries[pod.uid]
+
+    async def _until_verdict_or(self, seconds: float, verdict: asyncio.Future[Verdict]) -> None:
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        ends: list[asyncio.Future[Any]] = [entry.verdict, alarm]
+        ends: list[asyncio.Future[Any]] = [verdict, alarm]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             alarm.cancel()
-            del self._entries[pod.uid]
-        if entry.verdict.done():
-            return entry.verdict.result()
-        late = f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
-        return Verdict(plugin, Refusal(late))
