@@ -20,6 +20,8 @@ from mooring.base.log import Log
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
+QUESTION_SECONDS = 5.0
+
 _log = Log("control")
 
 
@@ -40,6 +42,7 @@ class ControlSocket:
         self._path = socket_folder() / f"{_digest(server)}-{os.getpid()}-{id(self):x}.sock"
         self._answer = answer
         self._listener: asyncio.Server | None = None
+        self._conversations: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen. Without a place for the socket the scheduler works all the same, and says so."""
@@ -49,7 +52,7 @@ class ControlSocket:
             if folder.stat().st_uid != os.getuid():
                 raise PermissionError(f"{folder} belongs to another user")
             self._path.unlink(missing_ok=True)
-            self._listener = await asyncio.start_unix_server(self._serve, path=str(self._path))
+            self._listener = await asyncio.start_unix_server(self._welcome, path=str(self._path))
             self._path.chmod(0o600)
         except OSError as error:
             _log.warning("`mooring explain` cannot ask this scheduler: no control socket", error=error)
@@ -57,19 +60,30 @@ class ControlSocket:
     async def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
+            # Who has connected and asks nothing must not hold up the end.
+            for conversation in self._conversations:
+                conversation.cancel()
+            await asyncio.gather(*self._conversations, return_exceptions=True)
             await self._listener.wait_closed()
             self._path.unlink(missing_ok=True)
 
+    def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        conversation = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._conversations.add(conversation)
+        conversation.add_done_callback(self._conversations.discard)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, TimeoutError), contextlib.closing(writer):
+            async with asyncio.timeout(QUESTION_SECONDS):
+                line = await reader.readline()
+                writer.write(self._answered(line) + b"\n")
+                await writer.drain()
+
+    def _answered(self, line: bytes) -> bytes:
         try:
-            question = json.loads(await reader.readline())
-            answer = self._answer(question)
+            return json.dumps(self._answer(json.loads(line))).encode()
         except (ValueError, LookupError, TypeError) as error:
-            answer = {"error": f"cannot answer that: {error}"}
-        with contextlib.suppress(ConnectionError):
-            writer.write(json.dumps(answer).encode() + b"\n")
-            await writer.drain()
-        writer.close()
+            return json.dumps({"error": f"cannot answer that: {error}"}).encode()
 
 
 def ask(server: str, question: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ class HttpFetcher:
     ) -> HttpAnswer:
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=True)
-        trust: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        trust = _trust(ca_file)
         timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         try:
             async with self._session.get(
@@ -46,7 +46,20 @@ class HttpFetcher:
             await self._session.close()
 
 
+def _trust(ca_file: str | None) -> ssl.SSLContext | bool:
+    if ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one too
+        raise Fault(f"the CA file {ca_file} cannot be used: {error}") from error
+
+
 def _host(url: str) -> str:
     """Without user, password or query: this goes into messages."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}" if parts.hostname else repr(url)
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:  # a port that is none
+        return "an address that is none"
+    return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else "an address without a host"
