@@ -86,16 +86,19 @@ def _placed(decision: Evidence) -> Iterator[str]:
     if decision.get("rejections"):
         yield ""
         yield "  Nodes that were not feasible:"
-        yield from _rejections(decision["rejections"])
+        yield from _rejections(decision)
 
 
 def _refused(decision: Evidence) -> Iterator[str]:
     yield f"  {decision['message']}"
+    if any(said_by := decision.get("refusedBy", ())):
+        yield f"  Said by {', '.join(said_by)}."
     if decision.get("rejections"):
         yield ""
-        yield from _rejections(decision["rejections"])
-    elif decision.get("refusedBy"):
-        yield f"  Said by {', '.join(decision['refusedBy'])}."
+        if said_by:
+            # A node was chosen; the no came after that.
+            yield "  Nodes that were not feasible:"
+        yield from _rejections(decision)
     if waits := decision.get("waitsFor"):
         yield ""
         yield "  It is tried again when one of these happens:"
@@ -103,7 +106,8 @@ def _refused(decision: Evidence) -> Iterator[str]:
             yield f"    {wait['resource']}: {', '.join(wait['actions'])}   (asked for by {wait['plugin']})"
 
 
-def _rejections(groups: Sequence[Evidence]) -> Iterator[str]:
+def _rejections(decision: Evidence) -> Iterator[str]:
+    groups: Sequence[Evidence] = decision["rejections"]
     for group in groups:
         by = group["plugin"] or "pre_filter"
         reasons = "; ".join(group["reasons"]) or group["code"]
@@ -113,3 +117,5 @@ def _rejections(groups: Sequence[Evidence]) -> Iterator[str]:
         count = group["count"]
         more = f" and {count - NAMED_NODES} more" if count > NAMED_NODES else ""
         yield f"      {count} node{'s' * (count != 1)}: {shown}{more}"
+    if left_out := decision.get("rejectionsLeftOut"):
+        yield f"  … and {left_out} more reasons"
