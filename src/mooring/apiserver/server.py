@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import secrets
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -22,10 +24,12 @@ from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_
 from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies import World
 from mooring.apiserver.strategies.events import to_core, to_events_v1
-from mooring.apiserver.tls import make_identity
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.base.log import Log
+
+if TYPE_CHECKING:
+    from mooring.apiserver.tls import Identity
 
 # How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
 GRACE_SECONDS = 1.0
@@ -78,8 +82,14 @@ class EmbeddedApiServer:
         self._housekeeper.tidy()
         self._chores: asyncio.Task[None] | None = None
         self._handler = Handler(self.registry, self.token, self._log)
-        self._identity = make_identity(sorted({host, "127.0.0.1", "localhost", "kubernetes"}))
         self._runner: web.ServerRunner | None = None
+
+    @cached_property
+    def _identity(self) -> Identity:
+        # Loading what makes certificates takes as long as the rest of this package; a store without HTTP needs none.
+        from mooring.apiserver.tls import make_identity
+
+        return make_identity(sorted({self.host, "127.0.0.1", "localhost", "kubernetes"}))
 
     @property
     def ca_pem(self) -> str:
@@ -125,6 +135,15 @@ class EmbeddedApiServer:
         self._handler.is_stopping = True
         self._objects.end_watches()
         await runner.cleanup()
+
+
+def keep_collector_calm() -> None:
+    """For a process that does little but serve: stored documents live long and form no cycles.
+
+    Looking through all of them for cycles, again and again as they grow in number, finds nothing.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
 
 
 def _request_factory() -> Callable[..., web.BaseRequest]:

@@ -19,7 +19,7 @@ import aiohttp
 import msgspec
 import uvloop
 
-from mooring.apiserver import EmbeddedApiServer
+from mooring.apiserver import EmbeddedApiServer, keep_collector_calm
 
 WARM_UP = 100
 _PODS = "/api/v1/namespaces/default/pods"
@@ -67,9 +67,9 @@ class _Load:
 
     def __init__(self, address: _Address, watchers: int, in_flight: int) -> None:
         self._url, self._watchers, self._in_flight = address.url, watchers, in_flight
-        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=address.ca_pem), limit=0)
+        self._connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=address.ca_pem), limit=0)
         headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
-        self._session = aiohttp.ClientSession(connector=connector, headers=headers)
+        self._session = aiohttp.ClientSession(connector=self._connector, headers=headers)
         self._watches: list[aiohttp.ClientResponse] = []
         self._created = 0
 
@@ -79,6 +79,8 @@ class _Load:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # Without TLS' farewell, which would outlive this loop.
+        await self._connector.close(abort_ssl=True)
         for watch in self._watches:
             watch.close()
         await self._session.close()
@@ -128,6 +130,7 @@ def _server() -> Iterator[tuple[_Address, Connection]]:
 
 def _serve(line: Connection) -> None:
     async def main() -> None:
+        keep_collector_calm()
         server = EmbeddedApiServer()
         await server.start()
         line.send(_Address(server.url, server.token, server.ca_pem))

@@ -85,10 +85,11 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
     check_writable(kubeconfig)
 
     async def main(stop: asyncio.Event) -> None:
-        from mooring.apiserver import EmbeddedApiServer
+        from mooring.apiserver import EmbeddedApiServer, keep_collector_calm
         from mooring.client import ApiClient, load_kubeconfig
         from mooring.simulated.cluster import SimulatedCluster
 
+        keep_collector_calm()
         server = EmbeddedApiServer(port=port)
         await server.start()
         try:

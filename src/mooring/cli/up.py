@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from pathlib import Path
 
 import click
@@ -55,9 +56,13 @@ def up(
 
     async def main(stop: asyncio.Event) -> None:
         from mooring.cli.child_cluster import child_cluster
-        from mooring.client import load_kubeconfig
 
+        # Our own code loads while the cluster starts in its process: that takes about as long.
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "mooring.scheduler"))
         async with child_cluster(kubeconfig, options) as died:
+            await loading
+            from mooring.client import load_kubeconfig
+
             connection = load_kubeconfig([str(kubeconfig)])
             click.echo(how_to_point_kubectl(kubeconfig))
             try:

@@ -105,8 +105,9 @@ def _pod_term(term: Document, path: str) -> list[FieldError]:
 
 
 def check_affinity(affinity: Any, path: str) -> list[FieldError]:
-    affinity = affinity or {}
     wrong: list[FieldError] = []
+    if not affinity:
+        return wrong
     node = affinity.get("nodeAffinity") or {}
     if node.get(HARD) is not None:
         wrong += check_node_selector(node[HARD], f"{path}.nodeAffinity.{HARD}")
@@ -170,6 +171,8 @@ def _spread_selector(constraint: Document, path: str) -> list[FieldError]:
 
 
 def check_spread(constraints: list[Any], path: str) -> list[FieldError]:
+    if not constraints:
+        return []
     return _each(
         constraints,
         path,
