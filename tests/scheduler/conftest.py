@@ -114,8 +114,9 @@ def a_profile(name: str, *, plugins: Sequence[str] = (), args: str = "") -> str:
 
 @asynccontextmanager
 async def a_live_scheduler(
-    server: EmbeddedApiServer, config: str = HEAD, plugins: Sequence[type[Plugin] | str] = ()
+    server: EmbeddedApiServer, config: str = HEAD, plugins: Sequence[type[Plugin] | str] = (), **options: Any
 ) -> AsyncIterator[Live]:
+    """`options` are the scheduler's own: a clock, a limit."""
     registry = catalogue()
     for plugin in plugins:
         if isinstance(plugin, str):
@@ -125,7 +126,7 @@ async def a_live_scheduler(
     configuration = load_configuration(config, source="test.yaml", registry=registry).configuration
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     async with ApiClient(connection) as client:
-        scheduler = Scheduler(client, configuration, registry)
+        scheduler = Scheduler(client, configuration, registry, **options)
         live = Live(client, scheduler)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(scheduler.run())

@@ -1,0 +1,323 @@
+"""From watch events to state and queue: what each change of a pod or node means, at each moment of a pod's life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.base.clock import ManualClock
+from mooring.framework import PodsWhere
+from mooring.framework.events import BROADCAST_KINDS, Action, Hint
+from mooring.objects import Node, Pod
+from mooring.objects.core import Container, ResourceRequirements
+from mooring.queue import ProfileRules, SchedulingQueue
+from mooring.scheduler.feeds import NodeFeed, PodFeed
+from mooring.state import State
+from mooring.testing import a_node_object, a_pod
+
+OURS = "default-scheduler"
+
+
+class World:
+    """Feeds on a real state and queue; hears every event, and what the scheduler would be told."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.heard: list[str] = []
+        self.told: list[str] = []
+        hints = [Hint(kind, Action.ALL) for kind in BROADCAST_KINDS]
+        rules = {OURS: ProfileRules(hints={"Fit": hints})}
+        self.queue = SchedulingQueue(ManualClock(), sort_key=lambda queued: queued.timestamp, profiles=rules)
+        self._on, self.queue.on = self.queue.on, self._listen  # type: ignore[method-assign]
+        self.pods = PodFeed(
+            self.state,
+            self.queue,
+            [OURS],
+            on_placed=lambda pod: self.told.append(f"placed {pod.name}"),
+            on_deleted=lambda pod: self.told.append(f"deleted {pod.name}"),
+        )
+        self.nodes = NodeFeed(self.state, self.queue)
+
+    def _listen(self, event: Any, old: Any = None, new: Any = None, **more: Any) -> None:
+        self.heard.append(event.label)
+        self._on(event, old, new, **more)
+
+    def where(self, pod: Pod) -> str:
+        return self.queue.where(pod.uid)
+
+    def attempt(self, pod: Pod, node: str = "node-1") -> None:
+        """Pop it and assume it, as the loop does."""
+        waiting = self.queue.pop()
+        assert waiting is not None
+        assert waiting.pod.uid == pod.uid
+        self.state.assume(waiting.pod, node, at=1.0)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.nodes.listed([a_node_object("node-1"), a_node_object("node-2")])
+    world.heard.clear()
+    return world
+
+
+def newer(seen: Pod, **spec: Any) -> Pod:
+    """The same pod after a change."""
+    version = str(int(seen.metadata.resource_version) + 1)
+    metadata = msgspec.structs.replace(seen.metadata, resource_version=version)
+    return Pod(metadata=metadata, spec=msgspec.structs.replace(seen.spec, **spec), status=seen.status)
+
+
+def going(seen: Pod) -> Pod:
+    pod = newer(seen)
+    pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    return pod
+
+
+# Pods that wait
+
+
+def test_a_pod_of_ours_without_a_node_waits(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    assert world.where(pod) == "active"
+    assert world.pods.latest(pod.uid) is pod
+    assert world.heard == []
+
+
+def test_a_pod_of_another_scheduler_is_left_alone_until_it_has_a_node(world):
+    pod = a_pod("web", scheduler="another", cpu="1")
+    world.pods.changed(pod)
+    assert (world.where(pod), world.pods.latest(pod.uid), world.state.pod(pod.uid)) == ("absent", None, None)
+    world.pods.changed(newer(pod, node_name="node-1"))
+    assert world.state.node("node-1").requested("cpu") == 1000
+    assert world.told == []
+
+
+def test_an_update_that_is_none_is_ignored(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.pods.changed(a_pod("web", uid=pod.uid, labels={"another": "label"}))
+    assert world.pods.latest(pod.uid) is pod
+
+
+def test_an_update_of_a_waiting_pod_is_what_its_next_attempt_sees(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    update = newer(pod)
+    world.pods.changed(update)
+    waiting = world.queue.pop()
+    assert waiting is not None
+    assert waiting.pod is update
+
+
+def test_a_deleted_pod_waits_no_longer(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.pods.deleted(pod)
+    assert (world.where(pod), world.pods.latest(pod.uid), world.told) == ("absent", None, ["deleted web"])
+
+
+def test_a_pod_made_again_under_its_name_is_another_pod(world):
+    first, second = a_pod("web"), a_pod("web")
+    world.pods.changed(first)
+    world.pods.changed(second)
+    assert (world.where(first), world.where(second)) == ("absent", "active")
+    assert world.pods.uid_of("default/web") == second.uid
+    world.pods.deleted(first)  # late news of the first
+    assert world.where(second) == "active"
+
+
+def test_a_running_pod_made_again_under_its_name_gives_its_place_back(world):
+    first, second = a_pod("web", node="node-1", cpu="1"), a_pod("web")
+    world.pods.changed(first)
+    world.pods.changed(second)
+    assert world.state.node("node-1").requested("cpu") == 0
+    assert world.where(second) == "active"
+    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+
+
+# Pods on nodes
+
+
+def test_a_placed_pod_counts_and_everybody_hears_of_it(world):
+    pod = a_pod("web", node="node-1", cpu="1")
+    world.pods.changed(pod)
+    world.pods.changed(pod)
+    assert world.state.node("node-1").requested("cpu") == 1000
+    assert world.pods.node_of(pod.uid) == "node-1"
+    assert world.heard == ["AssignedPodAdd"]
+
+
+def test_a_pod_that_goes_frees_its_place_once(world):
+    pod = a_pod("web", node="node-1", cpu="1")
+    world.pods.changed(pod)
+    world.pods.deleted(pod)
+    world.pods.deleted(pod)
+    assert world.state.node("node-1").requested("cpu") == 0
+    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+
+
+def test_a_pod_that_shrinks_is_heard_of(world):
+    pod = a_pod("web", node="node-1", cpu="2")
+    world.pods.changed(pod)
+    small = [Container(name="main", resources=ResourceRequirements(requests={"cpu": "1"}))]
+    world.pods.changed(newer(pod, containers=small))
+    assert world.heard == ["AssignedPodAdd", "AssignedPodUpdatePodScaleDown"]
+    assert world.state.node("node-1").requested("cpu") == 1000
+
+
+def test_a_pod_whose_requests_cannot_be_read_still_occupies_a_place(world, capsys):
+    pod = a_pod("web", node="node-1", cpu="many")
+    world.pods.changed(pod)
+    assert world.state.node("node-1").requested("pods") == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_pod_that_somebody_else_bound_leaves_the_queue(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.pods.changed(newer(pod, node_name="node-2"))
+    assert (world.where(pod), world.pods.latest(pod.uid), world.told) == ("absent", None, ["placed web"])
+    assert world.state.pending(PodsWhere()) == []
+
+
+def test_a_pod_that_lost_its_node_is_believed_to_have_lost_it(world):
+    pod = a_pod("web", node="node-1", cpu="1")
+    world.pods.changed(pod)
+    world.pods.listed([newer(pod, node_name="")])
+    assert world.state.pod(pod.uid) is None
+    assert world.where(pod) == "active"
+    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+
+
+# Pods on their way
+
+
+def test_the_watch_confirms_what_was_assumed_and_nothing_counts_twice(world):
+    pod = a_pod("web", cpu="1")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    world.queue.done(pod.uid)
+    world.pods.changed(newer(pod, node_name="node-1"))
+    assert not world.state.is_assumed(pod.uid)
+    assert world.state.node("node-1").requested("cpu") == 1000
+    assert world.heard == ["AssignedPodAdd"]
+
+
+def test_the_watch_shows_another_node_than_was_assumed_and_that_place_is_free(world):
+    pod = a_pod("web", cpu="1")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    world.pods.changed(newer(pod, node_name="node-2"))
+    assert [world.state.node(name).requested("cpu") for name in ("node-1", "node-2")] == [0, 1000]
+    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+
+
+@pytest.mark.parametrize("is_past_permit", [False, True])
+def test_an_update_of_an_assumed_pod_brings_it_nowhere(world, is_past_permit):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    if is_past_permit:
+        world.queue.done(pod.uid)
+    update = newer(pod)
+    world.pods.changed(update)
+    assert world.where(pod) == ("absent" if is_past_permit else "in flight")
+    assert world.pods.latest(pod.uid) is update
+    assert world.told == []
+
+
+def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    leaving = going(pod)
+    world.pods.changed(leaving)
+    world.pods.changed(newer(leaving))
+    assert world.told == ["deleted web"]
+
+
+def test_an_assumed_pod_that_is_deleted_is_left_to_whoever_assumed_it(world):
+    pod = a_pod("web")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    world.pods.deleted(pod)
+    assert world.told == ["deleted web"]
+    assert world.where(pod) == "in flight"
+    assert world.state.is_assumed(pod.uid)
+
+
+# Lists
+
+
+def test_a_list_replaces_what_was_known(world):
+    stays, goes, runs, ends = a_pod("stays"), a_pod("goes"), a_pod("runs", node="node-1"), a_pod("ends", node="node-1")
+    for pod in (stays, goes, runs, ends):
+        world.pods.changed(pod)
+    comes = a_pod("comes")
+    world.pods.listed([stays, runs, comes])
+    assert [world.where(pod) for pod in (stays, goes, comes)] == ["active", "absent", "active"]
+    assert world.state.pod(runs.uid) is not None
+    assert world.state.pod(ends.uid) is None
+
+
+def test_the_same_list_again_changes_nothing(world):
+    pods = [a_pod("waits"), a_pod("runs", node="node-1")]
+    world.pods.listed(pods)
+    heard = list(world.heard)
+    world.pods.listed(pods)
+    assert world.heard == heard
+
+
+# Nodes
+
+
+def a_changed_node(name: str, version: str, **options: Any) -> Node:
+    node = a_node_object(name, **options)
+    node.metadata.resource_version = version
+    return node
+
+
+def test_nodes_come_change_and_go(world):
+    world.nodes.changed(a_node_object("node-3"))
+    world.nodes.changed(a_changed_node("node-3", "2", labels={"zone": "a"}))
+    world.nodes.deleted(a_changed_node("node-3", "3"))
+    assert world.heard == ["NodeAdd", "NodeUpdateNodeLabel", "NodeDelete"]
+    assert world.state.node("node-3") is None
+
+
+def test_a_heartbeat_wakes_nobody(world):
+    world.nodes.changed(a_changed_node("node-1", "2"))
+    assert world.heard == []
+
+
+def test_a_list_without_a_node_removes_it(world):
+    world.nodes.listed([a_node_object("node-2")])
+    assert world.heard == ["NodeDelete"]
+    assert world.state.node_count == 1
+
+
+def test_a_node_that_was_never_known_cannot_go(world):
+    world.nodes.deleted(a_node_object("stranger"))
+    assert world.heard == []
+
+
+def test_a_node_offering_nonsense_offers_nothing(world, capsys):
+    world.nodes.changed(a_node_object("odd", cpu="lots"))
+    assert world.state.node("odd").allocatable("cpu") == 0
+    assert "odd" in capsys.readouterr().err
+
+
+def test_an_assumed_pod_outlives_its_node_and_can_be_forgotten(world):
+    pod = a_pod("web", cpu="1")
+    world.pods.changed(pod)
+    world.attempt(pod)
+    view = world.state.node("node-1")
+    world.nodes.deleted(a_node_object("node-1"))
+    assert (view.free("cpu"), view.requested("cpu")) == (0, 0)
+    world.state.forget(pod.uid)
+    world.nodes.changed(a_node_object("node-1"))
+    assert world.state.node("node-1").requested("cpu") == 0

@@ -1,0 +1,79 @@
+"""The last decision about each pod, and no more of them than memory allows."""
+
+import numpy as np
+import pytest
+
+from mooring.base.clock import ManualClock
+from mooring.scheduler.journal import Journal
+from mooring.testing import a_pod
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal(ManualClock(), remembered=3)
+
+
+def test_the_last_decision_is_what_is_read(journal):
+    pod = a_pod("web", uid="u1")
+    journal.write(pod, {"node": None, "attempt": 1})
+    journal.write(pod, {"node": "node-1", "attempt": 2})
+    assert journal.read("default/web") == {
+        "uid": "u1",
+        "time": "2023-11-14T22:13:20Z",
+        "node": "node-1",
+        "attempt": 2,
+    }
+
+
+def test_an_unknown_pod_has_no_decision(journal):
+    assert journal.read("default/nobody") is None
+
+
+def test_a_note_says_what_became_of_the_decision(journal):
+    pod = a_pod("web")
+    journal.write(pod, {"node": "node-1"})
+    journal.note(pod, node=None, error="the disk is gone")
+    found = journal.read("default/web")
+    assert (found["node"], found["error"]) == (None, "the disk is gone")
+
+
+def test_a_note_about_a_pod_that_is_no_more_does_not_reach_its_namesake(journal):
+    first, second = a_pod("web"), a_pod("web")
+    journal.write(first, {"node": "node-1"})
+    journal.write(second, {"node": "node-2"})
+    journal.note(first, error="too late")
+    assert "error" not in journal.read("default/web")
+
+
+def test_a_new_decision_is_without_the_notes_of_the_old_one(journal):
+    pod = a_pod("web")
+    journal.write(pod, {"node": "node-1"})
+    journal.note(pod, error="once")
+    journal.write(pod, {"node": "node-1"})
+    assert "error" not in journal.read("default/web")
+
+
+def test_the_pods_decided_longest_ago_are_forgotten_first(journal):
+    for name in ("a", "b", "c", "a", "d"):
+        journal.write(a_pod(name), {"node": None})
+    assert [journal.read(f"default/{name}") is not None for name in "abcd"] == [True, False, True, True]
+
+
+def test_long_decisions_push_others_out_but_never_themselves():
+    journal = Journal(ManualClock(), remembered_bytes=1_000)
+    for name in ("a", "b", "c"):
+        journal.write(a_pod(name), {"message": name * 400})
+    assert [journal.read(f"default/{name}") is not None for name in "abc"] == [False, True, True]
+    journal.write(a_pod("long"), {"message": "x" * 5_000})
+    assert [journal.read(f"default/{name}") is not None for name in ("b", "c", "long")] == [False, False, True]
+
+
+def test_what_a_reader_does_to_its_copy_stays_there(journal):
+    journal.write(a_pod("web"), {"scores": [1]})
+    journal.read("default/web")["scores"].append(2)
+    assert journal.read("default/web")["scores"] == [1]
+
+
+def test_numbers_of_numpy_are_numbers(journal):
+    journal.write(a_pod("web"), {"total": np.int64(7), "odd": {"a": object}})
+    assert journal.read("default/web")["total"] == 7
