@@ -16,7 +16,7 @@ from mooring.base.errors import OperatorMistake
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, Loaded
-    from mooring.framework.registry import Registry
+    from mooring.framework.registry import PluginEntry, Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,6 +74,17 @@ def registry_with(plugins: Sequence[str]) -> Registry:
     for path in plugins:
         registry.add_path(path)
     return registry
+
+
+def plugin_named(name: str, plugins: Sequence[str]) -> PluginEntry:
+    """One of those plugins, or an explanation."""
+    registry = registry_with(plugins)
+    entry = registry.get(name)
+    if entry is None:
+        close = registry.closest(name)
+        hint = f' Did you mean "{close}"?' if close else " `mooring plugin list` shows all."
+        raise OperatorMistake(f'there is no plugin "{name}".{hint}')
+    return entry
 
 
 def read_text(path: str) -> str:

@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": ("mooring.cli.explain:explain", "Say why a pod runs where it does, or why it is still pending."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
     "plugin": ("mooring.cli.plugin:plugin", "List, show, create or test plugins."),
+    "crd": ("mooring.cli.crd:crd", "Print the CustomResourceDefinitions that a plugin needs."),
     "version": ("mooring.cli.version:version", "Print Mooring's version."),
 }
 

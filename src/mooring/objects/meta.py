@@ -64,6 +64,7 @@ class _KindMeta(msgspec.StructMeta):
     """
 
     KIND: Kind
+    APPROVED: str
 
     def __new__(
         mcls,
@@ -76,11 +77,14 @@ class _KindMeta(msgspec.StructMeta):
         plural: str = "",
         scope: Literal["Namespaced", "Cluster"] = "Namespaced",
         kind: str | None = None,
+        approved: str = "",
         **options: Any,
     ) -> Any:
         created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
         if version is not None:
             created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")
+        if approved:
+            created.APPROVED = approved
         return created
 
 
@@ -103,6 +107,7 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
             plural: str = "",
             scope: Literal["Namespaced", "Cluster"] = "Namespaced",
             kind: str | None = None,
+            approved: str = "",
             **options: Any,
         ) -> None: ...
 
@@ -140,4 +145,9 @@ class CustomResource(KubeObject):
 
     class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
         spec: QuotaSpec
+
+    Kubernetes protects groups that end in `k8s.io` or `kubernetes.io`: a kind in one also says where it was `approved`,
+    by the address of the review or by a reason that begins with "unapproved".
     """
+
+    APPROVED: ClassVar[str] = ""

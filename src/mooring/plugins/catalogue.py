@@ -16,6 +16,7 @@ from mooring.plugins.default.priority_sort import PrioritySort
 from mooring.plugins.default.scheduling_gates import SchedulingGates
 from mooring.plugins.default.taint_toleration import TaintToleration
 from mooring.plugins.examples.cpu_label_filter import CpuLabelFilter
+from mooring.plugins.examples.node_crd_resource_fit import NodeCRDResourceFit
 from mooring.plugins.examples.score_by_label import ScoreByLabel
 
 
@@ -32,4 +33,5 @@ def catalogue() -> Registry:
     registry.add(DefaultBinder, "default")
     registry.add(ScoreByLabel, "example")
     registry.add(CpuLabelFilter, "example")
+    registry.add(NodeCRDResourceFit, "example")
     return registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mooring.cli.common import plugins_option, registry_with
+from mooring.cli.common import plugin_named, plugins_option, registry_with
 
 
 @click.group()
@@ -47,16 +47,9 @@ def show(name: str, plugins: tuple[str, ...]) -> None:
     Example:
       mooring plugin show NodeResourcesFit
     """
-    from mooring.base.errors import OperatorMistake
     from mooring.cli.plugin.reference import reference
 
-    registry = registry_with(plugins)
-    entry = registry.get(name)
-    if entry is None:
-        close = registry.closest(name)
-        hint = f' Did you mean "{close}"?' if close else " `mooring plugin list` shows all."
-        raise OperatorMistake(f'there is no plugin "{name}".{hint}')
-    click.echo(reference(entry))
+    click.echo(reference(plugin_named(name, plugins)))
 
 
 @plugin.command()
