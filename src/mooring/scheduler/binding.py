@@ -166,6 +166,7 @@ class Bindings:
 
     def _bound(self, placement: Placement) -> None:
         decision = placement.decision
+        _log.v(5).info("Finished binding for pod, can be expired", pod=placement.pod)
         _log.v(2).info(
             "Successfully bound pod to node",
             pod=placement.pod,

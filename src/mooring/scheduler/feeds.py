@@ -88,6 +88,7 @@ class PodFeed:
 
     def _place(self, pod: Pod) -> None:
         if waiting := self._waiting.pop(pod.uid, None):
+            _log.v(3).info("Delete event for unscheduled pod", pod=pod)
             self._queue.delete(waiting)
             self._state.remove_pending(pod.uid)
             self._on_placed(pod)
