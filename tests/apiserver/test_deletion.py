@@ -153,6 +153,20 @@ def a_budget(allowed: int) -> dict[str, Any]:
     }
 
 
+async def test_a_spent_budget_is_told_at_once_and_one_not_yet_counted_in_a_moment(api: Client):
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    await api.post(budgets, a_budget(0))
+    await a_running_pod(api)
+    not_counted = await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}})
+    await api.put(f"{budgets}/budget/status", a_budget(0))
+    spent = await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}})
+    assert [answer.headers.get("Retry-After") for answer in (not_counted, spent)] == ["10", None]
+    assert [answer.body["details"]["causes"][0]["message"] for answer in (not_counted, spent)] == [
+        "The disruption budget budget is still being processed by the server.",
+        "The disruption budget budget needs 1 healthy pods and has 1 currently",
+    ]
+
+
 @pytest.mark.parametrize(("allowed", "code"), [(1, 201), (0, 429)])
 async def test_an_eviction_asks_the_budget(api: Client, allowed: int, code: int):
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

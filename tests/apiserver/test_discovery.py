@@ -52,6 +52,16 @@ def _references(node: object) -> list[str]:
     return [name for item in node for name in _references(item)] if isinstance(node, list) else []
 
 
+async def test_openapi_names_the_types_of_quantities_and_times(api: Client):
+    schemas = (await api.get("/openapi/v3/apis/apps/v1")).body["components"]["schemas"]
+
+    def named(type: str, field: str) -> str:
+        return str(schemas[type]["properties"][field]["allOf"][0]["$ref"]).rpartition(".")[2]
+
+    assert named("io.k8s.api.apps.v1.RollingUpdateDeployment", "maxSurge") == "IntOrString"
+    assert named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "creationTimestamp") == "Time"
+
+
 async def test_openapi_says_that_fields_are_validated_by_the_server(api: Client):
     document = (await api.get("/openapi/v3/apis/apps/v1")).body
     operation = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]

@@ -30,6 +30,29 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
+JSON_MISTAKES = {
+    "a test that fails": ({"op": "test", "path": "/a", "value": 2}, "test /a: the value there is another"),
+    "a removal of nothing": (
+        {"op": "remove", "path": "/c"},
+        "remove /c: can't remove a non-existent object 'c'",
+    ),
+    "an addition to nothing": ({"op": "add", "path": "/c/d", "value": 1}, "add /c/d: the path leads nowhere"),
+    "an unknown operation": ({"op": "jump", "path": "/a"}, "jump /a: Unknown operation 'jump'"),
+}
+
+
+@pytest.mark.parametrize(("operation", "sentence"), JSON_MISTAKES.values(), ids=JSON_MISTAKES.keys())
+def test_a_json_patch_that_cannot_be_applied_names_the_operation(operation: dict[str, Any], sentence: str):
+    document = {"a": 1}
+    with pytest.raises(Refused) as refused:
+        json_patch(document, [{"op": "add", "path": "/b", "value": 1}, operation])
+    assert refused.value.code == 422
+    assert refused.value.message == (
+        f"the server rejected our request due to an error in our request: operation 1: {sentence}"
+    )
+    assert document == {"a": 1}
+
+
 @given(objects, objects)
 def test_a_merge_patch_applied_twice_changes_nothing_more(document: dict[str, Any], patch: dict[str, Any]):
     once = merge_patch(document, patch)

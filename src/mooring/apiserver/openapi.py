@@ -21,13 +21,20 @@ _SCALARS: dict[str, Document] = {
     "number": {"type": "number", "format": "double"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
-    "quantity": {"type": "string"},
-    "int-or-string": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
-    "time": {"type": "string", "format": "date-time"},
-    "micro-time": {"type": "string", "format": "date-time"},
     "any": {"type": "object"},
 }
-META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_MACHINERY = "io.k8s.apimachinery.pkg"
+_NAMED_SCALARS: dict[str, tuple[str, Document]] = {
+    "quantity": (f"{_MACHINERY}.api.resource.Quantity", {"type": "string"}),
+    "int-or-string": (
+        f"{_MACHINERY}.util.intstr.IntOrString",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    "time": (f"{_MACHINERY}.apis.meta.v1.Time", {"type": "string", "format": "date-time"}),
+    "micro-time": (f"{_MACHINERY}.apis.meta.v1.MicroTime", {"type": "string", "format": "date-time"}),
+}
+"""Scalars that are types of their own: `kubectl explain` shows their names."""
+META = f"{_MACHINERY}.apis.meta.v1.ObjectMeta"
 V2_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # an "@" is no part of a media type
 V2_EMPTY = b""
@@ -104,9 +111,11 @@ def _custom_name(row: Resource) -> str:
 def _custom_schema(row: Resource) -> Document:
     schema = dict(row.openapi) or {"type": "object"}
     properties = dict(schema.get("properties") or {})
-    properties["metadata"] = {"allOf": [_reference(META)], "description": "Standard object's metadata."}
-    properties.setdefault("apiVersion", {"type": "string"})
-    properties.setdefault("kind", {"type": "string"})
+    # Every kind has these, and they mean the same everywhere.
+    told = _descriptions()["io.k8s.api.core.v1.Pod"]
+    properties["metadata"] = {"allOf": [_reference(META)], "description": told["metadata"]}
+    for field in ("apiVersion", "kind"):
+        properties[field] = {"type": "string", "description": told[field]} | (properties.get(field) or {})
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_kind(row)]}
 
 
@@ -168,6 +177,10 @@ def _property(compact: Any, description: str, schemas: Document) -> Document:
         if compact.startswith("@"):
             _add_type(compact[1:], schemas)
             shown = {"allOf": [_reference(compact[1:])], "default": {}}
+        elif compact in _NAMED_SCALARS:
+            name, schema = _NAMED_SCALARS[compact]
+            schemas[name] = schema
+            shown = {"allOf": [_reference(name)]}
         else:
             shown = dict(_SCALARS[compact])
     elif compact[0] == "list":

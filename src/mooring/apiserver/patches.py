@@ -24,19 +24,26 @@ APPLY_PATCH = "application/apply-patch+yaml"
 def json_patch(document: Document, operations: Any) -> Document:
     if not isinstance(operations, list):
         raise bad_request("a JSON patch is a list of operations")
-    try:
-        patched = jsonpatch.apply_patch(copied(document), operations)
-    except jsonpatch.JsonPatchTestFailed as failed:
-        raise Refused(
-            422, "Invalid", f"the server rejected our request due to an error in our request: {failed}"
-        ) from None
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, TypeError) as failed:
-        raise Refused(
-            422, "Invalid", f"the server rejected our request due to an error in our request: {failed}"
-        ) from None
+    patched = copied(document)
+    for index, operation in enumerate(operations):
+        try:
+            patched = jsonpatch.apply_patch(patched, [operation], in_place=True)
+        except jsonpatch.JsonPatchTestFailed:
+            raise _cannot_apply(index, operation, "the value there is another") from None
+        except jsonpatch.JsonPatchException as failed:
+            raise _cannot_apply(index, operation, str(failed)) from None
+        except (jsonpointer.JsonPointerException, KeyError, TypeError):
+            # Their words show the whole document.
+            raise _cannot_apply(index, operation, "the path leads nowhere") from None
     if not isinstance(patched, dict):
         raise bad_request("the patch does not leave an object")
     return patched
+
+
+def _cannot_apply(index: int, operation: Any, why: str) -> Refused:
+    where = f"{operation.get('op')} {operation.get('path')}: " if isinstance(operation, dict) else ""
+    sentence = "the server rejected our request due to an error in our request"
+    return Refused(422, "Invalid", f"{sentence}: operation {index}: {where}{why}")
 
 
 def merge_patch(document: Document, patch: Any) -> Document:

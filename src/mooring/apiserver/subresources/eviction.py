@@ -12,6 +12,7 @@ from mooring.base.clock import timestamp
 
 EVICTION = "io.k8s.api.policy.v1.Eviction"
 BUDGETS = "poddisruptionbudgets.policy"
+SOON_SECONDS = 10
 
 
 class EvictionHandler(SubresourceHandler):
@@ -53,7 +54,8 @@ class EvictionHandler(SubresourceHandler):
         budget = budgets[0]
         name, status = budget["metadata"]["name"], part(budget, "status")
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-            raise _too_many(f"The disruption budget {name} is still being processed by the server.")
+            why = f"The disruption budget {name} is still being processed by the server."
+            raise _too_many(why, retry_after=SOON_SECONDS)
         allowed = status.get("disruptionsAllowed", 0)
         if allowed <= 0:
             raise _too_many(
@@ -73,8 +75,8 @@ class EvictionHandler(SubresourceHandler):
         store.update(BUDGETS, changed, current)
 
 
-def _too_many(why: str) -> Refused:
+def _too_many(why: str, retry_after: int | None = None) -> Refused:
+    """A client that is told when to try again does so in silence; kubectl must show that a budget is spent."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
-    return Refused(
-        429, "TooManyRequests", message, {"causes": [{"reason": "DisruptionBudget", "message": why}]}, retry_after=10
-    )
+    causes = [{"reason": "DisruptionBudget", "message": why}]
+    return Refused(429, "TooManyRequests", message, {"causes": causes}, retry_after=retry_after)
