@@ -17,6 +17,7 @@ from mooring.plugins.default.scheduling_gates import SchedulingGates
 from mooring.plugins.default.taint_toleration import TaintToleration
 from mooring.plugins.examples.cpu_label_filter import CpuLabelFilter
 from mooring.plugins.examples.node_crd_resource_fit import NodeCRDResourceFit
+from mooring.plugins.examples.random_choice import RandomChoice
 from mooring.plugins.examples.score_by_label import ScoreByLabel
 
 
@@ -33,5 +34,6 @@ def catalogue() -> Registry:
     registry.add(DefaultBinder, "default")
     registry.add(ScoreByLabel, "example")
     registry.add(CpuLabelFilter, "example")
+    registry.add(RandomChoice, "example")
     registry.add(NodeCRDResourceFit, "example")
     return registry

@@ -1,0 +1,1 @@
+../../../../examples/random-scheduler/random_scheduler.py
