@@ -60,6 +60,18 @@ async def test_pages_continue_where_the_last_one_ended(three: Client):
     assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
+async def test_what_a_selector_leaves_for_later_pages_is_not_counted(three: Client):
+    page = (await three.get(f"{MAPS}?limit=1&fieldSelector=metadata.name!%3Db")).body
+    assert "continue" in page["metadata"]
+    assert "remainingItemCount" not in page["metadata"]
+
+
+async def test_a_page_that_holds_all_there_is_has_no_next(three: Client):
+    page = (await three.get(f"{MAPS}?limit=3")).body
+    assert len(page["items"]) == 3
+    assert "continue" not in page["metadata"]
+
+
 async def test_a_forged_continue_token_is_a_bad_request(api: Client):
     assert (await api.get(f"{MAPS}?limit=1&continue=nonsense")).code == 400
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
@@ -53,20 +54,20 @@ def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[
     if selection.name is not None and (selection.namespace or not row.namespaced):
         one = store.stored(row.storage, selection.namespace, selection.name)
         return Page(revision, [one] if one is not None and selection(one.document) else [])
-    found: list[Stored] = []
-    last: Key | None = None
-    more = 0
-    for key, stored in store.scan(row.storage, selection.namespace or None, after):
-        if not selection(stored.document):
-            continue
-        if limit and len(found) == limit:
-            more += 1
-            continue
-        found.append(stored)
-        last = key
-    if not more or last is None:
-        return Page(revision, found)
-    return Page(revision, found, _token(revision, last), more)
+    matching = (
+        (key, stored)
+        for key, stored in store.scan(row.storage, selection.namespace or None, after)
+        if selection(stored.document)
+    )
+    if not limit:
+        return Page(revision, [stored for _, stored in matching])
+    shown = list(islice(matching, limit))
+    left = (1 for _ in matching)
+    if not shown or not next(left, 0):
+        return Page(revision, [stored for _, stored in shown])
+    # Upstream does not count what a selector would have to be asked about.
+    remaining = None if selection.has_selectors else 1 + sum(left)
+    return Page(revision, [stored for _, stored in shown], _token(revision, shown[-1][0]), remaining)
 
 
 def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:

@@ -25,6 +25,7 @@ class Selection:
         self.name = name
         self._tests = tests
         self.is_everything = not tests and not namespace
+        self.has_selectors = bool(tests)
 
     def __call__(self, document: Document) -> bool:
         if self.namespace and document["metadata"].get("namespace") != self.namespace:
