@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.status import FieldError, invalid_value, quoted, required, unsupported
+from mooring.apiserver.status import FieldError, quoted
+from mooring.apiserver.validation.checks import each, filled, named, one_of, repeats
 from mooring.apiserver.validation.quantities import check_amount
 from mooring.apiserver.validation.scheduling import TAINT_EFFECTS
 from mooring.objects.names import label_value, qualified_name
@@ -19,20 +20,21 @@ def check_node(node: Document) -> list[FieldError]:
     return wrong
 
 
+def _taint_twice(taint: Document, path: str) -> FieldError:
+    sentence = f"Duplicate value: {quoted(taint)}: taints must be unique by key and effect pair"
+    return FieldError(path, "FieldValueDuplicate", sentence)
+
+
+def _taint_effect(taint: Document, path: str) -> list[FieldError]:
+    return filled("effect")(taint, path) or one_of("effect", *TAINT_EFFECTS)(taint, path)
+
+
 def check_taints(taints: list[Any], path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(taints):
-        here = f"{path}[{index}]"
-        key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        wrong += [invalid_value(f"{here}.key", key, sentence) for sentence in qualified_name(key)]
-        wrong += [invalid_value(f"{here}.value", value, sentence) for sentence in label_value(value)]
-        if not effect:
-            wrong.append(required(f"{here}.effect"))
-        elif effect not in TAINT_EFFECTS:
-            wrong.append(unsupported(f"{here}.effect", effect, TAINT_EFFECTS))
-        if (key, effect) in seen:
-            sentence = f"Duplicate value: {quoted(taint)}: taints must be unique by key and effect pair"
-            wrong.append(FieldError(here, "FieldValueDuplicate", sentence))
-        seen.add((key, effect))
-    return wrong
+    return each(
+        taints,
+        path,
+        named("key", qualified_name),
+        named("value", label_value),
+        _taint_effect,
+        repeats(taints, lambda taint: (taint.get("key", ""), taint.get("effect", "")), _taint_twice),
+    )

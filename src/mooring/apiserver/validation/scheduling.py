@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of
-from mooring.apiserver.status import FieldError, duplicate, invalid_value, required, unsupported
+from mooring.apiserver.status import FieldError, duplicate, invalid_value, unsupported
+from mooring.apiserver.validation.checks import Check, broken, each, filled, named, one_of, repeats
 from mooring.apiserver.validation.selectors import (
-    broken,
     check_label_selector,
     check_node_selector,
     check_node_selector_term,
@@ -21,13 +19,7 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 _POSITIVE = "must be greater than zero"
-
-Check = Callable[[Document, str], list[FieldError]]
-
-
-def _each(items: list[Any], path: str, *checks: Check) -> list[FieldError]:
-    """Every check of every item, item by item."""
-    return [error for index, item in enumerate(items) for check in checks for error in check(item, f"{path}[{index}]")]
+_HAS_TOPOLOGY_KEY, _NAMES_TOPOLOGY_KEY = filled("topologyKey", "can not be empty"), named("topologyKey", qualified_name)
 
 
 # Tolerations
@@ -70,17 +62,19 @@ def _tolerated_value(toleration: Document, path: str) -> list[FieldError]:
     operator = toleration.get("operator", "")
     if operator not in _VALUE_RULES:
         return [unsupported(f"{path}.operator", operator, ("Equal", "Exists"))]
-    rule, named = _VALUE_RULES[operator]
-    return broken(rule, toleration.get("value", ""), f"{path}.{named}")
-
-
-def _tolerated_effect(toleration: Document, path: str) -> list[FieldError]:
-    effect = toleration.get("effect")
-    return [unsupported(f"{path}.effect", effect, TAINT_EFFECTS)] if effect and effect not in TAINT_EFFECTS else []
+    rule, blamed = _VALUE_RULES[operator]
+    return broken(rule, toleration.get("value", ""), f"{path}.{blamed}")
 
 
 def check_tolerations(tolerations: list[Any], path: str) -> list[FieldError]:
-    return _each(tolerations, path, _tolerated_key, _tolerated_time, _tolerated_value, _tolerated_effect)
+    return each(
+        tolerations,
+        path,
+        _tolerated_key,
+        _tolerated_time,
+        _tolerated_value,
+        one_of("effect", *TAINT_EFFECTS, optional=True),
+    )
 
 
 # Affinity
@@ -100,8 +94,7 @@ def _pod_term(term: Document, path: str) -> list[FieldError]:
     wrong: list[FieldError] = []
     for field in ("labelSelector", "namespaceSelector"):
         wrong += check_label_selector(term.get(field), f"{path}.{field}")
-    key = term.get("topologyKey")
-    return wrong + (broken(qualified_name, key, f"{path}.topologyKey") if key else _topology_key(term, path))
+    return wrong + (_HAS_TOPOLOGY_KEY(term, path) or _NAMES_TOPOLOGY_KEY(term, path))
 
 
 def check_affinity(affinity: Any, path: str) -> list[FieldError]:
@@ -112,33 +105,20 @@ def check_affinity(affinity: Any, path: str) -> list[FieldError]:
     if node.get(HARD) is not None:
         wrong += check_node_selector(node[HARD], f"{path}.nodeAffinity.{HARD}")
     preference = _inner("preference", check_node_selector_term)
-    wrong += _each(items_of(node, SOFT), f"{path}.nodeAffinity.{SOFT}", _weight, preference)
+    wrong += each(items_of(node, SOFT), f"{path}.nodeAffinity.{SOFT}", _weight, preference)
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
-        wrong += _each(items_of(terms, HARD), f"{path}.{kind}.{HARD}", _pod_term)
-        wrong += _each(items_of(terms, SOFT), f"{path}.{kind}.{SOFT}", _weight, _inner("podAffinityTerm", _pod_term))
+        wrong += each(items_of(terms, HARD), f"{path}.{kind}.{HARD}", _pod_term)
+        wrong += each(items_of(terms, SOFT), f"{path}.{kind}.{SOFT}", _weight, _inner("podAffinityTerm", _pod_term))
     return wrong
 
 
 # Spreading
 
 
-def _one_of(field: str, *allowed: str, optional: bool = False) -> Check:
-    def check(constraint: Document, path: str) -> list[FieldError]:
-        value = constraint.get(field)
-        is_right = value in allowed or (optional and value is None)
-        return [] if is_right else [unsupported(f"{path}.{field}", value or "", allowed)]
-
-    return check
-
-
 def _skew(constraint: Document, path: str) -> list[FieldError]:
     skew = constraint.get("maxSkew", 0)
     return [] if skew > 0 else [invalid_value(f"{path}.maxSkew", skew, _POSITIVE)]
-
-
-def _topology_key(constraint: Document, path: str) -> list[FieldError]:
-    return [] if constraint.get("topologyKey") else [required(f"{path}.topologyKey", "can not be empty")]
 
 
 def _fewest_domains(constraint: Document, path: str) -> list[FieldError]:
@@ -150,20 +130,13 @@ def _fewest_domains(constraint: Document, path: str) -> list[FieldError]:
     return [invalid_value(f"{path}.minDomains", fewest, sentence) for applies, sentence in complaints if applies]
 
 
-def _repeated(constraints: list[Any]) -> Check:
-    """Two constraints of one key and action would be one constraint; the earlier of the two is named."""
+def _kind_of_spread(constraint: Document) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
-    def pair(constraint: Document) -> tuple[str, str]:
-        return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
-    last = {pair(constraint): constraint for constraint in constraints}
-
-    def check(constraint: Document, path: str) -> list[FieldError]:
-        key, action = pair(constraint)
-        here = f"{path}.{{topologyKey, whenUnsatisfiable}}"
-        return [] if last[key, action] is constraint else [duplicate(here, f"{{{key}, {action}}}")]
-
-    return check
+def _spread_twice(constraint: Document, path: str) -> FieldError:
+    key, action = _kind_of_spread(constraint)
+    return duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
 
 
 def _spread_selector(constraint: Document, path: str) -> list[FieldError]:
@@ -173,16 +146,16 @@ def _spread_selector(constraint: Document, path: str) -> list[FieldError]:
 def check_spread(constraints: list[Any], path: str) -> list[FieldError]:
     if not constraints:
         return []
-    return _each(
+    return each(
         constraints,
         path,
         _skew,
-        _topology_key,
-        _one_of("whenUnsatisfiable", "DoNotSchedule", "ScheduleAnyway"),
-        _repeated(constraints),
+        _HAS_TOPOLOGY_KEY,
+        one_of("whenUnsatisfiable", "DoNotSchedule", "ScheduleAnyway"),
+        repeats(constraints[::-1], _kind_of_spread, _spread_twice),  # upstream names the earlier of the two
         _fewest_domains,
-        _one_of("nodeAffinityPolicy", "Honor", "Ignore", optional=True),
-        _one_of("nodeTaintsPolicy", "Honor", "Ignore", optional=True),
+        one_of("nodeAffinityPolicy", "Honor", "Ignore", optional=True),
+        one_of("nodeTaintsPolicy", "Honor", "Ignore", optional=True),
         _spread_selector,
     )
 
@@ -190,11 +163,13 @@ def check_spread(constraints: list[Any], path: str) -> list[FieldError]:
 # Gates
 
 
+def _gate_name(gate: Document, path: str) -> list[FieldError]:
+    return broken(qualified_name, gate.get("name", ""), path)
+
+
+def _gate_twice(gate: Document, path: str) -> FieldError:
+    return duplicate(path, gate.get("name", ""))
+
+
 def check_gates(gates: list[Any], path: str) -> list[FieldError]:
-    names = [gate.get("name", "") for gate in gates]
-    by_place = (
-        (broken(qualified_name, name, here), [duplicate(here, name)] if name in names[:index] else [])
-        for index, name in enumerate(names)
-        for here in [f"{path}[{index}]"]
-    )
-    return list(chain.from_iterable(chain.from_iterable(by_place)))
+    return each(gates, path, _gate_name, repeats(gates, lambda gate: gate.get("name", ""), _gate_twice))

@@ -8,6 +8,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required
+from mooring.apiserver.validation.checks import broken, each
 from mooring.objects.names import NameRule, dns_subdomain, label_value, qualified_name
 
 
@@ -43,15 +44,11 @@ class Requirements:
     value_rule: NameRule = label_value
 
     def check(self, requirements: list[Any], path: str) -> list[FieldError]:
-        return [
-            error
-            for index, requirement in enumerate(requirements)
-            for error in self._check_one(requirement, f"{path}[{index}]")
-        ]
+        return each(requirements, path, self._check_one)
 
     def _check_one(self, requirement: Document, path: str) -> list[FieldError]:
-        operator, key, values = requirement.get("operator", ""), requirement.get("key") or "", requirement.get("values")
-        values = values or []
+        operator, key = requirement.get("operator", ""), requirement.get("key") or ""
+        values = items_of(requirement, "values")
         operand = self.operators.get(operator)
         wrong: list[FieldError] = []
         if operand is None:
@@ -62,11 +59,6 @@ class Requirements:
         for index, value in enumerate(values):
             wrong += broken(self.value_rule, value, f"{path}.values[{index}]")
         return wrong
-
-
-def broken(rule: NameRule, name: str, path: str) -> list[FieldError]:
-    """What the rule has against a name, as errors of that field."""
-    return [invalid_value(path, name, sentence) for sentence in rule(name)]
 
 
 def _node_field(key: str) -> list[str]:
@@ -98,8 +90,4 @@ def check_node_selector(selector: Document, path: str) -> list[FieldError]:
     terms = items_of(selector, "nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
-    return [
-        error
-        for index, term in enumerate(terms)
-        for error in check_node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]")
-    ]
+    return each(terms, f"{path}.nodeSelectorTerms", check_node_selector_term)
