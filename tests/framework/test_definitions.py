@@ -50,6 +50,9 @@ class Everything(ResourcePart):
     colour: Colour = Colour.RED
     side: Literal["port", "starboard"] = "port"
     step: Literal[1, 2] = 1
+    maybe_side: Literal["port", "starboard"] | None = None
+    maybe_step: Literal[1, None] = None
+    maybe_colour: Colour | None = None
     port: int | str = 0
     maybe: str | None = None
     share: Annotated[int, Meta(ge=0, le=100)] = 0
@@ -94,6 +97,9 @@ SCHEMAS = {
     "colour": STRING | {"enum": ["red", "blue"]},
     "side": STRING | {"enum": ["port", "starboard"]},
     "step": {"type": "integer", "enum": [1, 2]},
+    "maybeSide": STRING | {"enum": ["port", "starboard", None], "nullable": True},
+    "maybeStep": {"type": "integer", "enum": [1, None], "nullable": True},
+    "maybeColour": STRING | {"enum": ["red", "blue", None], "nullable": True},
     "port": {"x-kubernetes-int-or-string": True},
     "maybe": STRING | {"nullable": True},
     "share": INTEGER | {"minimum": 0, "maximum": 100},
@@ -249,6 +255,15 @@ def test_every_field_without_a_structural_schema_is_named():
         "spec.knots[].inner",
         "spec.tagged",
     ]
+
+
+class Unreadable(CustomResource, group="example.com", version="v1"):
+    spec: NoSuchType  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_type_hints_that_cannot_be_read_are_the_authors_to_mend():
+    with pytest.raises(OperatorMistake, match="its type hints cannot be read: name 'NoSuchType' is not defined"):
+        definition_of(Unreadable)
 
 
 class Undocumented(CustomResource, group="example.com", version="v1"):

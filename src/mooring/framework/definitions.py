@@ -8,7 +8,7 @@ written into every stored object, and a later version of the plugin could not ch
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from msgspec import inspect as types
@@ -93,7 +93,12 @@ def _group_problems(kind: type[CustomResource]) -> Iterator[Problem]:
 
 
 def _root_schema(kind: type[CustomResource], problems: list[Problem]) -> dict[str, Any]:
-    schema = _Schemas(problems).of(types.type_info(kind), "")
+    try:
+        info = types.type_info(kind)
+    except (NameError, TypeError) as error:  # what reading the author's annotations may raise
+        problems.append(Problem(f"class {kind.__name__}", f"its type hints cannot be read: {error}"))
+        return {"properties": {}}
+    schema = _Schemas(problems).of(info, "")
     own = schema["properties"]
     identity = {name: {"type": "string", "description": text} for name, text in _IDENTITY.items()}
     # What metadata holds is the API server's affair: a schema may only say that it is there.
@@ -158,24 +163,33 @@ class _Schemas:
         values = self.of(kind.value_type, f"{path}[]")
         return {"type": "object", "additionalProperties": values} | _bounds(kind, "object")
 
-    def _choice(self, values: Any, path: str) -> dict[str, Any]:
+    def _choice(self, values: Collection[object], path: str) -> dict[str, Any]:
+        choices = [value for value in values if value is not None]
         for kind, name in ((str, "string"), (bool, "boolean"), (int, "integer")):
-            if all(isinstance(value, kind) for value in values):
-                return {"type": name, "enum": list(values)}
+            if all(isinstance(value, kind) for value in choices):
+                schema = {"type": name, "enum": choices}
+                return _or_null(schema) if None in values else schema
         return self._unsupported(path, "the choices must be all text or all whole numbers")
 
     def _union(self, kind: types.UnionType, path: str) -> dict[str, Any]:
         others = [part for part in kind.types if not isinstance(part, types.NoneType)]
-        nullable = {"nullable": True} if kind.includes_none else {}
         if len(others) == 1:
-            return self.of(others[0], path) | nullable
-        if {type(part) for part in others} == {types.IntType, types.StrType}:
-            return {"x-kubernetes-int-or-string": True} | nullable
-        return self._unsupported(path, "a field has one type (or `| None`, or `int | str`)")
+            schema = self.of(others[0], path)
+        elif {type(part) for part in others} == {types.IntType, types.StrType}:
+            schema = {"x-kubernetes-int-or-string": True}
+        else:
+            schema = self._unsupported(path, "a field has one type (or `| None`, or `int | str`)")
+        return _or_null(schema) if kind.includes_none else schema
 
     def _unsupported(self, path: str, why: str) -> dict[str, Any]:
         self._problems.append(Problem(path, why))
         return {ANYTHING: True}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    # The server holds null against the choices too.
+    choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return schema | choices | {"nullable": True}
 
 
 def _bounds(kind: types.Type, schema_type: str) -> dict[str, Any]:
