@@ -244,4 +244,5 @@ def test_api_resources(up: Up):
 
 def test_the_version_and_the_fields_of_a_kind(up: Up):
     assert up.json("version")["serverVersion"]["gitVersion"].startswith("v1.36")
-    assert "NodeName indicates in which node this pod is scheduled" in up.out("explain", "pod.spec.nodeName")
+    assert "FIELD: nodeName <string>" in up.out("explain", "pod.spec.nodeName")
+    assert "tolerations\t<[]Toleration>" in up.out("explain", "pod.spec")

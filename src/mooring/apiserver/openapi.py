@@ -1,17 +1,17 @@
 """OpenAPI v3 documents, one per group and version: what `kubectl apply` and `kubectl explain` ask for.
 
-Built from the type tables when first asked; custom resources bring their own schemas.
+Built from the type tables when first asked; custom resources bring their own schemas. Built-in types have no texts:
+`kubectl explain` shows their fields and types, and a real cluster has the prose.
 """
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from typing import Any
 
 from mooring.apiserver.discovery import KUBERNETES_VERSION
 from mooring.apiserver.documents import Document, encode
-from mooring.apiserver.resources import Resource, ResourceTable, read_table
+from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.schema import schema_table
 
 _SCALARS: dict[str, Document] = {
@@ -41,12 +41,6 @@ V2_EMPTY = b""
 """The older form of the same, which kubectl asks for about a kind that the newer one lacks. It lists nothing, so that
 kubectl goes on and says what is the matter: that no such kind is defined yet. An empty message has no bytes."""
 _WRITES = {"put": "put", "patch": "patch", "post": "post"}
-
-
-@cache
-def _descriptions() -> Document:
-    table: Document = read_table("descriptions")
-    return table
 
 
 class OpenApi:
@@ -112,10 +106,9 @@ def _custom_schema(row: Resource) -> Document:
     schema = dict(row.openapi) or {"type": "object"}
     properties = dict(schema.get("properties") or {})
     # Every kind has these, and they mean the same everywhere.
-    told = _descriptions()["io.k8s.api.core.v1.Pod"]
-    properties["metadata"] = {"allOf": [_reference(META)], "description": told["metadata"]}
+    properties["metadata"] = {"allOf": [_reference(META)]}
     for field in ("apiVersion", "kind"):
-        properties[field] = {"type": "string", "description": told[field]} | (properties.get(field) or {})
+        properties[field] = {"type": "string"} | (properties.get(field) or {})
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_kind(row)]}
 
 
@@ -154,15 +147,11 @@ def _add_type(name: str, schemas: Document) -> None:
     """The type and every type it mentions."""
     if name in schemas:
         return
-    compact, told = schema_table()[name], _descriptions().get(name, {})
+    compact = schema_table()[name]
     schema: Document = {"type": "object"}
     schemas[name] = schema
-    if told.get(""):
-        schema["description"] = told[""]
     if compact["fields"]:
-        schema["properties"] = {
-            field: _property(kind, told.get(field, ""), schemas) for field, kind in compact["fields"].items()
-        }
+        schema["properties"] = {field: _property(kind, schemas) for field, kind in compact["fields"].items()}
     if compact.get("required"):
         schema["required"] = compact["required"]
     if compact.get("kinds"):
@@ -171,7 +160,7 @@ def _add_type(name: str, schemas: Document) -> None:
         ]
 
 
-def _property(compact: Any, description: str, schemas: Document) -> Document:
+def _property(compact: Any, schemas: Document) -> Document:
     shown: Document
     if isinstance(compact, str):
         if compact.startswith("@"):
@@ -184,7 +173,7 @@ def _property(compact: Any, description: str, schemas: Document) -> Document:
         else:
             shown = dict(_SCALARS[compact])
     elif compact[0] == "list":
-        shown = {"type": "array", "items": _property(compact[1], "", schemas)}
+        shown = {"type": "array", "items": _property(compact[1], schemas)}
         key, strategy, keys = compact[2:5] if len(compact) > 2 else (None, None, None)
         if key:
             shown["x-kubernetes-patch-merge-key"] = key
@@ -193,9 +182,7 @@ def _property(compact: Any, description: str, schemas: Document) -> Document:
         if keys:
             shown |= {"x-kubernetes-list-map-keys": keys, "x-kubernetes-list-type": "map"}
     elif compact[0] == "map":
-        shown = {"type": "object", "additionalProperties": _property(compact[1], "", schemas)}
+        shown = {"type": "object", "additionalProperties": _property(compact[1], schemas)}
     else:
-        shown = {**_property(compact[1], "", schemas), "x-kubernetes-patch-strategy": compact[2]}
-    if description:
-        shown["description"] = description
+        shown = {**_property(compact[1], schemas), "x-kubernetes-patch-strategy": compact[2]}
     return shown
