@@ -158,7 +158,7 @@ class Actor:
 
     async def act(self, count: int) -> None:
         for _ in range(count):
-            [deed] = self._random.choices(list(self._deeds), weights=self._deeds.values())
+            [deed] = self._random.choices(list(self._deeds), weights=list(self._deeds.values()))
             try:
                 await deed()
             except ApiError as error:
@@ -305,7 +305,7 @@ class Examination:
             or counts["backoff"]
             or list(scheduler.queue.in_flight())
             or scheduler._bindings._tasks
-            or list(scheduler._room)
+            or any(True for _ in scheduler._room)
             or scheduler.reporter._writers
             or any(pod.assumed_at is not None for pod in scheduler.state._pods.values())
         )

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from mooring.scheduler.control import ControlSocket, ask, socket_folder
+from mooring.scheduler.control import QUESTION_SECONDS, ControlSocket, ask, socket_folder
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
@@ -34,6 +34,27 @@ async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
     await control.open()
     [answer] = await asyncio.to_thread(questions_to, "https://one")
     assert "error" in answer
+    await control.close()
+
+
+async def test_who_connects_and_asks_nothing_holds_up_nobody():
+    control = ControlSocket("https://one", lambda _: {})
+    await control.open()
+    [path] = socket_folder().glob("*.sock")
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(QUESTION_SECONDS - 1):
+        await control.close()
+        assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
+    control = ControlSocket("https://one", lambda _: {"odd": object()})
+    await control.open()
+    [answer] = await asyncio.to_thread(questions_to, "https://one")
+    assert "cannot answer that" in answer["error"]
     await control.close()
 
 

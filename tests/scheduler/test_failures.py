@@ -45,8 +45,8 @@ class Server:
 
 
 class World:
-    def __init__(self) -> None:
-        self.server = Server()
+    def __init__(self, server: Any) -> None:
+        self.server = server
         self.state = State()
         self.queue = SchedulingQueue(self.server.clock, sort_key=lambda queued: queued.timestamp, profiles={})
         self.pods = PodFeed(
@@ -74,7 +74,7 @@ class World:
 
 @pytest.fixture
 async def world() -> World:
-    return World()
+    return World(Server())
 
 
 async def test_a_refused_pod_goes_back_with_an_event_and_a_condition(world):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mooring.base.clock import ManualClock
-from mooring.base.errors import ApiError
+from mooring.base.errors import ApiError, OperatorMistake
 from mooring.objects.core import PodCondition
 from mooring.scheduler.reporting import Reporter
 from mooring.testing import a_pod
@@ -19,13 +19,15 @@ class Server:
         self.patches: list[dict[str, Any]] = []
         self.open = asyncio.Event()
         self.open.set()
-        self.refusals: list[ApiError] = []
+        self.refusals: list[Exception] = []
+        self.uid: str | None = None
         self.clock = ManualClock()
 
     async def patch(self, kind, name, namespace, body, *, subresource=None):
         await self.open.wait()
         if self.refusals:
             raise self.refusals.pop(0)
+        assert body["metadata"] == {"uid": self.uid or body["metadata"]["uid"]}
         self.patches.append(body["status"])
         return {}
 
@@ -125,3 +127,60 @@ async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_anew(server
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
+
+
+async def test_a_word_is_about_this_very_pod(server, reporter):
+    server.uid = "u1"
+    reporter.condition(a_pod("web", uid="u1"), "Unschedulable", "no", None)
+    await settle()
+    assert len(server.patches) == 1
+
+
+GONE = {
+    "it is gone": ApiError(404, "NotFound", 'pods "web" not found'),
+    "a namesake took its place": ApiError(409, "Conflict", "Precondition failed: UID in precondition: u1"),
+    "a namesake, as kube-apiserver says it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
+}
+
+
+@pytest.mark.parametrize("answer", GONE.values(), ids=GONE.keys())
+async def test_nothing_more_is_said_about_a_pod_when(server, reporter, capsys, answer):
+    server.refusals = [answer]
+    reporter.condition(a_pod("web"), "Unschedulable", "no", None)
+    await settle()
+    server.clock.advance(10)
+    await settle()
+    assert (server.patches, capsys.readouterr().err) == ([], "")
+
+
+async def test_whatever_goes_wrong_with_a_word_does_not_keep_the_pod_from_being_bound(server, reporter, capsys):
+    pod = a_pod("web")
+    server.open.clear()
+    server.refusals = [OperatorMistake("the token file is gone")]
+    reporter.condition(pod, "Unschedulable", "no", None)
+    await settle()
+    server.open.set()
+    await reporter.settle(pod)
+    assert "the token file is gone" in capsys.readouterr().err
+
+
+async def test_nothing_is_remembered_of_a_pod_that_waits_no_longer(server, reporter):
+    pods = [a_pod(f"pod-{number}") for number in range(3)]
+    for pod in pods:
+        reporter.condition(pod, "Unschedulable", "no", None)
+    await settle()
+    reporter.scheduled(pods[0], "node-1")
+    for pod in pods[1:]:
+        reporter.forget(pod.uid)
+    assert (reporter._said, reporter._unsent, reporter._writers) == ({}, {}, {})
+
+
+async def test_the_end_leaves_no_writer_behind(server, reporter):
+    server.open.clear()
+    reporter.condition(a_pod(), "Unschedulable", "no", None)
+    await settle()
+    [writer] = reporter._writers.values()
+    await reporter.close(0.01)
+    await settle()
+    assert writer.cancelled()
+    assert reporter._writers == {}

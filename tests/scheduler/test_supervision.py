@@ -1,6 +1,7 @@
 """Background work of plugins is kept alive, with growing pauses."""
 
 import asyncio
+import contextlib
 import itertools
 
 from mooring.base.clock import ManualClock
@@ -59,3 +60,36 @@ async def test_work_that_returns_is_over():
     await done.wait()
     await settle()
     assert not supervisor._tasks
+
+
+async def test_something_cancelled_inside_the_work_does_not_end_it():
+    clock, tries = ManualClock(), []
+    supervisor = Supervisor(clock)
+
+    async def work() -> None:
+        tries.append(clock.now())
+        raise asyncio.CancelledError
+
+    supervisor.for_plugin("Load").run(work)
+    await settle()
+    clock.advance(1)
+    await settle()
+    assert len(tries) == 2
+    await supervisor.stop()
+    assert not supervisor._tasks
+
+
+async def test_work_that_does_not_let_itself_be_cancelled_does_not_hold_up_the_end(capsys):
+    supervisor, let_go = Supervisor(ManualClock()), asyncio.Event()
+
+    async def work() -> None:
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+
+    supervisor.for_plugin("Stubborn").run(work)
+    await settle()
+    await supervisor.stop(seconds=0.01)
+    assert "background Stubborn" in capsys.readouterr().err
+    let_go.set()
+    await settle()

@@ -25,6 +25,11 @@ async def a_waiting_pod(clock: ManualClock, **waits: float) -> tuple[PermitRoom,
     return room, task
 
 
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 async def test_a_pod_goes_on_when_every_plugin_has_allowed_it(clock):
     room, waiting = await a_waiting_pod(clock, Gang=60, Quota=60)
     assert [entry.waiting_for for entry in room] == [{"Gang", "Quota"}]
@@ -67,3 +72,31 @@ async def test_an_unknown_pod_can_be_neither_allowed_nor_rejected(clock):
     room = PermitRoom(clock)
     assert not room.allow("nobody", "Gang")
     assert not room.reject("nobody", "Gang", "why not")
+
+
+async def test_a_plugin_that_has_allowed_has_no_time_limit_any_more(clock):
+    room, waiting = await a_waiting_pod(clock, Gang=10, Quota=600)
+    room.allow("u1", "Gang")
+    clock.advance(10)
+    await settle()
+    assert not waiting.done()
+    clock.advance(590)
+    verdict = await waiting
+    assert verdict.refusal is not None
+    assert verdict.refusal.reasons == ("rejected due to timeout after waiting 10m0s at plugin Quota",)
+
+
+async def test_a_pod_that_was_allowed_can_no_longer_be_rejected(clock):
+    room = PermitRoom(clock)
+    room.enter(POD, "node-1", {"Gang": 60})
+    room.allow("u1", "Gang")
+    assert not room.reject("u1", "Gang", "too late")
+    assert (await room.wait(POD, {"Gang": 60})).refusal is None
+
+
+async def test_when_the_room_closes_nobody_waits_any_longer(clock):
+    room, waiting = await a_waiting_pod(clock, Gang=60)
+    room.close()
+    verdict = await waiting
+    assert (verdict.is_closed, verdict.refusal) == (True, None)
+    assert list(room) == []

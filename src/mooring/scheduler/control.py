@@ -58,22 +58,28 @@ class ControlSocket:
             _log.warning("`mooring explain` cannot ask this scheduler: no control socket", error=error)
 
     async def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            # Who has connected and asks nothing must not hold up the end.
-            for conversation in self._conversations:
-                conversation.cancel()
-            await asyncio.gather(*self._conversations, return_exceptions=True)
-            await self._listener.wait_closed()
-            self._path.unlink(missing_ok=True)
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        listener.close()
+        # Who has connected and asks nothing must not hold up the end.
+        for conversation in self._conversations:
+            conversation.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+        await listener.wait_closed()
+        self._path.unlink(missing_ok=True)
 
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._listener is None:  # accepted in the moment in which we closed
+            writer.close()
+            return
         conversation = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._conversations.add(conversation)
         conversation.add_done_callback(self._conversations.discard)
+        conversation.add_done_callback(lambda _: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, TimeoutError), contextlib.closing(writer):
+        with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(QUESTION_SECONDS):
                 line = await reader.readline()
                 writer.write(self._answered(line) + b"\n")

@@ -1,0 +1,189 @@
+"""What `mooring explain` says: whole texts, because a reader sees whole texts."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from mooring.explain import in_full, in_one_line
+
+
+def a_placed_decision(**more: Any) -> dict[str, Any]:
+    return {
+        "uid": "u1",
+        "time": "2026-01-01T12:00:00Z",
+        "attempt": 1,
+        "node": "node-2",
+        "nodes": 3,
+        "evaluatedNodes": 3,
+        "feasibleNodes": 2,
+        "total": 260,
+        "scores": [
+            {"plugin": "NodeResourcesFit", "raw": 60, "normalized": 60, "weight": 1, "weighted": 60},
+            {"plugin": "ScoreByLabel", "raw": 1200, "normalized": 100, "weight": 2, "weighted": 200},
+        ],
+    } | more
+
+
+def a_refusal(**more: Any) -> dict[str, Any]:
+    return {
+        "uid": "u1",
+        "time": "2026-01-01T12:00:00Z",
+        "attempt": 2,
+        "node": None,
+        "nodes": 9,
+        "evaluatedNodes": 9,
+        "feasibleNodes": 0,
+        "message": "0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu.",
+        "rejections": [
+            {
+                "plugin": "NodeResourcesFit",
+                "reasons": ["Insufficient cpu"],
+                "code": "Unschedulable",
+                "count": 8,
+                "nodes": [f"node-{number}" for number in range(1, 9)],
+            },
+            {
+                "plugin": "NeedsWidgets",
+                "reasons": ["node(s) had no widget"],
+                "code": "UnschedulableAndUnresolvable",
+                "count": 1,
+                "nodes": ["node-9"],
+            },
+        ],
+        "waitsFor": [
+            {"plugin": "NodeResourcesFit", "resource": "Node", "actions": ["Add", "UpdateNodeAllocatable"]},
+            {"plugin": "NodeResourcesFit", "resource": "Pod", "actions": ["Delete"]},
+        ],
+    } | more
+
+
+def told(decision: dict[str, Any] | None, **more: Any) -> str:
+    found = {"pod": "shop/web", "profile": "default-scheduler", "node": None, "phase": "Pending", "decision": decision}
+    return in_full(found | more) + "\n"
+
+
+def test_a_placed_pod_shows_its_scores():
+    assert told(a_placed_decision(bound=True), node="node-2", phase="Running", queue="absent") == dedent("""\
+        Pod shop/web runs on node-2 (profile default-scheduler, Running).
+
+        Last decision: attempt 1 at 2026-01-01T12:00:00Z.
+          node-2 was chosen: 2 of 3 nodes were feasible (3 looked at).
+
+          PLUGIN                     RAW  OF 100  WEIGHT   SCORE
+          NodeResourcesFit            60      60       1      60
+          ScoreByLabel              1200     100       2     200
+          total                                              260
+        """)
+
+
+def test_a_single_feasible_node_was_not_scored():
+    decision = a_placed_decision(feasibleNodes=1, scores=[], total=0)
+    decision["rejections"] = a_refusal()["rejections"][1:]
+    assert told(decision, node="node-2", phase="Running") == dedent("""\
+        Pod shop/web runs on node-2 (profile default-scheduler, Running).
+
+        Last decision: attempt 1 at 2026-01-01T12:00:00Z.
+          node-2 was chosen: 1 of 3 nodes were feasible (3 looked at).
+          A single feasible node is taken without scoring.
+
+          Nodes that were not feasible:
+          NeedsWidgets: node(s) had no widget
+              1 node: node-9
+        """)
+
+
+def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
+    assert told(a_refusal(), queue="unschedulable") == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        Last decision: attempt 2 at 2026-01-01T12:00:00Z.
+          0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu.
+
+          NodeResourcesFit: Insufficient cpu
+              8 nodes: node-1, node-2, node-3, node-4, node-5 and 3 more
+          NeedsWidgets: node(s) had no widget
+              1 node: node-9
+
+          It is tried again when one of these happens:
+            Node: Add, UpdateNodeAllocatable   (asked for by NodeResourcesFit)
+            Pod: Delete   (asked for by NodeResourcesFit)
+
+        In the queue it is unschedulable: it is tried again when one of the events above happens, or after five minutes.
+        """)
+
+
+def test_a_pod_refused_after_a_node_was_chosen_names_who_said_so():
+    refused = a_placed_decision(node=None, message="0/1 nodes are available: 1 no quota left.", refusedBy=["Quota"])
+    refused["rejections"] = a_refusal()["rejections"][1:]
+    assert told(refused, queue="backoff") == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        Last decision: attempt 1 at 2026-01-01T12:00:00Z.
+          0/1 nodes are available: 1 no quota left.
+          Said by Quota.
+
+          Nodes that were not feasible:
+          NeedsWidgets: node(s) had no widget
+              1 node: node-9
+
+        In the queue it is backoff: it is tried again when its backoff ends, or earlier if nothing else is to do.
+        """)
+
+
+def test_a_pod_that_could_not_be_bound_says_why():
+    assert told(a_placed_decision(node=None, error="the disk is gone"), queue="active") == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        Last decision: attempt 1 at 2026-01-01T12:00:00Z.
+          It was not bound: the disk is gone
+
+        In the queue it is active: it is tried as soon as the scheduler gets to it.
+        """)
+
+
+def test_reasons_that_were_left_out_are_counted():
+    assert "  … and 12 more reasons\n" in told(a_refusal(rejectionsLeftOut=12))
+
+
+def test_a_rejection_without_a_plugin_came_from_pre_filter():
+    group = {"plugin": "", "reasons": [], "code": "Unschedulable", "count": 1, "nodes": ["node-1"]}
+    assert "  pre_filter: Unschedulable\n      1 node: node-1\n" in told(a_refusal(rejections=[group]))
+
+
+def test_a_scheduler_that_remembers_nothing_says_so():
+    condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
+    assert told(None, condition=condition, asked=["b", "a"]) == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+          SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
+
+        The scheduler here serves a, b and remembers no decision about this pod.
+        """)
+
+
+def test_without_a_scheduler_to_ask_that_is_said():
+    assert told(None, phase="") == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known.
+        """)
+
+
+LINES = {
+    "scores": (
+        a_placed_decision(),
+        "score 260 (NodeResourcesFit 60, ScoreByLabel 200); 2 of 3 nodes feasible",
+    ),
+    "a single node": (a_placed_decision(scores=[], feasibleNodes=1), "the only feasible node"),
+    "nothing scored": (a_placed_decision(scores=[]), "2 of 3 nodes feasible"),
+    "refused": (a_refusal(), "0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu."),
+    "not bound": (a_placed_decision(node=None, error="the disk is gone"), "the disk is gone"),
+    "nothing at all": ({}, "not decided"),
+}
+
+
+@pytest.mark.parametrize(("decision", "line"), LINES.values(), ids=LINES.keys())
+def test_in_one_line(decision, line):
+    assert in_one_line(decision) == line

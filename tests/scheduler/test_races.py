@@ -1,0 +1,317 @@
+"""What happens between two awaits: the watch does not wait for a binding, and a binding does not wait for the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.scheduler.churn import HurriedClock, until
+from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_live_scheduler, a_profile
+
+from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait
+from mooring.objects import Node
+
+
+class Stage(Plugin):
+    """Stops pods labelled with the name of a point at that point, until the test says go."""
+
+    def __init__(self) -> None:
+        Stage.reached, Stage.go = asyncio.Event(), asyncio.Event()
+        Stage.calls = []
+
+    reached: asyncio.Event
+    go: asyncio.Event
+    calls: list[str]
+
+    async def _stop(self, point: str, pod: Pod) -> None:
+        self.calls.append(f"{point} {pod.name}")
+        if pod.labels.get("stop") == point:
+            self.reached.set()
+            await self.go.wait()
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
+        return Refusal("not here") if pod.labels.get("refuse") == "reserve" and cycle.attempt == 1 else None
+
+    async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        await self._stop("unreserve", pod)
+
+    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait:
+        if pod.labels.get("stop") == "permit":
+            self.reached.set()
+            return Wait(600)
+        return Allow()
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
+        await self._stop("pre_bind", pod)
+        self.calls.append(f"free {node.free('cpu')}")
+        if pod.labels.get("cancel") == "pre_bind" and cycle.attempt == 1:
+            raise asyncio.CancelledError
+        return None
+
+
+STAGED = a_configuration(a_profile("default-scheduler", plugins=["Stage"]))
+
+
+async def stopped(live: Live, name: str = "web", **labels: str) -> Pod:
+    """The pod, created and stopped where its label says."""
+    await live.pod(name, cpu="1", **labels)
+    await asyncio.wait_for(Stage.reached.wait(), PATIENCE_SECONDS)
+    await live.until(lambda: name in live.pods)
+    return live.pods[name]
+
+
+async def at_rest(live: Live) -> None:
+    scheduler = live.scheduler
+    await until(
+        lambda: not scheduler._bindings._tasks and not list(scheduler.queue.in_flight()),
+        lambda: f"still under way: {list(scheduler._bindings._tasks)}",
+    )
+
+
+def believed(live: Live, uid: str) -> tuple[str, str | None]:
+    """Where queue and state have the pod."""
+    placed = live.scheduler.state.pod(uid)
+    return live.scheduler.queue.where(uid), None if placed is None else placed.node
+
+
+POINTS = [
+    {"stop": "permit"},
+    {"stop": "pre_bind"},
+    {"stop": "unreserve", "refuse": "reserve"},
+    {"stop": "unreserve", "cancel": "pre_bind"},
+]
+at_every_point = pytest.mark.parametrize("labels", POINTS, ids=[" after ".join(point.values()) for point in POINTS])
+
+
+@at_every_point
+async def test_a_pod_deleted_on_its_way_leaves_nothing_behind(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        pod = await stopped(live, **labels)
+        await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
+        # Its place is free before its binding has ended.
+        await live.pod("next", cpu="1")
+        assert await live.bound("next") == ["node-1"]
+        Stage.go.set()
+        await at_rest(live)
+        assert believed(live, pod.uid) == ("absent", None)
+        assert all(event["reason"] == "Scheduled" for event in await live.events("web"))
+
+
+@at_every_point
+async def test_a_pod_made_again_on_its_way_is_another_pod(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        first = await stopped(live, **labels)
+        await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
+        await live.pod("web", cpu="1")
+        await live.until(lambda: "web" in live.pods and live.pods["web"].uid != first.uid)
+        assert await live.bound("web") == ["node-1"]
+        Stage.go.set()
+        await at_rest(live)
+        assert believed(live, first.uid) == ("absent", None)
+        assert believed(live, live.pods["web"].uid) == ("absent", "node-1")
+        condition = live.pods["web"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.status == "True"
+
+
+@at_every_point
+async def test_a_pod_bound_by_somebody_else_on_its_way_is_theirs(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        pod = await stopped(live, **labels)
+        await live.client.bind("default", "web", pod.uid, "other")
+        await live.bound("web")
+        Stage.go.set()
+        # Without waiting for the time-out of its permission.
+        await at_rest(live)
+        assert "unreserve web" in Stage.calls
+        assert believed(live, pod.uid) == ("absent", "other")
+        await live.pod("next", cpu="1")
+        assert await live.bound("next") == ["node-1"]
+        condition = live.pods["web"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.status == "True"
+
+
+@at_every_point
+async def test_a_pod_that_begins_to_go_on_its_way_is_not_bound(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        pod = await stopped(live, **labels)
+        hold: dict[str, Any] = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await live.client.patch(Pod.KIND, "web", "default", hold, form="merge")
+        await live.client.delete(Pod.KIND, "web", "default")
+        await live.until(lambda: live.pods["web"].is_terminating)
+        Stage.go.set()
+        await live.pod("next", cpu="1")
+        assert await live.bound("next") == ["node-1"]
+        await at_rest(live)
+        assert not live.pods["web"].spec.node_name
+        assert live.scheduler.state.pod(pod.uid) is None
+
+
+@at_every_point
+async def test_a_pod_updated_on_its_way_goes_on(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        pod = await stopped(live, **labels)
+        await live.client.patch(Pod.KIND, "web", "default", {"metadata": {"labels": {"stop": None}}}, form="merge")
+        await until(
+            lambda: "stop" not in live.scheduler._pods.latest(pod.uid).labels,  # type: ignore[union-attr]
+            lambda: "the update did not come",
+        )
+        Stage.go.set()
+        live.scheduler._room.allow(pod.uid, Stage.name)
+        await at_rest(live)
+        live.scheduler.queue.activate([pod])
+        assert await live.bound("web") == ["node-1"]
+
+
+@at_every_point
+async def test_a_node_that_goes_while_a_pod_is_on_its_way_harms_nobody(server, labels):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        pod = await stopped(live, **labels)
+        await live.client.delete(Node.KIND, "node-1")
+        state = live.scheduler.state
+        await until(lambda: state.node("node-1") is None, lambda: "the node did not go")
+        Stage.go.set()
+        live.scheduler._room.allow(pod.uid, Stage.name)
+        await at_rest(live)
+        await live.node("node-2", cpu="1")
+        await live.pod("next", cpu="1")
+        await until(
+            lambda: any(view.pods for view in state.nodes) and not live.scheduler._bindings._tasks,
+            lambda: "nobody came to the new node",
+        )
+
+
+async def test_a_slow_unreserve_holds_up_nobody_else(server):
+    async with a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="4")
+        await stopped(live, stop="unreserve", refuse="reserve")
+        await live.pod("next")
+        assert await live.bound("next") == ["node-1"]
+        Stage.go.set()
+        assert await live.refused("web") == "0/1 nodes are available: 1 not here."
+
+
+async def test_something_cancelled_inside_a_plugin_is_the_plugins_fault(server):
+    async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
+        await live.node("node-1")
+        await live.pod("web", cancel="pre_bind")
+        assert await live.refused("web") == 'running PreBind plugin "Stage": CancelledError'
+        assert await live.bound("web") == ["node-1"]
+
+
+async def test_a_state_that_cannot_forget_does_not_cost_the_pod(server, capsys):
+    async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
+        state = live.scheduler.state
+        forget, failures = state.forget, [RuntimeError("lost my memory")]
+
+        def forgetful(uid: str) -> Any:
+            if failures:
+                raise failures.pop()
+            return forget(uid)
+
+        state.forget = forgetful  # type: ignore[method-assign]
+        await live.node("node-1")
+        await live.pod("web", cancel="pre_bind")
+        assert await live.bound("web") == ["node-1"]
+        assert believed(live, live.pods["web"].uid) == ("absent", "node-1")
+    assert "lost my memory" in capsys.readouterr().err
+
+
+async def test_a_fault_of_ours_in_a_binding_costs_one_attempt(server, capsys):
+    async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
+        reporter = live.scheduler.reporter
+        settle, failures = reporter.settle, [RuntimeError("unsettled")]
+
+        async def unsettled(pod: Pod) -> None:
+            if failures:
+                raise failures.pop()
+            await settle(pod)
+
+        reporter.settle = unsettled  # type: ignore[method-assign]
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.bound("web") == ["node-1"]
+        assert "unreserve web" in Stage.calls
+    assert "unsettled" in capsys.readouterr().err
+
+
+async def test_a_fault_of_ours_between_reserve_and_binding_undoes_what_was_reserved(server, capsys):
+    async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
+        bindings = live.scheduler._bindings
+        begin, failures = bindings.begin, [RuntimeError("cannot begin")]
+
+        def hesitant(placement: Any) -> None:
+            if failures:
+                raise failures.pop()
+            begin(placement)
+
+        bindings.begin = hesitant  # type: ignore[method-assign]
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.bound("web") == ["node-1"]
+        assert Stage.calls[0] == "unreserve web"
+    assert "cannot begin" in capsys.readouterr().err
+
+
+async def test_a_pod_that_is_going_before_its_first_attempt_is_not_scheduled(server):
+    async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
+        await live.pod("web")
+        await live.refused("web")
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await live.client.patch(Pod.KIND, "web", "default", hold, form="merge")
+        await live.client.delete(Pod.KIND, "web", "default")
+        await live.until(lambda: live.pods["web"].is_terminating)
+        await live.node("node-1")
+        await live.pod("next")
+        await live.bound("next")
+        queue, uid = live.scheduler.queue, live.pods["web"].uid
+        await until(lambda: queue.where(uid) == "absent", lambda: f"the pod is {queue.where(uid)}")
+        assert not live.pods["web"].spec.node_name
+        assert "skip schedule deleting pod: default/web" in [event["note"] for event in await live.events("web")]
+
+
+async def test_the_end_waits_for_no_permission_and_gives_back_what_was_reserved(server, monkeypatch):
+    monkeypatch.setattr("mooring.scheduler.loop.LAST_WORDS_SECONDS", 10 * PATIENCE_SECONDS)
+    async with asyncio.timeout(PATIENCE_SECONDS), a_live_scheduler(server, STAGED, [Stage]) as live:
+        await live.node("node-1", cpu="1")
+        await stopped(live, stop="permit")
+    assert "unreserve web" in Stage.calls
+    assert not live.pods["web"].spec.node_name
+
+
+class Stubborn(Plugin):
+    """Neither starts nor stops when told."""
+
+    trace: list[str] = []
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return 1
+
+    async def start(self) -> None:
+        self.trace.append("start")
+        raise RuntimeError("cannot start")
+
+    async def stop(self) -> None:
+        self.trace.append("stop")
+        raise RuntimeError("cannot stop")
+
+
+async def test_a_plugin_that_can_neither_start_nor_stop_says_so_and_harms_nobody(server, capsys):
+    Stubborn.trace.clear()
+    config = a_configuration(a_profile("default-scheduler", plugins=["Stubborn"]))
+    async with a_live_scheduler(server, config, [Stubborn]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        await live.bound("web")
+    assert Stubborn.trace == ["start", "stop"]
+    said = capsys.readouterr().err
+    assert "cannot start" in said
+    assert "cannot stop" in said
