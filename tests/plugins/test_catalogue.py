@@ -14,6 +14,8 @@ from mooring.testing import a_plugin
 
 ENTRIES = list(catalogue())
 ROOT = Path(__file__).parents[2]
+REQUIRED = {"NetworkTraffic": {"prometheus_address": "http://prometheus.example:9090"}}
+"""Arguments that have no default."""
 
 
 def test_every_plugin_file_has_its_line():
@@ -32,7 +34,7 @@ def test_every_plugin_file_has_its_line():
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_each_is_built_with_default_arguments_and_documented(entry):
-    plugin: Plugin = a_plugin(entry.cls)
+    plugin: Plugin = a_plugin(entry.cls, **REQUIRED.get(entry.name, {}))
     assert entry.cls.__doc__
     if any(point in CAN_REFUSE for point in entry.points):
         hints = plugin.events()

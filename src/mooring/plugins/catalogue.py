@@ -16,6 +16,7 @@ from mooring.plugins.default.priority_sort import PrioritySort
 from mooring.plugins.default.scheduling_gates import SchedulingGates
 from mooring.plugins.default.taint_toleration import TaintToleration
 from mooring.plugins.examples.cpu_label_filter import CpuLabelFilter
+from mooring.plugins.examples.network_traffic import NetworkTraffic
 from mooring.plugins.examples.node_crd_resource_fit import NodeCRDResourceFit
 from mooring.plugins.examples.random_choice import RandomChoice
 from mooring.plugins.examples.score_by_label import ScoreByLabel
@@ -36,4 +37,5 @@ def catalogue() -> Registry:
     registry.add(CpuLabelFilter, "example")
     registry.add(RandomChoice, "example")
     registry.add(NodeCRDResourceFit, "example")
+    registry.add(NetworkTraffic, "example")
     return registry
