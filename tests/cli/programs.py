@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -34,11 +34,17 @@ def private_home() -> Iterator[Path]:
 
 
 class Program:
-    """A running `mooring …`. What it writes is read at once, so that it never waits for a reader."""
+    """A running `mooring …` (or another program). What it writes is read at once: it never waits for a reader."""
 
-    def __init__(self, *arguments: str, home: Path, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        home: Path,
+        cwd: Path | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "mooring"),
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mooring", *arguments],
+            [*program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

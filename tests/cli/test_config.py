@@ -26,41 +26,9 @@ profiles:
       scoringStrategy: {tipe: LeastAllocated}
 """
 # The two configurations that their authors published, to the letter.
-SCORE_BY_LABEL = """\
-apiVersion: kubescheduler.config.k8s.io/v1beta2
-kind: KubeSchedulerConfiguration
-leaderElection:
-  leaderElect: false
-profiles:
-- schedulerName: scorebylabel
-  plugins:
-    score:
-      enabled:
-      - name: ScoreByLabel
-      disabled:
-        - name: "*" # disable all default plugins
-  pluginConfig:
-    - name: ScoreByLabel
-      args:
-        labelKey: "score-by-label"
-"""
-SAMPLE = """\
-apiVersion: kubescheduler.config.k8s.io/v1beta1
-kind: KubeSchedulerConfiguration
-leaderElection:
-  leaderElect: false
-profiles:
-- schedulerName: sample-scheduler
-  plugins:
-    filter:
-      enabled:
-      - name: sample2 # FilterPlugin名称与pkg/plugins.go定义的plugin名称一致
-    preScore:
-      enabled:
-        - name: sample2
-      disabled:
-        - name: "*"
-"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCORE_BY_LABEL = (EXAMPLES / "score-by-label" / "config.yaml").read_text(encoding="utf-8")
+SAMPLE = (EXAMPLES / "sample-filter" / "scheduler-config.yaml").read_text(encoding="utf-8")
 
 
 def test_a_good_file_is_said_to_be_good(mooring: Mooring):

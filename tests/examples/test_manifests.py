@@ -1,0 +1,148 @@
+"""The examples' files belong together: a manifest mounts the configuration beside it and grants what is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.examples.conftest import EXAMPLES
+
+from mooring.base.clock import SystemClock
+from mooring.cli.demo.random_scheduler import NAME, RandomScheduler
+from mooring.client import ApiClient, Connection
+from mooring.client.transport import Transport
+from mooring.config import load_configuration
+from mooring.objects import Node, Pod
+from mooring.plugins.catalogue import catalogue
+
+SCORE_BY_LABEL, SAMPLE, RANDOM = (EXAMPLES / name for name in ("score-by-label", "sample-filter", "random-scheduler"))
+
+
+def documents(file: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document]
+
+
+def the(kind: str, file: Path) -> dict[str, Any]:
+    (found,) = [document for document in documents(file) if document["kind"] == kind]
+    return found
+
+
+MOUNTED = {
+    "score-by-label": (SCORE_BY_LABEL / "install.yaml", SCORE_BY_LABEL / "config.yaml"),
+    "sample-filter": (SAMPLE / "sample-scheduler.yaml", SAMPLE / "scheduler-config.yaml"),
+}
+
+
+@pytest.mark.parametrize(("manifest", "config"), MOUNTED.values(), ids=MOUNTED.keys())
+def test_the_config_map_holds_the_configuration_beside_it(manifest, config):
+    assert the("ConfigMap", manifest)["data"] == {config.name: config.read_text(encoding="utf-8")}
+
+
+@pytest.mark.parametrize(("manifest", "config"), MOUNTED.values(), ids=MOUNTED.keys())
+def test_the_deployment_runs_mooring_with_the_file_it_mounts(manifest, config):
+    spec = the("Deployment", manifest)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    command: list[str] = container["command"] + container.get("args", [])
+    (mount,) = container["volumeMounts"]
+    assert command[:3] == ["mooring", "run", f"--config={mount['mountPath']}/{config.name}"]
+    (volume,) = spec["volumes"]
+    assert volume["name"] == mount["name"]
+    assert volume["configMap"]["name"] == the("ConfigMap", manifest)["metadata"]["name"]
+
+
+INSTALLED = [SCORE_BY_LABEL / "install.yaml", SAMPLE / "sample-scheduler.yaml", RANDOM / "install.yaml"]
+
+
+@pytest.mark.parametrize("manifest", INSTALLED, ids=lambda path: path.parent.name)
+def test_rights_are_given_to_the_account_that_runs(manifest):
+    account = the("ServiceAccount", manifest)["metadata"]
+    deployment = the("Deployment", manifest)
+    assert deployment["metadata"]["namespace"] == account["namespace"]
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
+    bindings = [document for document in documents(manifest) if document["kind"] == "ClusterRoleBinding"]
+    assert bindings
+    for binding in bindings:
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        ]
+
+
+CONFIGURATIONS = {
+    "score-by-label/config.yaml": ["scorebylabel"],
+    "sample-filter/scheduler-config.yaml": ["sample-scheduler"],
+    "sample-filter/scheduler-config-v1.yaml": ["sample-scheduler"],
+    "random-scheduler/random-profile.yaml": ["random-scheduler"],
+}
+
+
+@pytest.mark.parametrize(("file", "profiles"), CONFIGURATIONS.items(), ids=CONFIGURATIONS.keys())
+def test_every_configuration_loads_from_a_bare_install(file, profiles):
+    text = (EXAMPLES / file).read_text(encoding="utf-8")
+    loaded = load_configuration(text, source=file, registry=catalogue())
+    assert [profile.scheduler_name for profile in loaded.configuration.profiles] == profiles
+
+
+@pytest.mark.parametrize("example", [SAMPLE, RANDOM], ids=lambda path: path.name)
+def test_a_configuration_to_paste_is_the_one_in_the_file(example):
+    (block,) = (example / "README.md").read_text(encoding="utf-8").split("```yaml\n")[1:]
+    (file,) = [
+        example / name for name in ("scheduler-config-v1.yaml", "random-profile.yaml") if (example / name).exists()
+    ]
+    assert yaml.safe_load(block.partition("```")[0]) == yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+class NotingTransport(Transport):
+    """Remembers what was asked for as RBAC sees it: verb and resource."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection, clock=SystemClock(), user_agent="test", in_flight=8, qps=None, burst=None)
+        self.asked: set[tuple[str, str]] = set()
+        self.news = asyncio.Event()
+
+    async def request(self, method: str, path: str, *args: Any, **options: Any) -> bytes:
+        self._note("list" if method == "GET" else {"POST": "create"}[method], path)
+        return await super().request(method, path, *args, **options)
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        self._note("watch", path)
+        async with super().stream(path, seconds=seconds) as chunks:
+            yield chunks
+
+    def _note(self, verb: str, path: str) -> None:
+        # /api/v1/nodes?…, /api/v1/namespaces/default/pods/nginx/binding
+        parts = path.partition("?")[0].removeprefix("/api/v1/").split("/")
+        parts = parts[2:] if parts[0] == "namespaces" else parts
+        self.asked.add((verb, "/".join([parts[0], *parts[2:]])))
+        self.news.set()
+
+
+class EverythingPasses(random.Random):
+    def randrange(self, start: int, *_: Any) -> int:
+        return 0
+
+
+async def test_the_random_schedulers_role_is_what_it_asks_for(client, connection):
+    granted = {
+        (verb, resource)
+        for rule in the("ClusterRole", RANDOM / "install.yaml")["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+    await client.create(Node.KIND, {"metadata": {"name": "node-1"}})
+    spec = {"schedulerName": NAME, "containers": [{"name": "nginx", "image": "nginx"}]}
+    await client.create(Pod.KIND, {"metadata": {"name": "nginx", "namespace": "default"}, "spec": spec})
+    async with ApiClient(connection) as watched, asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        watched.transport = transport = NotingTransport(connection)
+        running = tasks.create_task(RandomScheduler(watched, EverythingPasses()).run())
+        while not transport.asked >= granted:
+            transport.news.clear()
+            await transport.news.wait()
+        running.cancel()
+    assert transport.asked == granted
