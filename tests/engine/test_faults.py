@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.engine.made import a_profile, a_state, made, scoring
 
 from mooring.base.errors import PluginFault
 from mooring.engine import decide
+from mooring.engine.asking import FILTER, asking
 from mooring.framework import NodesWhere, OnlyNodes, Plugin, PodsWhere, Refusal, Rejection, Rejections, Skip
 from mooring.testing import a_pod
 
@@ -179,6 +181,31 @@ def test_an_interrupt_is_no_plugin_fault() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         decide(a_profile(made("X", filter=interrupted)), a_pod(), a_state("a"))
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3)])
+def test_a_plugin_that_gives_up_on_everything_gives_up_on_its_pod_alone(error: BaseException) -> None:
+    def giving_up(*_: Any) -> Any:
+        raise error
+
+    decision = decide(a_profile(made("X", filter=giving_up)), a_pod(), a_state("a"))
+    assert decision.fault is not None
+    assert type(error).__name__ in str(decision.fault)
+
+
+async def test_that_we_are_cancelled_ourselves_is_no_plugin_fault() -> None:
+    cycle = decide(a_profile(), a_pod(), a_state("a")).cycle
+
+    async def asked() -> None:
+        with asking(cycle, made("X"), FILTER):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(asked())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
 
 
 def test_a_skipped_plugin_left_no_state() -> None:
