@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,6 +25,14 @@ from mooring.objects import Node, Pod
 from mooring.testing import a_node_object, a_pod
 
 PATIENCE_SECONDS = 20.0
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: main
+contexts: [{name: main, context: {cluster: main, user: main}}]
+clusters: [{name: main, cluster: {server: "http://%s"}}]
+users: [{name: main, user: {}}]
+"""
 
 
 class PatientClock(ManualClock):
@@ -272,6 +281,26 @@ def test_a_kubeconfig_that_is_not_there_is_an_operators_mistake(tmp_path: Path):
     assert ended.returncode == 2
     assert ended.stderr.startswith("Error: ")
     assert str(tmp_path / "none") in ended.stderr
+
+
+def test_a_server_that_is_not_there_is_said_at_once(tmp_path: Path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG % address, encoding="utf-8")
+        ended = as_program("--kubeconfig", str(kubeconfig))
+    assert ended.returncode == 1
+    assert "Error: " in ended.stderr
+    assert address in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_installed_package_can_start_it_too():
+    command = [sys.executable, "-m", "mooring.cli.demo.random_scheduler", "--help"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "--seed" in ended.stdout
 
 
 def test_the_file_in_the_package_is_the_one_to_read():
