@@ -21,10 +21,11 @@ demo: $(INSTALLED) ## Schedule pods on a simulated cluster and show why each wen
 test: $(INSTALLED_DEV) ## Run the tests (PYTEST_ARGS adds arguments)
 	$(PYTEST) -n auto -m "not real" $(PYTEST_ARGS)
 
-# A part that cannot be built is a skip that says why, or with REQUIRE_REAL=1 an error.
+# A part that cannot be had is a skip that says why, or with REQUIRE_REAL=1 an error.
 .PHONY: test-real
-test-real: $(INSTALLED_DEV) ## Run the tests against real Kubernetes programs, built here once
+test-real: $(INSTALLED_DEV) ## Run the tests against the real kubectl and Prometheus, got once
 	scripts/build-real kubectl || test -z "$$REQUIRE_REAL"
+	scripts/install-prometheus || test -z "$$REQUIRE_REAL"
 	$(PYTEST) -m real $(PYTEST_ARGS)
 
 .PHONY: lint
