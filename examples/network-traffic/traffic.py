@@ -41,21 +41,27 @@ class Server:
     """A program that serves on a port of this machine, until the end of the `with`."""
 
     def __init__(self, *command: str) -> None:
+        self._program = command[0]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.pid = self._process.pid
-        self.address = ""
+        try:
+            self.address = self._listens()
+        except BaseException:  # Ctrl-C too: nothing stays behind
+            self._process.terminate()
+            raise
+        # What it says later is read, so that it never waits for a reader.
+        assert self._process.stderr is not None
+        self._reader = threading.Thread(target=self._process.stderr.read)
+        self._reader.start()
+
+    def _listens(self) -> str:
         written = []
         assert self._process.stderr is not None
         for line in self._process.stderr:
             written.append(line)
             if found := re.search(r'"Listening on" address=(\S+)', line):
-                self.address = found[1]
-                break
-        else:
-            sys.exit(f"{command[0]} did not start:\n{''.join(written)}")
-        # What it says later is read, so that it never waits for a reader.
-        self._reader = threading.Thread(target=self._process.stderr.read)
-        self._reader.start()
+                return found[1]
+        sys.exit(f"{self._program} did not start:\n{''.join(written)}")
 
     def __enter__(self) -> Server:
         return self
@@ -105,9 +111,16 @@ def wait_for_samples(address: str, count: int) -> None:
     sys.exit(f"Prometheus has no samples of all {count} nodes after {PATIENCE_SECONDS:g} s.")
 
 
+def traffic(text: str) -> tuple[str, int]:
+    node, _, received = text.partition("=")
+    if not node or not received.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a node and its bytes, such as node-1=1000000, not {text!r}")
+    return node, int(received)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("traffic", nargs="+", metavar="NODE=BYTES")
+    parser.add_argument("traffic", nargs="+", type=traffic, metavar="NODE=BYTES")
     parser.add_argument("--port", type=int, default=19090, help="where Prometheus answers (default: %(default)s)")
     parser.add_argument(
         "--device", default="ens192", help="the interface that the traffic is of (default: %(default)s)"
@@ -121,8 +134,8 @@ def main() -> None:
         contextlib.ExitStack() as running,
     ):
         folder, exporters = Path(name), {}
-        for node, _, received in (each.partition("=") for each in options.traffic):
-            server = exporters[node] = running.enter_context(exporter(node, int(received), options.device, folder))
+        for node, received in dict(options.traffic).items():
+            server = exporters[node] = running.enter_context(exporter(node, received, options.device, folder))
             print(f"{node} has received {received} bytes (exporter {server.pid})", flush=True)
         server = running.enter_context(prometheus(exporters, options.port, folder))
         wait_for_samples(server.address, len(exporters))

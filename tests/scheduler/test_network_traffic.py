@@ -134,6 +134,22 @@ async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometh
         assert prometheus.asked == 1
 
 
+async def test_prometheus_is_asked_again_when_it_did_not_answer_in_time(server, prometheus, capsys):
+    prometheus.hangs = True
+    async with a_live_scheduler(server, prometheus.configuration()):
+        await prometheus.heard(2)
+    assert f"{prometheus.address} did not answer within 1 s" in capsys.readouterr().err
+
+
+async def test_pods_are_scheduled_while_the_ca_file_cannot_be_read(server, prometheus, tmp_path: Path, capsys):
+    async with a_live_scheduler(server, prometheus.configuration(caFile=str(tmp_path / "none.pem"))) as live:
+        await live.node("busy")
+        await live.pod("web")
+        assert await live.bound("web") == ["busy"]
+    assert capsys.readouterr().err.count("none.pem cannot be used") == 1
+    assert prometheus.asked == 0
+
+
 async def test_pods_are_scheduled_while_nobody_is_at_the_address(server, prometheus, capsys):
     prometheus.address = "http://127.0.0.1:1"
     async with a_live_scheduler(server, prometheus.configuration()) as live:
