@@ -1,11 +1,12 @@
-"""What happens in the demo: a cluster starts, pods arrive, one waits until a node is labelled, one cannot fit."""
+"""What happens in the demo: a cluster and two schedulers start, pods arrive, three of them wait, and two are woken."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,33 @@ from mooring.base.errors import Fault
 from mooring.cli.child_cluster import child_cluster
 from mooring.cli.common import registry_with
 from mooring.cli.demo.show import Show
+from mooring.cli.demo.traffic import Measured, measured_traffic
 from mooring.client import ApiClient, Reflector, load_kubeconfig
 from mooring.config import load_configuration
+from mooring.framework.definitions import definition_of
 from mooring.objects import Kind, Node, Pod
+from mooring.plugins.examples.node_crd_resource_fit import ClusterScopedResource
 from mooring.scheduler import Scheduler
 
 PATIENCE_SECONDS = 45.0
+NO_PROMETHEUS = "http://prometheus.invalid"
 
-KINDS = {"Pod": Pod.KIND, "Deployment": Kind("apps", "v1", "Deployment", "deployments")}
+Document = dict[str, Any]
+
+CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+KINDS = {
+    kind.kind: kind
+    for kind in (Pod.KIND, Kind("apps", "v1", "Deployment", "deployments"), CRDS, ClusterScopedResource.KIND)
+}
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 
 
 def text_of(name: str) -> str:
     return (files("mooring.cli.demo") / name).read_text(encoding="utf-8")
+
+
+def documents_of(name: str) -> list[Document]:
+    return [tree.plain() for tree in read_trees(text_of(name), name)]
 
 
 class Pods:
@@ -80,25 +95,53 @@ async def play(stop: asyncio.Event) -> None:
 
 async def _act() -> None:
     show = Show()
-    registry = registry_with(())
-    configuration = load_configuration(text_of("config.yaml"), source="config.yaml", registry=registry).configuration
     with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
-        cluster_file = Path(folder) / "cluster.yaml"
+        kubeconfig, cluster_file = Path(folder) / "kubeconfig", Path(folder) / "cluster.yaml"
         cluster_file.write_text(text_of("cluster.yaml"), encoding="utf-8")
         show.step("starting an embedded API server with simulated nodes")
         async with (
             child_cluster(kubeconfig, [f"--cluster={cluster_file}"]),
+            measured_traffic() as traffic,
             _connected(kubeconfig) as client,
+            _random_scheduler(kubeconfig),
         ):
-            scheduler = Scheduler(client, configuration, registry)
-            running = asyncio.create_task(scheduler.run())
-            await _or_fail(running, scheduler.ready.wait())
-            names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
-            show.step(f"the scheduler is ready, with the profiles {names}")
-            await _or_fail(running, _story(client, scheduler, show))
-            scheduler.stop()
-            await running
+            show.step(f"network traffic is measured by {traffic.by}")
+            show.step("random_scheduler.py runs as a scheduler of its own, beside ours")
+            await _schedule(client, traffic, show)
+
+
+async def _schedule(client: ApiClient, traffic: Measured, show: Show) -> None:
+    registry = registry_with(())
+    text = text_of("config.yaml").replace(NO_PROMETHEUS, traffic.address)
+    configuration = load_configuration(text, source="config.yaml", registry=registry).configuration
+    scheduler = Scheduler(client, configuration, registry)
+    running = asyncio.create_task(scheduler.run())
+    await _or_fail(running, scheduler.ready.wait())
+    names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
+    show.step(f"the scheduler is ready, with the profiles {names}")
+    await _or_fail(running, _story(client, scheduler, traffic, show))
+    scheduler.stop()
+    await running
+
+
+@contextlib.asynccontextmanager
+async def _random_scheduler(kubeconfig: Path) -> AsyncIterator[None]:
+    """The scheduler from scratch, in a process of its own while inside."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *["-m", "mooring.cli.demo.random_scheduler", "--kubeconfig", str(kubeconfig)],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        # Ctrl-C is ours to pass on.
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +163,7 @@ async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
         doing.cancel()
 
 
-async def _story(client: ApiClient, scheduler: Scheduler, show: Show) -> None:
+async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, show: Show) -> None:
     pods = Pods()
     watching = asyncio.create_task(Reflector(client, Pod, pods, namespace="default").run())
 
@@ -128,25 +171,37 @@ async def _story(client: ApiClient, scheduler: Scheduler, show: Show) -> None:
         for pod in list(pods.by_name.values()):
             show.progress(pod, scheduler.journal.read(pod.key))
 
-    def running(count: int) -> bool:
-        return len(list(pods.running())) == count
+    def run(*prefixes: str) -> bool:
+        names = [pod.name for pod in pods.running()]
+        return all(any(name.startswith(prefix) for name in names) for prefix in prefixes)
 
-    def refused(prefix: str) -> bool:
+    def waits(prefix: str) -> bool:
         return any(
             pod.name.startswith(prefix) and pod.condition("PodScheduled") is not None and not pod.spec.node_name
             for pod in pods.by_name.values()
         )
 
+    async def create(documents: Iterable[Document]) -> None:
+        for document in documents:
+            await client.create(KINDS[document["kind"]], document, "default")
+
     try:
         show.step("creating pods")
-        for tree in read_trees(text_of("pods.yaml"), "pods.yaml"):
-            document = tree.plain()
-            await client.create(KINDS[document["kind"]], document, "default")
-        await pods.until("the first pods to run", lambda: running(4), tell)
-        await pods.until("a pod to be refused", lambda: refused("only-cpu-true") and refused("too-big"), tell)
+        await create(documents_of("pods.yaml"))
+        await pods.until("the first pods to run", lambda: run("by-label", "web"), tell)
+        pending = ("only-cpu-true", "by-custom-resource", "too-big")
+        await pods.until("three pods to be refused", lambda: all(map(waits, pending)), tell)
+        await traffic.is_known.wait()
+        show.step(
+            "defining the custom resource, from the plugin's Python type, with an object per node; and a last pod"
+        )
+        await create([definition_of(ClusterScopedResource), *documents_of("later.yaml")])
+        await pods.until("these pods to run", lambda: run("by-custom-resource", "least-traffic"), tell)
         show.step("labelling node-2 with cpu=true: the pod that waits for that label is woken by this event")
         await client.patch(Node.KIND, "node-2", None, {"metadata": {"labels": {"cpu": "true"}}}, form="merge")
-        await pods.until("the woken pod to run", lambda: running(5), tell)
+        await pods.until(
+            "the woken pod to run", lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"), tell
+        )
         await scheduler.reporter.recorder.flush(5.0)
         show.table([(pod, scheduler.journal.read(pod.key)) for pod in pods.by_name.values()])
         show.events(await client.list(EVENTS, "default"))

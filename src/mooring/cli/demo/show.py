@@ -56,7 +56,7 @@ class Show:
         table = _table("What went where, and why", ("POD", "PROFILE", "NODE", "WHY"))
         for pod, decision in sorted(pods, key=lambda each: each[0].name):
             node = pod.spec.node_name or "[yellow](pending)[/]"
-            why = in_one_line(decision) if decision is not None else ""
+            why = in_one_line(decision) if decision is not None else "the decision of another scheduler"
             table.add_row(pod.name, pod.spec.scheduler_name, node, escape(why))
         self._console.print(table)
 
