@@ -194,3 +194,17 @@ async def test_after_a_restart_nothing_is_lost_and_nothing_is_counted_twice(serv
         assert await live.refused("third") == "0/1 nodes are available: 1 Insufficient cpu."
         await live.node("node-2", cpu="8")
         assert await live.bound("big") == ["node-2"]
+
+
+async def test_two_profiles_may_configure_the_same_plugin_differently(server):
+    def by(name: str, label: str) -> str:
+        only = '{score: {enabled: [{name: ScoreByLabel}], disabled: [{name: "*"}]}}'
+        args = f"[{{name: ScoreByLabel, args: {{labelKey: {label}}}}}]"
+        return f"- schedulerName: {name}\n  plugins: {only}\n  pluginConfig: {args}"
+
+    async with a_live_scheduler(server, a_configuration(by("by-speed", "speed"), by("by-size", "size"))) as live:
+        await live.node("fast", labels={"speed": "9", "size": "1"})
+        await live.node("large", labels={"speed": "1", "size": "9"})
+        await live.pod("a", scheduler="by-speed")
+        await live.pod("b", scheduler="by-size")
+        assert await live.bound("a", "b") == ["fast", "large"]
