@@ -224,7 +224,6 @@ class Scheduler:
 
     async def _schedule_forever(self) -> None:
         while not self._stopping.is_set():
-            self.queue.flush()
             waiting = self.queue.pop()
             if waiting is None:
                 await self._until_something_happens()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from abc import ABC, abstractmethod
 
 from mooring.apiserver.documents import Document, part
 from mooring.apiserver.negotiation import field_policy, typed
@@ -14,15 +15,16 @@ ADMINISTRATOR: Document = {
 }
 
 
-class _Review(SubresourceHandler):
+class _Review(SubresourceHandler, ABC):
     def post(self, call: Call) -> Document:
         asked = typed(call.body, call.route.row, field_policy(call.query))
         asked["metadata"] = part(asked, "metadata")
         asked["status"] = self.status(part(asked, "spec"))
         return asked
 
+    @abstractmethod
     def status(self, spec: Document) -> Document:
-        raise NotImplementedError
+        """The answer to what was asked."""
 
 
 class AccessReview(_Review):
