@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -108,6 +109,18 @@ class Kubectl:
         other = Kubectl(self.kubeconfig)
         other.namespace = namespace
         return other
+
+    def events(self, about: str, *reasons: str) -> list[dict[str, Any]]:
+        """The events about an object, once there is one for each of these reasons: they are written after the fact."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while True:
+            found: list[dict[str, Any]] = self.json("get", "events", f"--field-selector=involvedObject.name={about}")[
+                "items"
+            ]
+            missing = set(reasons) - {event["reason"] for event in found}
+            if not missing:
+                return found
+            assert time.monotonic() < deadline, f"{about} has no event {', '.join(missing)}"
 
     def json(self, *args: str) -> Any:
         """What a command prints with `-o json`, decoded."""

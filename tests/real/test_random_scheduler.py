@@ -48,7 +48,7 @@ def test_a_pod_runs_where_the_scheduler_from_scratch_put_it(cluster: Kubectl):
             message,
         ):
             scheduler.mentions(line)
-        (event,) = [event for event in cluster.json("get", "events")["items"] if event["reason"] == "Scheduled"]
+        (event,) = [event for event in cluster.events("nginx", "Scheduled") if event["reason"] == "Scheduled"]
         uid = cluster.out("get", "pod", "nginx", "-o", "jsonpath={.metadata.uid}")
         assert event["apiVersion"] == "v1"
         assert event["metadata"]["generateName"] == "nginx-"

@@ -60,6 +60,7 @@ def test_score_by_label_favours_the_higher_number(three_nodes: Up):
         kubectl.run("create", "-f", str(SCORE_BY_LABEL / "testpod.yaml"))
         kubectl.run("wait", "--for=condition=Ready", "pod/testpod", "--timeout=60s")
         assert kubectl.rows("get", "pod", "testpod", "-o", "wide")[0]["NODE"] == "node-2"
+        kubectl.events("testpod", "Scheduled")
         (scheduled,) = [row for row in kubectl.rows("get", "events") if row["REASON"] == "Scheduled"]
         assert scheduled["MESSAGE"] == "Successfully assigned default/testpod to node-2"
         for line in (
@@ -105,6 +106,7 @@ def test_the_sample_filter_waits_for_the_label(two_nodes: Up):
         pod = Waiting(kubectl, scheduler)
         kubectl.run("wait", "--for=condition=PodScheduled=False", f"pod/{pod.name}", "--timeout=60s")
         pod.fails_again()
+        kubectl.events(pod.name, "FailedScheduling")
         assert pod.events().count("0/2 nodes are available: 1 Node: gpu02, 1 Node: gpu03.") == 1
         told = kubectl.explain(pod.name)
         assert "sample2: Node: gpu02\n      1 node: gpu02" in told
