@@ -163,6 +163,16 @@ def test_a_scheduler_that_remembers_nothing_says_so():
         """)
 
 
+def test_a_gated_pod_names_who_keeps_it_out():
+    gating = {"uid": "u", "plugin": "SchedulingGates", "reasons": ["waiting for scheduling gates: [later]"]}
+    condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
+    assert told(None, condition=condition, gating=gating) == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+          SchedulingGates keeps it out of the queue: waiting for scheduling gates: [later]
+          SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
+        """)
+
+
 def test_without_a_scheduler_to_ask_that_is_said():
     assert told(None, phase="") == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).

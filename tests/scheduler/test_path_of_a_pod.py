@@ -5,6 +5,7 @@ import asyncio
 from tests.scheduler.conftest import a_configuration, a_live_scheduler, a_profile
 
 from mooring.objects import Node, Pod
+from mooring.scheduler.control import ask
 
 
 async def test_a_pod_is_bound_and_its_event_says_where(server):
@@ -142,6 +143,8 @@ async def test_a_gated_pod_waits_silently_until_its_gate_is_removed(server):
         assert condition is not None
         assert condition.reason == "SchedulingGated"
         assert await live.events("gated") == []
+        [answer] = await asyncio.to_thread(lambda: list(ask(server.url, {"explain": "default/gated"})))
+        assert answer["gating"]["plugin"] == "SchedulingGates"
         await live.client.patch(Pod.KIND, "gated", "default", {"spec": {"schedulingGates": None}}, form="merge")
         assert await live.bound("gated") == ["node-1"]
 

@@ -65,6 +65,8 @@ async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dic
     if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
         found["condition"] = {"reason": condition.reason, "message": condition.message}
     for answer in ask(connection.server, {"explain": pod.key}):
+        if (gating := answer.get("gating")) and gating["uid"] == pod.uid:
+            found["gating"] = gating
         if answer.get("found") and answer["decision"]["uid"] == pod.uid:
             return found | {"decision": answer["decision"], "queue": answer["queue"]}
         found.setdefault("asked", []).extend(answer.get("profiles", []))

@@ -29,6 +29,8 @@ def in_full(found: Evidence) -> str:
 def _lines(found: Evidence) -> Iterator[str]:
     where = f"runs on {found['node']}" if found["node"] else "waits for a node"
     yield f"Pod {found['pod']} {where} (profile {found['profile']}, {found.get('phase') or 'Pending'})."
+    if gating := found.get("gating"):
+        yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
     decision = found.get("decision")
     if decision is None:
         yield from _without_decision(found)
@@ -58,6 +60,8 @@ _QUEUE_WORDS = {
 def _without_decision(found: Evidence) -> Iterator[str]:
     if condition := found.get("condition"):
         yield f"  {condition['reason']}: {condition['message']}"
+    if found.get("gating"):
+        return
     yield ""
     if asked := found.get("asked"):
         yield f"The scheduler here serves {', '.join(sorted(asked))} and remembers no decision about this pod."

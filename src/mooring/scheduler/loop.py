@@ -372,11 +372,24 @@ class Scheduler:
         key = question["explain"]
         found = self.journal.read(key)
         if found is None:
-            return {"found": False, "profiles": sorted(self._assembly.profiles)}
+            return {"found": False, "profiles": sorted(self._assembly.profiles), "gating": self._gating(key)}
         waiting = self.queue.find(found["uid"])
         if waiting is not None:
             found["waitsFor"] = self._waits_for(waiting)
-        return {"found": True, "decision": found, "queue": self.queue.where(found["uid"])}
+        return {
+            "found": True,
+            "decision": found,
+            "queue": self.queue.where(found["uid"]),
+            "gating": self._gating(key),
+        }
+
+    def _gating(self, key: str) -> dict[str, Any] | None:
+        """Which plugin keeps the pod out of the queue, if one does."""
+        uid = self._pods.uid_of(key)
+        waiting = self.queue.find(uid) if uid is not None else None
+        if waiting is None or waiting.gating is None:
+            return None
+        return {"uid": uid, "plugin": waiting.gating.plugin, "reasons": list(waiting.gating.reasons)}
 
     def _waits_for(self, waiting: Waiting) -> list[dict[str, Any]]:
         """What would bring the pod back, as those who refused it have named it."""
