@@ -1,0 +1,163 @@
+"""What calls did cost, now that the values are known. The numbers are upstream's, as in `call_estimates`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mooring.cel.call_estimates import LIST, PATTERN, TEXT
+from mooring.cel.library.addresses import Address, Network
+from mooring.cel.library.formats import Format
+from mooring.cel.values import Opaque, Optional
+
+Cost = Callable[[str, list[Any], Any], int | None]
+
+
+def size(value: Any) -> int:
+    """How big upstream takes a value to be: what has no size counts as one."""
+    if isinstance(value, (str, bytes, list, tuple, dict)):
+        return len(value)
+    if isinstance(value, Address):
+        return value.value.max_prefixlen // 8
+    if isinstance(value, Network):
+        return math.ceil(value.bits / 8)
+    return 1
+
+
+def _up(value: float) -> int:
+    return math.ceil(value)
+
+
+def _one(*_: object) -> int:
+    return 1
+
+
+def _first(factor: float) -> Cost:
+    return lambda _, args, __: _up(size(args[0]) * factor)
+
+
+def _traversed(value: Any) -> int:
+    if isinstance(value, str):
+        return int(len(value.encode()) * TEXT)
+    if isinstance(value, bytes):
+        return int(len(value) * TEXT)
+    if isinstance(value, (list, tuple)):
+        return sum(map(_traversed, value))
+    if isinstance(value, dict):
+        return sum(_traversed(key) + _traversed(of) for key, of in value.items())
+    return 1
+
+
+def _matched(text: Any, pattern_size: int) -> int:
+    return _up((1.0 + size(text)) * TEXT) * _up(pattern_size * PATTERN)
+
+
+def _contains_address(overload: str, args: list[Any], _: Any) -> int:
+    cost = _up(2 * size(args[0]) * TEXT)
+    return cost + _up(size(args[1]) * TEXT) if overload == "cidr_contains_ip_string" else cost
+
+
+def _contains_network(overload: str, args: list[Any], _: Any) -> int:
+    cost = _up(2 * size(args[0]) * TEXT) + _up(size(args[0]) * TEXT) + 1
+    return cost + _up(size(args[1]) * TEXT) if overload == "cidr_contains_cidr_string" else cost
+
+
+def _validate(_: str, args: list[Any], __: Any) -> int | None:
+    return _matched(args[1], args[0].pattern_size) if isinstance(args[0], Format) else None
+
+
+def _equality(_: str, args: list[Any], __: Any) -> int | None:
+    return 1 if isinstance(args[0], Opaque) else None
+
+
+_BY_FUNCTION: dict[str, Cost] = {
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda _, args, __: _traversed(args[0])
+    ),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR"), _first(TEXT)),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first(TEXT)),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * TEXT)),
+    "join": lambda _, __, result: _up(size(result) * 2 * TEXT),
+    **dict.fromkeys(("find", "findAll"), lambda _, args, __: _matched(args[0], size(args[1]))),
+    "ip": lambda overload, args, _: 1 if overload == "cidr_ip" else _up(size(args[0]) * TEXT),
+    **dict.fromkeys(("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"), _one),
+    **dict.fromkeys(("isLinkLocalUnicast", "isGlobalUnicast", "format.named"), _one),
+    "containsIP": _contains_address,
+    "containsCIDR": _contains_network,
+    "validate": _validate,
+    "_==_": _equality,
+}
+
+
+def _allocated(factor: float, count: int) -> int:
+    return int(float(count) * factor) + 1 + LIST
+
+
+def _self_compared(elements: Any) -> int:
+    if not isinstance(elements, (list, tuple)):
+        return 1
+    factor = 2 + TEXT if len(elements) and isinstance(elements[0], (str, bytes)) else 2.0
+    return _allocated(factor, len(elements) ** 2)
+
+
+def _result_list(_: str, __: list[Any], result: Any) -> int:
+    return _allocated(1, size(result))
+
+
+def _flatten(_: str, args: list[Any], __: Any) -> int:
+    return _allocated(float(args[1]) if len(args) == 2 else 1.0, size(args[0]))
+
+
+def _sets(factor: int) -> Cost:
+    return lambda _, args, __: 1 + size(args[0]) * size(args[1]) * factor
+
+
+_SORTED = ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes")
+_BY_OVERLOAD: dict[str, Cost] = {
+    "list_slice": _result_list,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": _result_list,
+    "list_reverse": _result_list,
+    "list_distinct": lambda _, args, __: _self_compared(args[0]),
+    **{f"list_{of}_sort": lambda _, args, __: _self_compared(args[0]) for of in _SORTED},
+    **{f"list_{of}_sortByAssociatedKeys": lambda _, args, __: _self_compared(args[1]) for of in _SORTED},
+    "list_sets_contains_list": _sets(1),
+    "list_sets_intersects_list": _sets(1),
+    "list_sets_equivalent_list": _sets(2),
+}
+
+
+def _size_through_optional(value: Any) -> int:
+    return _size_through_optional(value.value) if isinstance(value, Optional) and value.present else size(value)
+
+
+def _standard(overload: str, args: list[Any]) -> int:
+    sizes = [_size_through_optional(each) for each in args]
+    match overload:
+        case "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string":
+            return _up(sizes[0] * TEXT)
+        case "strings_quote" | "string_format":
+            return _up(sizes[0] * TEXT)
+        case "in_list":
+            return sizes[1]
+        case "add_string" | "add_bytes":
+            return _up((sizes[0] + sizes[1]) * TEXT)
+        case "matches_string":
+            return _matched(args[0], sizes[1])
+        case "contains_string":
+            return _up(sizes[0] * TEXT) * _up(sizes[1] * TEXT)
+        case "equals" | "not_equals":
+            return _up(min(sizes) * TEXT)
+    if overload.endswith(("_string", "_bytes")) and overload.startswith(("less", "greater")):
+        return _up(min(sizes) * TEXT)
+    return 1
+
+
+def call_cost(function: str, overload: str, args: list[Any], result: Any) -> int:
+    """Of a call with these arguments. `overload` is empty where it was chosen only now."""
+    for table, key in ((_BY_OVERLOAD, overload), (_BY_FUNCTION, function)):
+        if (special := table.get(key)) is not None and (cost := special(overload, args, result)) is not None:
+            return cost
+    return _standard(overload, args)

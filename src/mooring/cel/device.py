@@ -1,0 +1,185 @@
+"""Device selectors: what DeviceClasses and ResourceClaims say about a device.
+
+The one variable is `device`: its driver, its attributes and capacities by domain and name, and whether it can be
+allocated several times. A name without a domain is in the driver's; a domain that the device says nothing about is an
+empty map, so that a selector can ask for one of its names and be told that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from mooring.cel import types
+from mooring.cel.bounds import ZERO, Bounds
+from mooring.cel.environment import Environment, Program
+from mooring.cel.errors import CelError, CompileError
+from mooring.cel.estimate import Path
+from mooring.cel.library.quantity import QUANTITY, Quantity
+from mooring.cel.library.semver import Semver, parsed_version
+from mooring.cel.macros import BINDINGS, MACROS
+from mooring.cel.values import WithDefault, type_of
+
+AttributeValue = bool | int | str | Semver | None
+"""An attribute's value: a version is a `Version`; None is an attribute with no value that we know."""
+
+COST_LIMIT = 1_000_000
+"""What evaluating a selector for one device may cost."""
+
+_DEVICE = "kubernetes.DRADevice"
+_MOST_NAMES, _LONGEST_DOMAIN, _LONGEST_ID, _LONGEST_DRIVER, _LONGEST_VALUE = 32, 63, 32, 63, 64
+
+
+def _most(path: Path) -> Bounds | None:
+    """How big what the path leads to can be: the API server refuses devices beyond it."""
+    match path:
+        case ("device",):
+            return ZERO
+        case ("device", "driver"):
+            return Bounds(0, _LONGEST_DRIVER)
+        case ("device", "allowMultipleAllocations"):
+            return Bounds(0, 1)
+        case ("device", "attributes" | "capacity") | ("device", "attributes" | "capacity", "@items" | "@values"):
+            return Bounds(0, _MOST_NAMES)
+        case ("device", "attributes" | "capacity", "@keys"):
+            return Bounds(0, _LONGEST_DOMAIN)
+        case ("device", "attributes" | "capacity", "@items" | "@values", "@keys"):
+            return Bounds(0, _LONGEST_ID)
+        case ("device", "capacity", "@items" | "@values", "@items" | "@values"):
+            return ZERO
+        case ("device", "attributes", "@items" | "@values", _):
+            return Bounds(0, _LONGEST_VALUE)
+    return None
+
+
+ENVIRONMENT = Environment(
+    {"device": types.struct(_DEVICE)},
+    {
+        _DEVICE: {
+            "driver": types.STRING,
+            "attributes": types.map_of(types.STRING, types.map_of(types.STRING, types.ANY)),
+            "capacity": types.map_of(types.STRING, types.map_of(types.STRING, QUANTITY)),
+            "allowMultipleAllocations": types.BOOL,
+        }
+    },
+    macros={**MACROS, **BINDINGS},
+    size_hints=_most,
+    cost_limit=COST_LIMIT,
+)
+_CACHE = 4096
+
+
+class Version(str):
+    """An attribute's version as the ResourceSlice has it: text that should be a semantic version."""
+
+    __slots__ = ()
+
+
+class DeviceInput:
+    """A device as selectors see it. What they see is made when the first one asks, and kept."""
+
+    __slots__ = ("_view", "allow_multiple_allocations", "attributes", "capacity", "driver")
+
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, AttributeValue],
+        capacity: Mapping[str, str],
+        allow_multiple_allocations: bool | None = None,
+    ) -> None:
+        self.driver = driver
+        self.attributes = attributes
+        self.capacity = capacity
+        self.allow_multiple_allocations = allow_multiple_allocations
+        self._view: dict[str, Any] | None = None
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """The value of `device`; raises CelError for an attribute that cannot be read."""
+        if self._view is None:
+            attributes = {name: _attribute(name, value) for name, value in self.attributes.items()}
+            capacity = {name: Quantity.parsed(text) for name, text in self.capacity.items()}
+            self._view = {
+                "driver": self.driver,
+                "allowMultipleAllocations": bool(self.allow_multiple_allocations),
+                "attributes": self._by_domain(attributes),
+                "capacity": self._by_domain(capacity),
+            }
+        return self._view
+
+    def _by_domain(self, values: Mapping[str, Any]) -> WithDefault:
+        domains: dict[str, dict[str, Any]] = {}
+        for qualified, value in values.items():
+            domain, slash, name = qualified.partition("/")
+            if not slash:
+                domain, name = self.driver, qualified
+            domains.setdefault(domain, {})[name] = value
+        return WithDefault(domains, {})
+
+
+def _attribute(name: str, value: AttributeValue) -> Any:
+    if value is None:
+        raise CelError(f"attribute {name}: unsupported attribute value")
+    if not isinstance(value, Version):
+        return value
+    try:
+        return parsed_version(value)
+    except ValueError as problem:
+        raise CelError(f"attribute {name}: parse semantic version: {problem}") from None
+
+
+class DeviceSelector:
+    """A compiled selector, or the reason why there is none."""
+
+    __slots__ = ("error", "expression", "program")
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.error: str | None = None
+        self.program: Program | None = None
+        try:
+            program = ENVIRONMENT.compile(expression)
+        except CompileError as problem:
+            text = str(problem)
+            self.error = text if text.startswith("program instantiation") else f"compilation failed: {text}"
+            return
+        if program.type not in (types.BOOL, types.ANY):
+            self.error = f"must evaluate to bool or the unknown type, not {program.type}"
+            return
+        self.program = program
+
+    def matches(self, device: DeviceInput) -> bool:
+        """Whether the device is one; raises CelError where the expression has no value for it."""
+        if self.program is None:
+            raise CelError(self.error or "")
+        result = self.program.run([device.view])
+        if result is True or result is False:
+            return bool(result)
+        raise _not_a_bool(result)
+
+
+_NO_BOOL = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "double": "type conversion error from Double to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "duration": "type conversion error from 'Duration' to 'bool'",
+    "timestamp": "type conversion error from 'Timestamp' to 'bool'",
+}
+
+
+def _not_a_bool(result: Any) -> CelError:
+    of = type_of(result)
+    short = of.name.rpartition(".")[2]
+    reason = _NO_BOOL.get(of.kind, f"type conversion error from '{short}' to 'bool'")
+    return CelError(f"CEL result of type {of.name} could not be converted to bool: {reason}")
+
+
+@lru_cache(maxsize=_CACHE)
+def compile_selector(expression: str) -> DeviceSelector:
+    """The selector of the expression. Never raises: `error` says what is wrong with the text."""
+    return DeviceSelector(expression)

@@ -1,0 +1,120 @@
+"""The nodes of a parsed expression.
+
+The parser makes them, macros rewrite them, the checker writes types and chosen overloads into them, and the compiler
+turns them into closures. `offset` is the character that an issue about the node points at: the name of a variable, the
+operator of an operation, the bracket of a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.cel.types import DYN, Type
+
+
+@dataclass(eq=False)
+class Node:
+    """Any expression."""
+
+    offset: int
+    type: Type = field(default=DYN, init=False)
+    depth: int = field(default=0, init=False)
+    """How many operators, choices and steps into values are nested in the text of it."""
+
+
+@dataclass(eq=False)
+class Literal(Node):
+    """A constant: a string, a number, true, null."""
+
+    value: Any
+
+
+@dataclass(eq=False)
+class Ident(Node):
+    """A variable, or the name of a type. A leading dot is part of the name until the checker has resolved it."""
+
+    name: str
+    constant: Any = field(default=None, init=False)
+
+
+@dataclass(eq=False)
+class Select(Node):
+    """`operand.field`; with `test_only`, `has(operand.field)`. Resolved to a name of a type, it is a constant."""
+
+    operand: Node
+    field_name: str
+    test_only: bool = False
+    constant: Any = field(default=None, init=False)
+
+
+@dataclass(eq=False)
+class Call(Node):
+    """An operator, a function or, with a target, a method. `overloads` are those that the types admit."""
+
+    function: str
+    target: Node | None
+    args: list[Node]
+    overloads: tuple[Any, ...] = field(default=(), init=False)
+
+
+@dataclass(eq=False)
+class ListLiteral(Node):
+    """`[a, ?b]`."""
+
+    elements: list[Node]
+    optionals: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False)
+class Entry:
+    """`key: value` of a map literal, `field: value` of a struct (then `key` is the field's name)."""
+
+    offset: int
+    key: Any
+    value: Node
+    optional: bool = False
+
+
+@dataclass(eq=False)
+class MapLiteral(Node):
+    """`{k: v, ?k: v}`."""
+
+    entries: list[Entry]
+
+
+@dataclass(eq=False)
+class StructLiteral(Node):
+    """`Type{field: value}`."""
+
+    type_name: str
+    entries: list[Entry]
+
+
+@dataclass(eq=False)
+class Comprehension(Node):
+    """A loop over a list or a map that folds an accumulator: what every macro with a variable becomes."""
+
+    range: Node
+    variable: str
+    second_variable: str
+    accumulator: str
+    initial: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+@dataclass(eq=False)
+class Broken(Node):
+    """Stands where the text could not be read; an issue has been reported."""
+
+
+def qualified_name(node: Node) -> str | None:
+    """`a.b.c`, where the node is nothing but names."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.test_only:
+        prefix = qualified_name(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field_name}"
+    return None
