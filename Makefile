@@ -23,9 +23,10 @@ test: $(INSTALLED_DEV) ## Run the tests (PYTEST_ARGS adds arguments)
 
 # A part that cannot be had is a skip that says why, or with REQUIRE_REAL=1 an error.
 .PHONY: test-real
-test-real: $(INSTALLED_DEV) ## Run the tests against the real kubectl and Prometheus, got once
-	scripts/build-real kubectl || test -z "$$REQUIRE_REAL"
-	scripts/install-prometheus || test -z "$$REQUIRE_REAL"
+test-real: $(INSTALLED_DEV) ## Run the tests against the real Kubernetes programs, got once
+	scripts/build-real kubectl kube-apiserver kube-scheduler || test -z "$$REQUIRE_REAL"
+	scripts/install-debian || test -z "$$REQUIRE_REAL"
+	scripts/build-helm || echo "Without Helm the tests of its chart are skipped."
 	$(PYTEST) -m real $(PYTEST_ARGS)
 
 .PHONY: lint

@@ -1,4 +1,4 @@
-"""The pages of the project: what they link to is there."""
+"""The pages of the project: what they link to is there, headings within them too."""
 
 import re
 from pathlib import Path
@@ -15,9 +15,30 @@ PAGES = [
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
+def prose(page: Path) -> str:
+    """Without the blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    targets = [target.partition("#")[0] for target in LINK.findall(text) if "://" not in target]
+    targets = [target.partition("#")[0] for target in LINK.findall(prose(page)) if "://" not in target]
     missing = [target for target in targets if target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_into_a_page_names_a_heading_of_it(page):
+    missing = []
+    for target in LINK.findall(prose(page)):
+        path, _, anchor = target.partition("#")
+        there = page.parent / path if path else page
+        if anchor and "://" not in target and there.suffix == ".md" and anchor not in anchors(there):
+            missing.append(target)
     assert missing == []

@@ -38,6 +38,12 @@ def test_the_wheel_says_that_it_is_typed(wheel):
     assert "mooring/py.typed" in wheel
 
 
+def test_the_wheel_has_the_recorded_decisions(wheel):
+    recorded = {file.name for file in (ROOT / "src/mooring/conformance/recorded").iterdir()}
+    assert len(recorded) == 12
+    assert {f"mooring/conformance/recorded/{name}" for name in recorded} <= wheel
+
+
 def test_the_wheel_holds_every_file_of_the_package(wheel):
     source = ROOT / "src"
     files = {path for path in (source / "mooring").rglob("*") if path.is_file() and "__pycache__" not in path.parts}

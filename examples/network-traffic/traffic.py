@@ -3,7 +3,7 @@
     python examples/network-traffic/traffic.py node-1=14000000 node-2=1200000 node-3=1000
 
 Simulated nodes have no network interfaces, so each exporter reads its number from a file. Needs Debian's `prometheus`
-and `prometheus-node-exporter`, on the PATH or where `scripts/install-prometheus` puts them. Ctrl-C ends everything.
+and `prometheus-node-exporter`, on the PATH or where `scripts/install-debian` puts them. Ctrl-C ends everything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def find(program: str) -> str:
     cache = Path(os.environ.get("MOORING_CACHE") or caches / "mooring")
     path = shutil.which(program) or cache / "debian" / program / "usr" / "bin" / program
     if not os.access(path, os.X_OK):
-        sys.exit(f"There is no {program} on the PATH or at {path}; scripts/install-prometheus gets it.")
+        sys.exit(f"There is no {program} on the PATH or at {path}; scripts/install-debian gets it.")
     return str(path)
 
 

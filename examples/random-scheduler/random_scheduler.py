@@ -15,43 +15,18 @@ import random
 import signal
 import sys
 from collections.abc import Callable
-from typing import TypeVar
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import MooringError, OperatorMistake
-from mooring.client import ApiClient, Reflector, find_connection
-from mooring.objects import Kind, KubeObject, Node, Pod
+from mooring.client import ApiClient, Known, Reflector, find_connection
+from mooring.objects import Kind, Node, Pod
 
 NAME = "random-scheduler"
 QUEUE_SIZE = 300
 RETRY_SECONDS = 1.0
 EVENTS = Kind("", "v1", "Event", "events")
 
-T = TypeVar("T", bound=KubeObject)
 log = logging.getLogger(NAME)
-
-
-class Known(dict[str, T]):
-    """What there is of one kind, by uid, as a `Reflector` tells it; `on_new` hears of each object once."""
-
-    def __init__(self, on_new: Callable[[T], None]) -> None:
-        super().__init__()
-        self._on_new = on_new
-
-    def listed(self, objects: list[T]) -> None:
-        for gone in self.keys() - {one.uid for one in objects}:
-            del self[gone]
-        for one in objects:
-            self.changed(one)
-
-    def changed(self, one: T) -> None:
-        is_new = one.uid not in self
-        self[one.uid] = one
-        if is_new:
-            self._on_new(one)
-
-    def deleted(self, one: T) -> None:
-        self.pop(one.uid, None)
 
 
 class RandomScheduler:

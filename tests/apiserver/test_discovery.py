@@ -73,9 +73,11 @@ async def test_openapi_says_that_fields_are_validated_by_the_server(api: Client)
 async def test_whoever_has_the_token_may_do_everything(api: Client):
     spec = {"resourceAttributes": {"verb": "create", "resource": "pods"}}
     reviews = "/apis/authorization.k8s.io/v1"
-    for plural in ("selfsubjectaccessreviews", "subjectaccessreviews"):
-        answer = await api.post(f"{reviews}/{plural}", {"spec": spec})
-        assert (answer.code, answer.body["status"]["allowed"]) == (201, True)
+    answer = await api.post(f"{reviews}/selfsubjectaccessreviews", {"spec": spec})
+    assert (answer.code, answer.body["status"]["allowed"]) == (201, True)
+    for groups, is_allowed in ((["system:masters"], True), (["system:unauthenticated"], False), ([], False)):
+        answer = await api.post(f"{reviews}/subjectaccessreviews", {"spec": spec | {"groups": groups}})
+        assert (answer.code, answer.body["status"]["allowed"]) == (201, is_allowed)
     rules = await api.post(f"{reviews}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
     assert rules.body["status"]["resourceRules"][0]["verbs"] == ["*"]
     assert (await api.get(f"{reviews}/selfsubjectaccessreviews")).code == 405

@@ -8,13 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.base.clock import ManualClock, SystemClock, micro_timestamp, parse_timestamp, timestamp
+from mooring.base.clock import ManualClock, SystemClock, ends_within, micro_timestamp, parse_timestamp, timestamp
 
 
 async def settled() -> None:
     """Every task has run as far as it can."""
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+async def test_what_ends_in_time_is_waited_for_no_longer():
+    clock, work = ManualClock(), asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(ends_within(clock, 10, work))
+    await settled()
+    work.set_result(None)
+    assert await waiting
+
+
+async def test_what_does_not_end_in_time_goes_on():
+    clock, work = ManualClock(), asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(ends_within(clock, 10, work))
+    await settled()
+    clock.advance(10)
+    assert not await waiting
+    assert not work.done()
 
 
 async def test_sleepers_wake_in_the_order_of_their_times():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.cli.programs import private_home
+from tests.cli.programs import private_home, serving_nothing
 
 from mooring.base import log
 from mooring.cli.main import exit_code
@@ -50,7 +50,7 @@ def mooring(capfd: pytest.CaptureFixture[str]) -> Mooring:
 
     def call(*arguments: str) -> Answer:
         capfd.readouterr()
-        code = exit_code(list(arguments))
+        code = exit_code(serving_nothing(arguments))
         written = capfd.readouterr()
         return Answer(code, written.out, written.err)
 

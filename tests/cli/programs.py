@@ -33,6 +33,16 @@ def private_home() -> Iterator[Path]:
         yield Path(folder)
 
 
+def serving_nothing(arguments: Sequence[str]) -> list[str]:
+    """The same command, but a scheduler that does not name its port opens none: tests run side by side, and two
+    schedulers would quarrel about the usual one."""
+    if any("--secure-port" in argument for argument in arguments):
+        return list(arguments)
+    if arguments and arguments[0] == "run":
+        return ["run", "--secure-port=0", *arguments[1:]]
+    return [argument.replace("mooring run ", "mooring run --secure-port=0 ") for argument in arguments]
+
+
 class Program:
     """A running `mooring …` (or another program). What it writes is read at once: it never waits for a reader."""
 
@@ -44,7 +54,7 @@ class Program:
         program: Sequence[str] = (sys.executable, "-m", "mooring"),
     ) -> None:
         self.process = subprocess.Popen(
-            [*program, *arguments],
+            [*program, *serving_nothing(arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -89,7 +89,8 @@ def test_show_says_who_runs_where_in_which_order_with_which_weight_and_arguments
     lines = [line.split(maxsplit=1) for line in answer.out.splitlines()]
     assert lines[0] == ["Profile", "scorebylabel"]
     assert ["score", "ScoreByLabel x1"] in lines
-    assert ["filter", "NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodeResourcesFit"] in lines
+    filters = next(line[1] for line in lines if line[0] == "filter")
+    assert filters.startswith("NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, ")
     assert ["ScoreByLabel", '{"labelKey":"score-by-label"}'] in lines
 
 
@@ -131,3 +132,19 @@ def test_a_mistyped_subcommand_is_guessed(mooring: Mooring):
     answer = mooring("config", "chek", "f.yaml")
     assert answer.code == 2
     assert "check" in answer.err
+
+
+def test_feature_gates_change_what_the_defaults_are(mooring: Mooring):
+    good = write("good.yaml", GOOD)
+    assert "NodeDeclaredFeatures" in mooring("config", "show", good).out
+    assert "NodeDeclaredFeatures" not in mooring("config", "show", good, "--feature-gates=NodeDeclaredFeatures=0").out
+    assert mooring("config", "check", good, "--feature-gates", "Nope=true").code == 2
+    assert mooring("config", "convert", good, "--feature-gates", "kube:NodeDeclaredFeatures=false").code == 0
+
+
+def test_plugins_for_pod_groups_are_refused_with_the_reason(mooring: Mooring):
+    for name in ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"):
+        plugins = f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {name}}}]}}}}}}]\n"
+        answer = mooring("config", "check", write("gang.yaml", GOOD + plugins))
+        assert answer.code == 2
+        assert f'"{name}" belongs to pod groups, which Mooring does not have' in answer.err

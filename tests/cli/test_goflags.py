@@ -1,10 +1,16 @@
-"""kube-scheduler's command line: its syntax, and an answer for each of its flags."""
+"""kube-scheduler's command line: its syntax, and an answer for flags that it no longer has."""
 
 import click
 import pytest
 
 from mooring.base.errors import OperatorMistake
-from mooring.cli.goflags import NOT_YET, REMOVED, GoDuration, normalised
+from mooring.cli.goflags import REMOVED, Known, normalised, refusal
+from mooring.cli.gotypes import GoDuration, GoList, shown
+
+FLAGS = Known(
+    frozenset(["config", "v", "leader-elect", "logging-format", "plugins", "help", "version", "cert-dir"]),
+    frozenset(["leader-elect", "help", "version"]),
+)
 
 FORMS = {
     "a value after an equals sign": (["--v=6"], ["--v=6"]),
@@ -15,9 +21,11 @@ FORMS = {
     "a switch": (["--leader-elect"], ["--leader-elect=true"]),
     "a switch with a value": (["--leader-elect=false"], ["--leader-elect=false"]),
     "a switch does not take the next word": (["--leader-elect", "x"], ["--leader-elect=true", "x"]),
+    "the version may have a value": (["--version=raw"], ["--version=raw"]),
     "one dash is as good as two": (["-config=f.yaml"], ["--config=f.yaml"]),
     "underscores are dashes": (["--logging_format=json"], ["--logging-format=json"]),
     "a value with an equals sign": (["--config=a=b"], ["--config=a=b"]),
+    "an empty value": (["--cert-dir", "", "--config="], ["--cert-dir=", "--config="]),
     "several plugins": (["--plugins", "a.py", "--plugins=b.py"], ["--plugins=a.py", "--plugins=b.py"]),
     "help": (["-h"], ["--help"]),
 }
@@ -25,31 +33,32 @@ FORMS = {
 
 @pytest.mark.parametrize(("given", "read"), FORMS.values(), ids=FORMS.keys())
 def test_flags_are_read_as_kube_scheduler_reads_them(given, read):
-    assert normalised(given) == read
+    assert normalised(given, FLAGS) == read
 
 
 def problems_of(*arguments: str) -> dict[str, str]:
     with pytest.raises(OperatorMistake) as refused:
-        normalised(arguments)
+        normalised(arguments, FLAGS)
     return {problem.path: problem.message for problem in refused.value.problems}
 
 
-@pytest.mark.parametrize("flag", [flag for flags in NOT_YET.values() for flag in flags.split()])
-def test_a_flag_whose_feature_is_not_there_yet_is_refused_with_its_feature(flag):
-    assert "does not have yet" in problems_of(f"--{flag}=x")[f"--{flag}"]
-
-
 @pytest.mark.parametrize("flag", sorted(REMOVED))
-def test_a_flag_removed_long_ago_points_to_the_configuration_file(flag):
-    assert "--config" in problems_of(f"--{flag}=x")[f"--{flag}"]
+def test_a_flag_that_was_removed_says_what_to_do_instead(flag):
+    told = problems_of(f"--{flag}=x")[f"--{flag}"]
+    assert told == f"was removed from kube-scheduler: {REMOVED[flag]}"
+
+
+def test_a_flag_that_a_command_has_again_is_taken():
+    """`--scheduler-name` was removed from kube-scheduler, and a command of ours may have it."""
+    assert refusal("scheduler-name", Known(frozenset(["scheduler-name"]), frozenset())) is None
 
 
 def test_all_problems_are_told_at_once():
-    assert set(problems_of("--secure-port", "10259", "--port=1", "--profiling", "--confg=x")) == {
-        "--secure-port",
+    assert set(problems_of("--port=1", "--policy-configmap", "x", "--confg=x", "--config")) == {
         "--port",
-        "--profiling",
+        "--policy-configmap",
         "--confg",
+        "--config",
     }
 
 
@@ -68,3 +77,15 @@ def test_a_duration_is_read_as_go_reads_it():
 def test_what_is_no_duration_is_refused():
     with pytest.raises(click.BadParameter, match='must be a duration such as "5m" or "90s", got "soon"'):
         GoDuration().convert("soon", None, None)
+
+
+@pytest.mark.parametrize(("text", "read"), [("", ()), ("a", ("a",)), ("a,b", ("a", "b")), ('"a,b",c', ("a,b", "c"))])
+def test_a_list_has_commas(text, read):
+    assert GoList().convert(text, None, None) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "true"), (["a", "b"], "[a,b]"), ((), "[]"), (50.0, "50"), (7.5, "7.5"), (None, "")]
+)
+def test_values_are_shown_as_go_shows_them(value, text):
+    assert shown(value) == text

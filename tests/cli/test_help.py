@@ -38,9 +38,19 @@ def test_every_command_has_help(mooring: Mooring, command: list[str]):
     assert answer.out.startswith(f"Usage: mooring {' '.join(command)}")
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "version"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_an_example_to_paste(mooring: Mooring, command: str):
     assert f"Example:\n    mooring {command}" in mooring(command, "-h").out
+
+
+@pytest.mark.parametrize("group", ["bench", "config", "crd", "plugin"])
+def test_what_a_group_lists_is_a_whole_sentence_and_each_has_an_example(mooring: Mooring, group: str):
+    _, _, listed = mooring(group, "-h").out.partition("Commands:\n")
+    for line in listed.splitlines():
+        name, _, summary = line.strip().partition("  ")
+        assert summary.endswith("."), line
+        assert not summary.endswith("..."), line
+        assert f"Example:\n    mooring {group} {name}" in mooring(group, name, "-h").out
 
 
 def test_the_version_and_whose_behaviour_it_follows(mooring: Mooring):

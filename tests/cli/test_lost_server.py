@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import yaml
-from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
+from tests.cli.clusters import a_server, create_node, create_pod
+from tests.cli.programs import Program, private_home
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.client import ApiClient, Connection, Reflector
-from mooring.objects import Node, Pod
 
 
 class Link:
@@ -50,61 +48,15 @@ class Link:
         sink.close()
 
 
-class Placed:
-    """Where each pod is; wakes whoever waits for one."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, str] = {}
-        self._changed = asyncio.Event()
-
-    def listed(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            self.changed(pod)
-
-    def changed(self, pod: Pod) -> None:
-        self.nodes[pod.name] = pod.spec.node_name
-        self._changed.set()
-
-    def deleted(self, pod: Pod) -> None:
-        self.changed(pod)
-
-    async def on(self, pod: str) -> str:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not self.nodes.get(pod):
-                self._changed.clear()
-                await self._changed.wait()
-        return self.nodes[pod]
-
-
-@contextlib.asynccontextmanager
-async def a_server() -> AsyncIterator[tuple[EmbeddedApiServer, ApiClient, Placed]]:
-    server = EmbeddedApiServer()
-    await server.start()
-    direct = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
-    async with ApiClient(direct) as client:
-        placed = Placed()
-        watching = asyncio.create_task(Reflector(client, Pod, placed).run())
-        yield server, client, placed
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-    await server.stop()
-
-
 def write_kubeconfig(path: Path, server: EmbeddedApiServer, link: Link) -> None:
     kubeconfig = server.kubeconfig()
     kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{link.port}"
     path.write_text(yaml.safe_dump(kubeconfig), encoding="utf-8")
 
 
-async def create_pod(client: ApiClient, name: str) -> None:
-    spec = {"containers": [{"name": "main", "image": "pause"}]}
-    await client.create(Pod.KIND, {"metadata": {"name": name}, "spec": spec}, "default")
-
-
 async def test_pods_that_came_while_the_server_was_lost_are_scheduled_when_it_is_back():
     async with a_server() as (server, client, placed):
-        resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-        await client.create(Node.KIND, {"metadata": {"name": "only"}, "status": {"allocatable": resources}})
+        await create_node(client, "only")
         link = Link(server.port)
         await link.mend()
         with private_home() as home:

@@ -110,6 +110,10 @@ BAD_FILES = {
     "a syntax error": ("x = 1\ndef f(:\n", ["mine.py cannot be imported", "mine.py:2", "SyntaxError"]),
     "code that raises": ("x = 1\n\ny = x / 0\n", ["mine.py:3", "ZeroDivisionError: division by zero"]),
     "no plugin": ("x = 1\n", ["mine.py holds no plugin", "mooring.framework.Plugin"]),
+    "no extension point": (
+        "from mooring.framework import Plugin\n\n\nclass Idle(Plugin):\n    pass\n",
+        ["mine.py holds no plugin", "the method of an extension point, such as filter"],
+    ),
     "a method with too few arguments": (
         HEAD + "    def filter(self, pod, node): ...\n",
         ["plugin Mine does not keep the contract", "Mine.filter", "must take 3 argument"],

@@ -59,18 +59,20 @@ def test_without_any_credentials_the_places_looked_at_are_told(mooring: Mooring)
         assert place in answer.err
 
 
-@pytest.mark.parametrize("flag", ["--leader-elect", "--leader-elect=true"])
-def test_leader_election_is_refused_with_a_sentence(mooring: Mooring, flag: str):
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--leader-elect-lease-duration=5s", "must be greater than renewDeadline (10s), got 5s"),
+        ("--leader-elect-retry-period=0s", "must be greater than zero, got 0s"),
+        ("--leader-elect-renew-deadline=2s", "must be greater than 1.2 × retryPeriod (2s), got 2s"),
+        ("--leader-elect-resource-lock=endpoints", 'must be "leases", got "endpoints"'),
+    ],
+)
+def test_an_election_that_cannot_work_is_refused_by_its_flag(mooring: Mooring, flag: str, said: str):
     answer = mooring("run", flag)
     assert answer.code == 2
-    assert "leader election is not there yet" in answer.err
-    assert "set it to false and run one instance" in answer.err
-
-
-def test_leader_election_in_the_file_is_refused_by_its_field(mooring: Mooring):
-    answer = mooring("run", "--config", write("c.yaml", CONFIG + "leaderElection: {leaderElect: true}\n"))
-    assert answer.code == 2
-    assert "leaderElection.leaderElect" in answer.err
+    assert flag.partition("=")[0] in answer.err
+    assert said in answer.err
 
 
 QUIET = {
@@ -88,27 +90,20 @@ def test_without_leader_election_nothing_is_said_about_it(mooring: Mooring, flag
     assert "leader" not in answer.err
 
 
-def test_a_defaulted_leader_election_warns(mooring: Mooring):
-    write("lost.kubeconfig", NOWHERE)
-    answer = mooring("run", "--kubeconfig", "lost.kubeconfig", "--config", write("c.yaml", CONFIG))
-    assert answer.code == 1
-    assert "leaderElection.leaderElect defaults to true" in answer.err
-    assert answer.err.startswith("W")
-
-
 def test_warnings_are_json_where_the_log_is(mooring: Mooring):
     write("lost.kubeconfig", NOWHERE)
-    answer = mooring("run", "--kubeconfig=lost.kubeconfig", "-v=6", "--logging-format=json")
+    write("old.yaml", NO_ELECTION.replace("/v1\n", "/v1beta2\n"))
+    answer = mooring("run", "--kubeconfig=lost.kubeconfig", "--config=old.yaml", "-v=6", "--logging-format=json")
     first = json.loads(answer.err.splitlines()[0])
     assert first["level"] == "warning"
-    assert first["msg"].startswith("leaderElection.leaderElect defaults to true")
+    assert first["file"] == "old.yaml"
 
 
 def test_flags_that_cannot_be_honoured_are_all_refused(mooring: Mooring):
-    answer = mooring("run", "--secure-port=10259", "--policy-config-file=x", "--confg", "c.yaml")
+    answer = mooring("run", "--port=1", "--policy-config-file=x", "--confg", "c.yaml")
     assert answer.code == 2
     assert "the command line has 3 problems" in answer.err
-    for flag in ("--secure-port", "--policy-config-file", "--confg"):
+    for flag in ("--port", "--policy-config-file", "--confg"):
         assert f"\n  {flag}\n" in answer.err
 
 
@@ -119,11 +114,12 @@ def test_a_flag_with_a_wrong_value_is_named(mooring: Mooring):
         assert flag.partition("=")[0] in answer.err
 
 
-def test_extenders_are_refused_by_their_field(mooring: Mooring):
-    config = NO_ELECTION + "extenders: [{urlPrefix: 'http://127.0.0.1:1/', filterVerb: filter}]\n"
-    answer = mooring("run", "--config", write("c.yaml", config))
+def test_an_extender_whose_certificates_cannot_be_read_is_a_mistake(mooring: Mooring):
+    tls = "enableHTTPS: true, tlsConfig: {caFile: lost.pem}"
+    config = NO_ELECTION + f"extenders: [{{urlPrefix: 'https://127.0.0.1:1/x', filterVerb: filter, {tls}}}]\n"
+    answer = mooring("run", "--config", write("c.yaml", config), "--kubeconfig", write("lost.kubeconfig", NOWHERE))
     assert answer.code == 2
-    assert "extenders are not there yet" in answer.err
+    assert "extender https://127.0.0.1:1/x, tlsConfig: certificate-authority lost.pem cannot be read" in answer.err
 
 
 def test_a_configuration_with_mistakes_is_not_run(mooring: Mooring):
@@ -136,3 +132,15 @@ def test_a_plugin_file_that_does_not_import_is_not_run(mooring: Mooring):
     answer = mooring("run", "--plugins", write("mine.py", "import no_such_thing\n"))
     assert answer.code == 2
     assert "mine.py:1" in answer.err
+
+
+def test_feature_gates_that_cannot_be_honoured_are_refused_all_at_once(mooring: Mooring):
+    answer = mooring("run", "--feature-gates=Nope=true,GangScheduling=true", "--feature-gates", "SidecarContainers=0")
+    assert answer.code == 2
+    assert "--feature-gates has 3 problems" in answer.err
+    assert "locked to true" in answer.err
+
+
+def test_a_gate_that_changes_nothing_is_said_so_once(mooring: Mooring):
+    answer = mooring("run", "--feature-gates=MemoryQoS=true", "--kubeconfig", "missing.kubeconfig")
+    assert answer.err.count("changes nothing in a scheduler") == 1

@@ -94,11 +94,3 @@ def test_a_plugin_that_does_not_import_starts_nothing(mooring: Mooring):
     assert answer.code == 2
     assert "mine.py:1" in answer.err
     assert not Path("mooring.kubeconfig").exists()
-
-
-def test_leader_election_that_is_asked_for_is_refused_here_too(mooring: Mooring):
-    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    text = head + "leaderElection: {leaderElect: true}\n"
-    answer = mooring("up", "--config", write("s.yaml", text))
-    assert answer.code == 2
-    assert "leader election is not there yet" in answer.err

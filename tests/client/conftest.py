@@ -70,6 +70,16 @@ class Authority:
 
 @pytest.fixture(scope="session")
 def authority() -> Authority:
+    return an_authority()
+
+
+@pytest.fixture(scope="session")
+def next_authority() -> Authority:
+    """The one that follows when certificates are rotated."""
+    return an_authority()
+
+
+def an_authority(days: int = 1) -> Authority:
     now = datetime.now(UTC)
 
     def certificate(name: str, key: Any, signer: Any, issuer: str, *, is_ca: bool = False) -> bytes:
@@ -82,7 +92,7 @@ def authority() -> Authority:
             public_key=key.public_key(),
             serial_number=x509.random_serial_number(),
             not_valid_before=now - timedelta(hours=1),
-            not_valid_after=now + timedelta(days=1),
+            not_valid_after=now + timedelta(days=days),
         ).add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
         if name == "server":
             alternatives = [
@@ -119,8 +129,14 @@ class Watch:
     """`end` the answer properly, `cut` the connection, or `hold` it open until the client goes."""
 
 
+NO_STREAMS = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden for watch"}
+
+
 class FakeServer:
-    """Answers by `answer`, or else from the scripts `lists` and `watches`. Remembers every request."""
+    """Answers by `answer`, or else from the scripts `lists`, `watches` and `streams`. Remembers every request.
+
+    Without a script for them streaming lists are refused, as older servers refuse them, and not even remembered.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self.authority = authority
@@ -129,6 +145,7 @@ class FakeServer:
         self.answer: Answer | None = None
         self.lists: deque[Any] = deque()
         self.watches: deque[Any] = deque()
+        self.streams: deque[Any] | None = None
         self.port = 0
         self.shown: list[str] = []
         """The names in the certificates that clients showed."""
@@ -147,6 +164,8 @@ class FakeServer:
         return [(path, body) for sent, path, body in self.requests if sent == method]
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query and self.streams is None:
+            return self.plain((422, NO_STREAMS))
         text = await request.text()
         self.requests.append((request.method, request.path_qs, msgspec.json.decode(text) if text else None))
         self.headers.append(dict(request.headers))
@@ -159,7 +178,8 @@ class FakeServer:
         return self.plain(self.lists.popleft())
 
     async def _watched(self, request: web.BaseRequest) -> web.StreamResponse:
-        script = self.watches.popleft() if self.watches else Watch(then="hold")
+        scripts = self.streams if "sendInitialEvents" in request.query else self.watches
+        script = scripts.popleft() if scripts else Watch(then="hold")
         if not isinstance(script, Watch):
             return self.plain(script)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -281,6 +301,15 @@ class RememberingFeed:
 
     async def hears(self, *expected: tuple[str, Any]) -> None:
         assert [await self.next() for _ in expected] == list(expected)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Let the others go on until it is so."""
+    async with asyncio.timeout(10):
+        while True:
+            if is_so():
+                return
+            await asyncio.sleep(0)
 
 
 @pytest.fixture

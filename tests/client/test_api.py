@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.client.conftest import FakeServer
 
+from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient, Connection
 from mooring.objects import CustomResource, Kind, Node, Pod
@@ -207,24 +209,55 @@ async def test_a_server_that_stays_busy_is_given_up(client, server, clock):
     assert len(server.requests) == 10
 
 
+class Crowd:
+    """Answers nobody until so many wait; counts how many waited at the same time."""
+
+    def __init__(self, server: FakeServer, wanted: int) -> None:
+        self.most = self._waiting = 0
+        self._server, self._wanted, self._is_there = server, wanted, asyncio.Event()
+        server.answer = self.answer
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._waiting += 1
+        self.most = max(self.most, self._waiting)
+        if self._waiting == self._wanted:
+            self._is_there.set()
+        await self._is_there.wait()
+        self._waiting -= 1
+        return self._server.plain({})
+
+
 async def test_no_more_requests_are_in_flight_than_allowed(server, clock):
-    waiting, most, go = 0, 0, asyncio.Event()
-
-    async def answer(request):
-        nonlocal waiting, most
-        waiting += 1
-        most = max(most, waiting)
-        if waiting == 3:
-            go.set()
-        await go.wait()
-        waiting -= 1
-        return server.plain({})
-
-    server.answer = answer
+    crowd = Crowd(server, 3)
     async with ApiClient(server.connection(), clock=clock, in_flight=3) as client:
         await asyncio.gather(*(client.get(NODES, f"n{number}") for number in range(12)))
-    assert most == 3
+    assert crowd.most == 3
     assert len(server.requests) == 12
+
+
+async def test_without_a_limit_that_is_set_there_is_still_a_bound_on_requests_in_flight(fake, serve):
+    crowd = Crowd(unlimited := fake(), 64)
+    async with serve(unlimited, None):
+        where = unlimited.connection(server=f"http://127.0.0.1:{unlimited.port}", ca_data=None)
+        async with ApiClient(where) as client:
+            await asyncio.gather(*(client.get(NODES, f"n{number}") for number in range(200)))
+    assert crowd.most == 64
+
+
+async def test_a_server_that_takes_a_request_and_never_answers_is_given_up(client, server):
+    async def answer(request):
+        await asyncio.Event().wait()
+
+    server.answer = answer
+    with pytest.raises(Unreachable, match="it does not answer in time"):
+        await client.transport.request("GET", "/api/v1/nodes", seconds=0.1)
+
+
+async def test_a_watch_that_neither_brings_anything_nor_ends_is_given_up(client, server):
+    async with client.transport.stream("/api/v1/nodes?watch=true", seconds=0.1) as chunks:
+        with pytest.raises(Unreachable, match="it does not answer in time"):
+            async for _ in chunks:
+                pass
 
 
 async def test_requests_are_paced_after_the_burst(server, clock):
@@ -233,6 +266,72 @@ async def test_requests_are_paced_after_the_burst(server, clock):
         for _ in range(6):
             await client.get(NODES, "n1")
     assert clock.slept == [0.5, 0.5, 0.5]
+
+
+async def test_a_log_line_says_when_our_own_limit_holds_us_back_and_only_now_and_then(server, clock, capsys):
+    server.lists += [{}] * 40
+    async with ApiClient(server.connection(), clock=ManualClock(), qps=2, burst=1) as client:
+        waiting = [asyncio.create_task(client.get(NODES, f"n{number}")) for number in range(40)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "holds requests back" in line]
+    assert "qps=2" in said
+    assert "burst=1" in said
+    assert "GET /api/v1/nodes/n2" in said
+
+
+async def test_a_short_wait_is_not_worth_a_line(server, clock, capsys):
+    server.lists += [{}] * 6
+    async with ApiClient(server.connection(), clock=clock, qps=2, burst=3) as client:
+        for _ in range(6):
+            await client.get(NODES, "n1")
+    assert "holds requests back" not in capsys.readouterr().err
+
+
+async def test_a_client_beside_another_has_limits_of_its_own(server, clock):
+    server.lists += [{}] * 4
+    async with (
+        ApiClient(server.connection(), clock=clock, qps=1, burst=2) as client,
+        client.beside("mooring events") as other,
+    ):
+        for each in (client, client, other, other):
+            await each.get(NODES, "n1")
+        assert clock.slept == []
+        server.lists.append({})
+        await other.get(NODES, "n1")
+        assert clock.slept == [1.0]
+    assert [each["User-Agent"] for each in server.headers] == ["mooring"] * 2 + ["mooring events"] * 3
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        (
+            'pods "web" is forbidden: User "u" cannot create resource "pods/binding" in API group "" in the namespace '
+            '"shop"',
+            '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}',
+        ),
+        (
+            'leases.coordination.k8s.io "l" is forbidden: User "u" cannot get resource "leases" in API group '
+            '"coordination.k8s.io" in the namespace "kube-system"',
+            '{apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get"]}',
+        ),
+    ],
+)
+async def test_a_request_for_which_a_right_is_missing_names_the_rule_that_would_allow_it(client, server, message, rule):
+    server.lists.append((403, {"code": 403, "reason": "Forbidden", "message": message}))
+    with pytest.raises(ApiError) as refusal:
+        await client.get(NODES, "n1")
+    assert str(refusal.value) == f"{message}; this RBAC rule would allow it: {rule}"
+    assert refusal.value.message == message
+
+
+async def test_other_reasons_for_a_403_are_left_as_they_are(client, server):
+    server.lists.append((403, {"code": 403, "reason": "Forbidden", "message": "exceeded quota: q"}))
+    with pytest.raises(ApiError, match=r"^exceeded quota: q$"):
+        await client.get(NODES, "n1")
 
 
 async def test_a_negative_pace_is_no_limit(server, clock):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.client.test_reflector import reflecting
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import ApiError
@@ -60,17 +60,6 @@ async def client(embedded, tmp_path, clock) -> AsyncIterator[ApiClient]:
     embedded.write_kubeconfig(tmp_path / "config")
     async with ApiClient(load_kubeconfig([tmp_path / "config"]), clock=clock) as client:
         yield client
-
-
-@asynccontextmanager
-async def reflecting(reflector: Reflector[Any]) -> AsyncIterator[None]:
-    task = asyncio.create_task(reflector.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
 
 
 async def test_the_first_contact(client):
@@ -145,6 +134,15 @@ async def test_more_objects_than_a_page_holds_are_all_listed(client, embedded, f
     assert event == "listed"
     assert set(names) == {f"n{number}" for number in range(1_201)}
     assert len(await client.list(Node.KIND)) == 1_201
+
+
+async def test_a_list_is_streamed_and_no_page_is_asked_for(client, feed, monkeypatch):
+    monkeypatch.setattr(ApiClient, "list_page", None)
+    await client.create(Pod.KIND, a_pod("web"), "default")
+    async with reflecting(Reflector(client, Pod, feed)):
+        await feed.hears(("listed", ["web"]))
+        await client.create(Pod.KIND, a_pod("later"), "default")
+        await feed.hears(("changed", "later"))
 
 
 async def test_a_custom_kind_comes_and_goes_with_its_definition(client, feed):

@@ -63,6 +63,13 @@ class TestWhichOne:
             "https://flag:1", "https://scheduler:1", "https://variable:1", "https://10.0.0.1:443", "https://home:1",
         ]  # fmt: skip
 
+    def test_a_context_is_looked_for_in_files_and_not_in_the_pod(self, everything):
+        everything["kubeconfig"] = everything["config_kubeconfig"] = None
+        everything["environ"] = dict(POD_ENVIRON)
+        assert find_connection(**everything, context="main").server == "https://home:1"
+        with pytest.raises(OperatorMistake, match=r'--context\s+no context is named "gone"; there is "main"'):
+            find_connection(**everything, context="gone")
+
     def test_a_named_file_that_is_missing_is_a_mistake_and_not_a_reason_to_look_elsewhere(self, everything):
         with pytest.raises(OperatorMistake, match="The kubeconfig /no/such/file does not exist"):
             find_connection(**everything | {"kubeconfig": "/no/such/file"})

@@ -202,6 +202,26 @@ async def test_the_patch_of_a_series_never_overtakes_its_creation(recorder, serv
     assert order == ["POST", "PATCH"]
 
 
+async def test_an_event_that_is_on_its_way_when_all_is_flushed_is_written_once(recorder, server):
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(request):
+        arrived.set()
+        await go_on.wait()
+        return server.plain({})
+
+    server.answer = answer
+    async with running(recorder):
+        recorder.record(POD, **FAILED)
+        await arrived.wait()
+        flushing = asyncio.create_task(recorder.flush(10))
+        await asyncio.sleep(0)
+        go_on.set()
+        await flushing
+    assert [method for method, *_ in server.requests] == ["POST"]
+    assert recorder.dropped == 0
+
+
 async def test_an_event_that_expired_is_written_again_with_its_count(recorder, server):
     known: set[str] = set()
 

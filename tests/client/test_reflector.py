@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
@@ -13,10 +13,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.conftest import until
 
 from mooring.base import log
+from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
-from mooring.client.reflector import LAST_BACKOFF_SECONDS
+from mooring.client.reflector import LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
 
 
@@ -196,6 +198,36 @@ async def test_failures_are_retried_ever_more_slowly_up_to_a_limit(client, serve
     assert all(LAST_BACKOFF_SECONDS / 2 <= seconds <= LAST_BACKOFF_SECONDS for seconds in clock.slept[5:])
 
 
+async def test_those_who_fail_together_do_not_come_back_together(client, server, feed, clock):
+    server.lists += [(500, a_status(500))] * 20 + [a_list()]
+    async with reflecting(Reflector(client, Pod, feed)):
+        await feed.hears(("listed", []))
+    assert len(set(clock.slept[6:])) > 10
+
+
+async def test_a_server_that_is_too_busy_for_a_watch_is_asked_again_when_it_says(client, server, feed, clock):
+    server.lists.append(a_list())
+    server.watches.append((429, a_status(429, "TooManyRequests"), {"Retry-After": "17"}))
+    async with reflecting(Reflector(client, Pod, feed)):
+        await server.held.wait()
+    assert clock.slept == [17.0]
+
+
+async def test_a_watch_is_to_end_after_some_minutes_and_not_all_at_once(client, server, feed, watch):
+    server.lists.append(a_list())
+    server.watches += [watch(bookmark(20 + number)) for number in range(20)]
+    async with reflecting(Reflector(client, Pod, feed)):
+        await server.held.wait()
+    asked = [
+        int(part.removeprefix("timeoutSeconds="))
+        for path, _ in server.requested("GET")
+        for part in path.split("&")
+        if part.startswith("timeoutSeconds=")
+    ]
+    assert all(WATCH_SECONDS <= seconds <= 2 * WATCH_SECONDS for seconds in asked)
+    assert len(set(asked)) > 5
+
+
 async def test_success_makes_the_next_retry_quick_again(client, server, feed, clock, watch):
     server.lists += [(500, a_status(500))] * 8 + [a_list()]
     server.watches += [watch(event("ADDED", a_pod("a", 11))), (500, a_status(500)), watch(then="hold")]
@@ -259,6 +291,22 @@ async def test_a_built_in_kind_that_is_missing_is_not_blamed_on_a_definition(wai
     )
 
 
+async def test_a_built_in_kind_that_is_missing_has_no_objects(waiting_client, server, feed):
+    server.lists += [(404, a_status(404))]
+    reflector = Reflector(waiting_client, Pod, feed)
+    await problem_of(reflector)
+    assert reflector.is_listed
+    await feed.hears(("listed", []))
+
+
+async def test_a_custom_kind_that_is_missing_is_waited_for(waiting_client, server, feed):
+    server.lists += [(404, a_status(404))]
+    reflector: Reflector[Quota] = Reflector(waiting_client, Quota, feed)
+    await problem_of(reflector)
+    assert not reflector.is_listed
+    assert feed.told.empty()
+
+
 async def test_a_kind_that_goes_away_takes_its_objects_with_it(waiting_client, server, feed):
     server.lists += [a_list({"metadata": {"name": "team"}, "spec": {}}), (404, a_status(404))]
     server.watches.append((404, a_status(404)))
@@ -272,8 +320,30 @@ async def test_a_forbidden_kind_names_the_rule_that_would_allow_it(waiting_clien
     message = 'quotas.example.com is forbidden: User "ada" cannot list resource "quotas"'
     server.lists += [(403, a_status(403, "Forbidden", message))]
     problem = await problem_of(Reflector(waiting_client, Quota, feed))
-    assert 'apiGroups: ["example.com"], resources: ["quotas"], verbs: ["get", "list", "watch"]' in problem
+    assert '{apiGroups: ["example.com"], resources: ["quotas"], verbs: ["list", "watch"]}' in problem
     assert 'User "ada"' in problem
+
+
+async def test_rights_that_vanish_while_running_are_named_and_what_is_known_stays(server, feed, errors, watch):
+    """RBAC is asked when a watch begins, not while it runs."""
+    clock = ManualClock()
+    refusal = (403, a_status(403, "Forbidden", 'User "u" cannot watch resource "pods" in API group ""'))
+    server.lists.append(a_list(a_pod("a")))
+    server.watches += [watch(event("ADDED", a_pod("b", 11))), *[refusal] * 40]
+    async with ApiClient(server.connection(), clock=clock) as client:
+        reflector = Reflector(client, Pod, feed)
+        async with reflecting(reflector):
+            await feed.hears(("listed", ["a"]), ("changed", "b"))
+            await reflector.settled.wait()
+            await until(lambda: reflector.problem is not None)
+            assert reflector.problem is not None
+            assert 'resources: ["pods"], verbs: ["list", "watch"]' in reflector.problem
+            assert reflector.is_listed
+            assert errors.getvalue().count("Cannot follow a kind of object") == 1
+            while errors.getvalue().count("Cannot follow a kind of object") < 2:  # said again, minutes later
+                clock.advance(10)
+                await asyncio.sleep(0.001)
+            assert clock.monotonic() >= REMINDER_SECONDS
 
 
 async def test_refused_credentials_name_where_they_came_from(waiting_client, server, feed):
@@ -334,6 +404,20 @@ async def test_a_line_that_is_no_event_means_a_new_list(client, server, feed, wa
         await feed.hears(("listed", []), ("listed", ["a"]))
 
 
+@pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
+@pytest.mark.parametrize(
+    "nobody", [{}, {"metadata": {"resourceVersion": "11"}}, {"metadata": {"name": "a"}}], ids=lambda each: str(each)
+)
+async def test_an_object_that_is_nobody_means_a_new_list(client, server, feed, watch, type_, nobody):
+    """To watch on from nowhere would begin now, and what came in between would be lost."""
+    server.lists += [a_list(), a_list(a_pod("a"), version=20)]
+    server.watches.append(watch(event(type_, nobody)))
+    async with reflecting(Reflector(client, Pod, feed)):
+        await feed.hears(("listed", []), ("listed", ["a"]))
+        await server.held.wait()
+    assert watched_from(server) == ["10", "20"]
+
+
 @given(
     names=st.lists(st.text("abc-é☃", min_size=1, max_size=8), max_size=5),
     cuts=st.lists(st.integers(min_value=0, max_value=1000), max_size=10),
@@ -366,9 +450,3 @@ async def problem_of(reflector: Reflector[Any]) -> str:
     async with reflecting(reflector):
         await until(lambda: reflector.problem is not None)
         return str(reflector.problem)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (a plain attribute changes; there is no event to wait for)
-            await asyncio.sleep(0)

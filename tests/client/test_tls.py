@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
+from tests.client.conftest import until
 
 from mooring.base.errors import OperatorMistake, Unreachable
-from mooring.client import ApiClient, Connection
+from mooring.client import ApiClient, Connection, Reflector
+from mooring.objects import Pod
 
 
 async def answers(connection: Connection) -> bool:
@@ -82,6 +85,33 @@ async def test_a_renewed_certificate_is_taken_from_its_files(fake, serve, author
         clock.advance(11)
         await client.server_version()
     assert demanding.shown == ["server", "server", "client"]
+
+
+async def test_when_the_cluster_gets_a_new_authority_the_watch_goes_on(
+    fake, serve, authority, next_authority, tmp_path, clock, feed
+):
+    """The server is restarted with a certificate of the new authority, and the file that we trust says so."""
+    trusted, first = tmp_path / "ca.crt", socket.create_server(("127.0.0.1", 0))
+    address = first.getsockname()
+    trusted.write_bytes(authority.ca)
+    before, after = fake(), fake()
+    where = before.connection(server=f"https://127.0.0.1:{address[1]}", ca_data=None, ca_file=str(trusted))
+    async with ApiClient(where, clock=clock) as client:
+        reflector = Reflector(client, Pod, feed)
+        running = asyncio.create_task(reflector.run())
+        before.lists.append({"metadata": {"resourceVersion": "5"}, "items": []})
+        async with serve(before, authority.server_context(tmp_path), sock=first):
+            await feed.hears(("listed", []))
+            await before.held.wait()
+        after.watches.append((410, {"code": 410, "reason": "Expired"}))
+        after.lists.append({"metadata": {"resourceVersion": "6"}, "items": [{"metadata": {"name": "new"}}]})
+        with socket.create_server(address) as again:
+            async with serve(after, next_authority.server_context(tmp_path), sock=again):
+                await until(lambda: "not trusted" in (reflector.problem or ""))
+                trusted.write_bytes(next_authority.ca)
+                await feed.hears(("listed", ["new"]))
+                assert reflector.problem is None
+                running.cancel()
 
 
 async def test_a_proxy_carries_the_connection_and_sees_none_of_it(server):

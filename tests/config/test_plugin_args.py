@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from tests.config.default_plugins import SCORE, NodeResourcesFitArgs, a_plugin, a_registry
+from tests.config.default_plugins import SCORE, a_plugin, a_registry
 from tests.config.files import V1, a_file, a_profile_file, load, mistakes, profile, warnings
 
 from mooring.framework import Args, FeatureGates, Meta, Point
+from mooring.plugins.default.node_resources_fit import NodeResourcesFitArgs
 
 
 class Colour(enum.Enum):
@@ -215,6 +216,18 @@ def test_a_field_whose_gate_is_off_is_forbidden():
     load(text, gates=FeatureGates({"StorageCapacityScoring": True}))
 
 
+UNSORTED = {"shape": [{"utilization": 50, "score": 1}, {"utilization": 10, "score": 2}]}
+
+
+def test_arguments_of_a_resources_fit_that_is_not_used_are_only_warned_about():
+    strategy = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": UNSORTED}
+    args = {"NodeResourcesFit": {"scoringStrategy": strategy}}
+    at = f"{AT}.scoringStrategy.requestedToCapacityRatio.shape[1].utilization"
+    assert "sorted in increasing order" in mistakes(a_profile_file(args=args))[at]
+    unused = a_profile_file(plugins={"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}, args=args)
+    assert "sorted in increasing order" in warnings(unused)[at]
+
+
 def test_resources_that_an_extender_manages_alone_replace_the_ignored_ones():
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}, {"name": "example.com/tpu"}]
     found = profile(
@@ -226,7 +239,7 @@ def test_resources_that_an_extender_manages_alone_replace_the_ignored_ones():
         )
     ).args["NodeResourcesFit"]
     assert isinstance(found, NodeResourcesFitArgs)
-    assert found.ignored_resources == ("example.com/gpu",)
+    assert found.ignored_resources == ["example.com/gpu"]
 
 
 class FaultyArgs(Args):

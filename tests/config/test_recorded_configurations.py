@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tests.config.default_plugins import EVERYTHING
 
 from mooring.base.errors import OperatorMistake
 from mooring.config import Loaded, load_configuration
+from mooring.conformance.cases import RECORDED, read
 from mooring.framework import Point
-
-RECORDED = Path(__file__).parent.parent / "data" / "oracle" / "config.jsonl.gz"
 
 
 @cache
 def recorded() -> list[tuple[str, dict[str, Any]]]:
-    with gzip.open(RECORDED, "rt") as lines:
-        cases = [json.loads(line) for line in lines]
+    cases = [json.loads(line) for line in read(RECORDED / "config.jsonl.xz")]
     return [(json.dumps(case["case"]["config"]), case["expect"]) for case in cases]
 
 

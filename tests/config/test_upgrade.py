@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.config.default_plugins import DEFAULTS, EVERYTHING, NodeAffinityArgs, NodeResourcesFitArgs, a_registry
+from tests.config.default_plugins import DEFAULTS, EVERYTHING, a_registry
 from tests.config.files import a_file, a_profile_file, load, mistakes, names, profile, warnings, weights
 from tests.config.test_plugin_sets import on
 
@@ -15,6 +15,8 @@ from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake
 from mooring.config import convert
 from mooring.framework import Point
+from mooring.plugins.default.node_affinity import NodeAffinityArgs
+from mooring.plugins.default.node_resources_fit import NodeResourcesFitArgs
 
 SCORE_BY_LABEL = """
 apiVersion: kubescheduler.config.k8s.io/v1beta2
@@ -60,7 +62,7 @@ def test_a_v1beta2_profile_that_scores_by_label_alone():
     assert (loaded.version, loaded.warnings) == ("v1beta2", ())
     assert weights(found) == {"ScoreByLabel": 1}
     assert found.args["ScoreByLabel"].label_key == "score-by-label"  # type: ignore[attr-defined]
-    assert names(found, Point.FILTER) == [name for name in DEFAULTS if Point.FILTER in DEFAULTS[name][0]]
+    assert names(found, Point.FILTER) == [name for name, entry in DEFAULTS.items() if Point.FILTER in entry.points]
     assert loaded.configuration.leader_election.explicit
     assert not loaded.configuration.leader_election.leader_elect
 
@@ -161,7 +163,7 @@ def test_a_strategy_is_written_beside_the_arguments_that_are_there():
         )
     ).args["NodeResourcesFit"]
     assert isinstance(found, NodeResourcesFitArgs)
-    assert (found.ignored_resources, found.scoring_strategy.type) == (("example.com/x",), "MostAllocated")
+    assert (found.ignored_resources, found.scoring_strategy.type) == (["example.com/x"], "MostAllocated")
 
 
 REFUSED: dict[str, tuple[str, Any, Any, str, str]] = {

@@ -8,7 +8,8 @@ import pytest
 from tests.engine.made import a_profile, a_state
 
 from mooring.engine import EngineCycle
-from mooring.engine.what_if import AgainstNodes, Suppositions
+from mooring.engine.suppositions import Suppositions
+from mooring.engine.what_if import AgainstNodes
 from mooring.framework import Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf
 from mooring.state import Rows, RowView
 from mooring.state.tallies import StandingTally

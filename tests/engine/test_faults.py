@@ -152,6 +152,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("plugin", "message"), FAULTS.values(), ids=FAULTS.keys())
 def test_what_the_pod_is_told(plugin: Plugin, message: str) -> None:
+    """4.3.11, Isolation"""
     decision = decide(a_profile(plugin), a_pod(), a_state("a", "b"), start=1)
     assert decision.message == message
     assert isinstance(decision.fault, PluginFault)

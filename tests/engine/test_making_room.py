@@ -46,6 +46,7 @@ class EvictOne(Plugin):
 
 
 def test_a_plan_names_the_node_and_whom_to_evict() -> None:
+    """4.3.9"""
     state = a_state("a", "b")
     state.assume(a_pod("important", cpu="4", priority=9), "a", at=1.0)
     state.assume(a_pod("small", cpu="1", priority=1), "b", at=1.0)
@@ -72,6 +73,7 @@ def test_supposing_a_pod_away_moves_the_tallies_that_filters_ask() -> None:
 
 
 def test_nodes_that_are_hopeless_are_not_shown_as_curable() -> None:
+    """4.7.1"""
     shown: list[str] = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
@@ -88,6 +90,7 @@ def test_nodes_that_are_hopeless_are_not_shown_as_curable() -> None:
 
 
 def test_after_an_unschedulable_pre_filter_every_node_may_be_curable() -> None:
+    """4.3.3"""
     shown: dict[str, Any] = {}
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
@@ -119,10 +122,12 @@ def test_what_skipped_stays_out_while_supposing() -> None:
 
 
 def test_without_nodes_nobody_is_asked_to_make_room() -> None:
+    """4.3.1"""
     assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.answers == ()
 
 
 def test_without_post_filters_the_pod_is_refused_all_the_same() -> None:
+    """4.3.9"""
     profile = Profile("bare", {})
     assert decide(profile, a_pod(), a_state()).is_refused
 

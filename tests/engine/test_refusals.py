@@ -128,6 +128,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("plugins", "nodes", "message"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_what_the_pod_is_told(plugins: list[Plugin], nodes: tuple[str, ...], message: str) -> None:
+    """4.3.2, 4.6"""
     assert refused(*plugins, nodes=nodes).message == message
 
 
@@ -161,6 +162,7 @@ REJECTORS = {
 
 @pytest.mark.parametrize(("plugins", "nodes", "expected"), REJECTORS.values(), ids=REJECTORS.keys())
 def test_whose_events_may_help(plugins: list[Plugin], nodes: tuple[str, ...], expected: Any) -> None:
+    """4.3.2"""
     assert refused(*plugins, nodes=nodes).rejectors == expected
 
 
@@ -198,11 +200,13 @@ def test_rejections_outlive_the_next_decision_and_changes_of_nodes() -> None:
 
 
 def test_a_filter_whose_pre_filter_skips_is_not_asked() -> None:
+    """4.3.2"""
     plugin = rejecting("Skipping", dict.fromkeys(NODES, Rejection("x")), pre_filter=lambda _pod, _cycle: Skip())
     assert decide(a_profile(plugin), a_pod(), a_state(*NODES)).node is not None
 
 
 def test_only_named_nodes_are_looked_at() -> None:
+    """4.3.4"""
     asked = []
     looking = made("Looking", filter=lambda _pod, node, _cycle: asked.append(node.name))
     decision = decide(a_profile(pre_filtering("Local", OnlyNodes({"b", "c"})), looking), a_pod(), a_state(*NODES))

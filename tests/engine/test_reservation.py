@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tests.engine.made import a_profile, a_state, made
@@ -29,6 +30,7 @@ def reserving(name: str, done: list[str], answer: Any = None) -> Plugin:
 
 
 async def test_reserving_stops_at_the_first_refusal_and_everything_is_undone_in_reverse() -> None:
+    """4.3.14"""
     done: list[str] = []
     refusal = Refusal("taken")
     profile, decision = decided(
@@ -73,6 +75,7 @@ async def test_undoing_works_when_the_node_is_gone() -> None:
 
 
 def test_permit_collects_the_waits_and_bounds_them() -> None:
+    """4.3.15"""
     profile, decision = decided(
         made("Goes", permit=lambda *_: Allow()),
         made("Quiet", permit=lambda *_: None),
@@ -83,11 +86,14 @@ def test_permit_collects_the_waits_and_bounds_them() -> None:
 
 
 def test_a_refusal_in_permit_ends_it() -> None:
+    """4.3.15"""
     profile, decision = decided(made("Waits", permit=lambda *_: Wait(5)), made("No", permit=lambda *_: Refusal("no")))
     assert permit(profile, decision) == Refused("No", Refusal("no"))
 
 
 def test_faults_are_named() -> None:
+    """Isolation"""
+
     def raising(*_: Any) -> Any:
         raise ValueError("boom")
 
@@ -97,6 +103,7 @@ def test_faults_are_named() -> None:
         permit(*decided(made("X", permit=raising))),
         permit(*decided(made("X", permit=lambda *_: True))),
         permit(*decided(made("X", permit=lambda *_: Wait("long")))),  # type: ignore[arg-type]
+        permit(*decided(made("X", permit=lambda *_: Wait(math.nan)))),
         reserve(*decided(made("X", reserve=lambda *_: Refusal(1)))),  # type: ignore[arg-type]
     ]
     assert all(isinstance(answer, PluginFault) and answer.plugin == "X" for answer in answers)
@@ -106,5 +113,6 @@ def test_faults_are_named() -> None:
         'running Permit plugin "X": ValueError: boom',
         'running Permit plugin "X": permit returned True; it must return Allow, Wait or a Refusal',
         "running Permit plugin \"X\": ValueError: could not convert string to float: 'long'",
+        'running Permit plugin "X": ValueError: Wait(seconds=nan) is no time to wait',
         'running Reserve plugin "X": a reason is 1 (int); it must be text',
     ]

@@ -11,7 +11,7 @@ from tests.engine.made import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base import log
 from mooring.engine import Decision, Score, decide
-from mooring.framework import Plugin, Rejection, Skip, ToMax
+from mooring.framework import Plugin, Rejection, Skip, ToMax, same_for_all
 from mooring.testing import a_pod
 
 NODES = ("a", "b", "c")
@@ -22,6 +22,7 @@ def decided(*plugins: Plugin | tuple[Plugin, int], seed: int = 0) -> Decision:
 
 
 def test_the_highest_sum_of_weighted_scores_wins() -> None:
+    """4.3.11"""
     decision = decided(
         (scoring("One", {"a": 90, "b": 10, "c": 50}), 1), (scoring("Two", {"a": 0, "b": 50, "c": 10}), 3)
     )
@@ -53,7 +54,23 @@ def test_scores_may_come_all_at_once() -> None:
     assert decided(made("One", score_nodes=lambda _pod, _nodes, _cycle: np.array([1, 2, 3], np.int32))).node == "c"
 
 
+def test_one_score_for_all_nodes_counts_as_one_each() -> None:
+    alike = made("Alike", score_nodes=lambda _pod, nodes, _cycle: same_for_all(7, nodes))
+    decision = decided((alike, 2), (scoring("One", {"a": 1, "b": 5, "c": 3}), 1))
+    assert decision.node == "b"
+    assert decision.scores["Alike"] == Score(7, 7, 14, 2)
+    assert decision.total == 19
+    scaled = made("Scaled", score_nodes=lambda _pod, nodes, _cycle: same_for_all(7, nodes), normalizer=ToMax())
+    assert decided(scaled).scores["Scaled"] == Score(7, 100, 100, 1)
+
+
+def test_one_score_for_all_nodes_is_checked_too() -> None:
+    decision = decided(made("Alike", score_nodes=lambda _pod, nodes, _cycle: same_for_all(101, nodes)))
+    assert "returns an invalid score 101" in decision.message
+
+
 def test_a_single_feasible_node_is_taken_without_scoring() -> None:
+    """4.3.10"""
     decision = decided(
         rejecting("Filter", {"a": Rejection("x"), "c": Rejection("x")}),
         made("Broken", pre_score=lambda *_: 1 / 0, score=lambda *_: 1 / 0),
@@ -63,16 +80,19 @@ def test_a_single_feasible_node_is_taken_without_scoring() -> None:
 
 
 def test_without_score_plugins_every_node_is_as_good() -> None:
+    """4.3.11"""
     assert {decided(seed=seed).node for seed in range(6)} == set(NODES)
     assert decided().total == 1
 
 
 def test_among_equals_the_seed_decides_and_the_same_seed_decides_the_same() -> None:
+    """4.3.12"""
     scores = scoring("One", {"a": 5, "b": 1, "c": 5})
     assert [decided(scores, seed=seed).node for seed in (0, 1, 2, 1)] == ["a", "c", "a", "c"]
 
 
 def test_a_plugin_whose_pre_score_skips_does_not_score() -> None:
+    """4.3.11"""
     decision = decided(
         scoring("Skipping", {}, pre_score=lambda _pod, _nodes, _cycle: Skip()), scoring("One", {"a": 1, "b": 2, "c": 3})
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(autouse=True)
-def private_runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Not tmp_path: a socket's path may have 108 bytes at most.
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[EmbeddedApiServer]:
-    server = EmbeddedApiServer()
-    await server.start()
-    yield server
-    await server.stop()
+def among_themselves(private_runtime_folder: None) -> None:
+    """Schedulers of these tests open their control socket there."""
 
 
 @pytest.fixture

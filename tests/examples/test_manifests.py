@@ -1,4 +1,4 @@
-"""The examples' files belong together: a manifest mounts the configuration beside it and grants what is asked for."""
+"""The examples' manifests are what `mooring manifests` writes, and their READMEs say how."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.deploy.command import printed
 from tests.examples.conftest import EXAMPLES
 
 from mooring.base.clock import SystemClock
@@ -21,7 +22,7 @@ from mooring.config import load_configuration
 from mooring.objects import Node, Pod
 from mooring.plugins.catalogue import catalogue
 
-SCORE_BY_LABEL, SAMPLE, RANDOM = (EXAMPLES / name for name in ("score-by-label", "sample-filter", "random-scheduler"))
+SAMPLE, RANDOM = (EXAMPLES / name for name in ("sample-filter", "random-scheduler"))
 
 
 def documents(file: Path) -> list[dict[str, Any]]:
@@ -33,44 +34,48 @@ def the(kind: str, file: Path) -> dict[str, Any]:
     return found
 
 
-MOUNTED = {
-    "score-by-label": (SCORE_BY_LABEL / "install.yaml", SCORE_BY_LABEL / "config.yaml"),
-    "sample-filter": (SAMPLE / "sample-scheduler.yaml", SAMPLE / "scheduler-config.yaml"),
+WRITTEN = {
+    "score-by-label": (
+        "install.yaml",
+        "--config examples/score-by-label/config.yaml --name scorebylabel-scheduler --namespace scorebylabel"
+        " --verbosity 6",
+    ),
+    "sample-filter": (
+        "sample-scheduler.yaml",
+        "--config examples/sample-filter/scheduler-config.yaml --namespace kube-system --verbosity 3",
+    ),
+    "random-scheduler": (
+        "install.yaml",
+        "--config examples/random-scheduler/random-profile.yaml --namespace random-scheduler",
+    ),
+    "node-crd-resource-fit": (
+        "install.yaml",
+        "--config scheduler-config.yaml --namespace secondary-scheduler --verbosity 5",
+    ),
+    "network-traffic": (
+        "kube-scheduler.yaml",
+        "--config examples/network-traffic/networktraffic-config.yaml --as replacement --cluster-dns",
+    ),
 }
+"""Each example's manifest, and what its README tells to write it with."""
 
 
-@pytest.mark.parametrize(("manifest", "config"), MOUNTED.values(), ids=MOUNTED.keys())
-def test_the_config_map_holds_the_configuration_beside_it(manifest, config):
-    assert the("ConfigMap", manifest)["data"] == {config.name: config.read_text(encoding="utf-8")}
+@pytest.mark.parametrize(("example", "file", "command"), [(name, *each) for name, each in WRITTEN.items()])
+def test_each_manifest_is_what_the_command_writes(example, file, command, monkeypatch):
+    readme = (EXAMPLES / example / "README.md").read_text(encoding="utf-8")
+    assert f"mooring manifests {command}" in " ".join(readme.replace("\\\n", " ").split())
+    monkeypatch.chdir(EXAMPLES.parent if "examples/" in command else EXAMPLES / example)
+    assert (EXAMPLES / example / file).read_text(encoding="utf-8") == printed(*command.split())
 
 
-@pytest.mark.parametrize(("manifest", "config"), MOUNTED.values(), ids=MOUNTED.keys())
-def test_the_deployment_runs_mooring_with_the_file_it_mounts(manifest, config):
-    spec = the("Deployment", manifest)["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
-    command: list[str] = container["command"] + container.get("args", [])
-    (mount,) = container["volumeMounts"]
-    assert command[:3] == ["mooring", "run", f"--config={mount['mountPath']}/{config.name}"]
-    (volume,) = spec["volumes"]
-    assert volume["name"] == mount["name"]
-    assert volume["configMap"]["name"] == the("ConfigMap", manifest)["metadata"]["name"]
-
-
-INSTALLED = [SCORE_BY_LABEL / "install.yaml", SAMPLE / "sample-scheduler.yaml", RANDOM / "install.yaml"]
-
-
-@pytest.mark.parametrize("manifest", INSTALLED, ids=lambda path: path.parent.name)
-def test_rights_are_given_to_the_account_that_runs(manifest):
+def test_rights_are_given_to_the_account_that_runs():
+    manifest = RANDOM / "from-scratch.yaml"
     account = the("ServiceAccount", manifest)["metadata"]
     deployment = the("Deployment", manifest)
     assert deployment["metadata"]["namespace"] == account["namespace"]
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
-    bindings = [document for document in documents(manifest) if document["kind"] == "ClusterRoleBinding"]
-    assert bindings
-    for binding in bindings:
-        assert binding["subjects"] == [
-            {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
-        ]
+    subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+    assert the("ClusterRoleBinding", manifest)["subjects"] == [subject]
 
 
 CONFIGURATIONS = {
@@ -112,6 +117,8 @@ class NotingTransport(Transport):
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         self._note("watch", path)
+        if "sendInitialEvents" in path:
+            self._note("list", path)  # it begins with all there is; a server that cannot do that is asked for a list
         async with super().stream(path, seconds=seconds) as chunks:
             yield chunks
 
@@ -131,7 +138,7 @@ class EverythingPasses(random.Random):
 async def test_the_random_schedulers_role_is_what_it_asks_for(client, connection):
     granted = {
         (verb, resource)
-        for rule in the("ClusterRole", RANDOM / "install.yaml")["rules"]
+        for rule in the("ClusterRole", RANDOM / "from-scratch.yaml")["rules"]
         for verb in rule["verbs"]
         for resource in rule["resources"]
     }

@@ -10,6 +10,7 @@ import yaml
 from tests.examples.conftest import EXAMPLES
 
 from mooring.config import load_configuration
+from mooring.deploy.static_pod import CONFIG_PATH
 from mooring.plugins.catalogue import catalogue
 
 EXAMPLE = EXAMPLES / "network-traffic"
@@ -30,30 +31,28 @@ def test_the_static_pod_mounts_every_file_that_it_reads():
     spec = yaml.safe_load(MANIFEST.read_text(encoding="utf-8"))["spec"]
     (container,) = spec["containers"]
     config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
-    read = {f"/etc/kubernetes/{CONFIG.name}", config["clientConnection"]["kubeconfig"]}
-    assert f"--config=/etc/kubernetes/{CONFIG.name}" in container["command"]
+    read = {CONFIG_PATH, config["clientConnection"]["kubeconfig"]}
+    assert f"--config={CONFIG_PATH}" in container["command"]
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == read
     assert {volume["hostPath"]["path"] for volume in spec["volumes"]} == read
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
 
 
-def test_the_way_there_and_the_way_back_on_control_plane_nodes(tmp_path: Path):
-    there, elsewhere, back = re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S)
-    for name, way in {"first": there, "second": elsewhere}.items():
-        kubernetes = tmp_path / name
-        live = kubernetes / "manifests" / "kube-scheduler.yaml"
-        live.parent.mkdir(parents=True)
-        live.write_text("kube-scheduler", encoding="utf-8")
+def test_the_way_there_and_the_way_back_on_a_control_plane_node(tmp_path: Path):
+    there, back = re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S)
+    live = tmp_path / "manifests" / "kube-scheduler.yaml"
+    live.parent.mkdir(parents=True)
+    live.write_text("kube-scheduler", encoding="utf-8")
 
-        def do(commands: str, kubernetes: Path = kubernetes) -> None:
-            commands = commands.replace("/etc/kubernetes", str(kubernetes))
-            subprocess.run(["bash", "-euc", commands], cwd=EXAMPLE, check=True)
+    def do(commands: str) -> None:
+        commands = commands.replace("/etc/kubernetes", str(tmp_path))
+        subprocess.run(["bash", "-euc", commands], cwd=EXAMPLE, check=True)
 
-        do(way)
-        assert not live.exists() or live.read_bytes() == MANIFEST.read_bytes()
-        assert live.exists() == (kubernetes / CONFIG.name).exists() == (name == "first")
-        do(back)
-        assert live.read_text(encoding="utf-8") == "kube-scheduler"
+    do(there)
+    assert live.read_bytes() == MANIFEST.read_bytes()
+    assert (tmp_path / Path(CONFIG_PATH).name).read_bytes() == CONFIG.read_bytes()
+    do(back)
+    assert live.read_text(encoding="utf-8") == "kube-scheduler"
 
 
 def test_the_readme_tells_of_every_file():

@@ -197,3 +197,46 @@ LINES = {
 @pytest.mark.parametrize(("decision", "line"), LINES.values(), ids=LINES.keys())
 def test_in_one_line(decision, line):
     assert in_one_line(decision) == line
+
+
+def test_a_pod_that_room_is_made_for_shows_who_must_go_and_what_else_was_weighed():
+    plan = {
+        "nominate": "node-2",
+        "evict": ["shop/low-1", "shop/low-2"],
+        "candidateCount": 3,
+        "candidates": [
+            {"node": "node-1", "victims": ["shop/db-0"], "budgetViolations": 1},
+            {"node": "node-2", "victims": ["shop/low-1", "shop/low-2"], "budgetViolations": 0},
+        ],
+    }
+    assert told(a_refusal(plan=plan, rejections=[], waitsFor=[])) == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        Last decision: attempt 2 at 2026-01-01T12:00:00Z.
+          0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu.
+
+          To make room, 2 pods of lower priority must go; node-2 is kept for it:
+            shop/low-1
+            shop/low-2
+          It was the best of 3 nodes; others were:
+            node-1: shop/db-0; a disruption budget protects 1 of them
+        """)
+
+
+def test_a_pod_that_nobody_can_make_room_for_shows_what_was_tried():
+    groups = [
+        {"reasons": ["Insufficient cpu"], "count": 7, "nodes": [f"node-{number}" for number in range(1, 8)]},
+        {"reasons": ["No preemption victims found for incoming pod"], "count": 1, "nodes": ["node-8"]},
+    ]
+    assert told(a_refusal(noRoom=groups, rejections=[], waitsFor=[])) == dedent("""\
+        Pod shop/web waits for a node (profile default-scheduler, Pending).
+
+        Last decision: attempt 2 at 2026-01-01T12:00:00Z.
+          0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu.
+
+          Evicting pods of lower priority would not help:
+            Insufficient cpu
+              7 nodes: node-1, node-2, node-3, node-4, node-5 and 2 more
+            No preemption victims found for incoming pod
+              1 node: node-8
+        """)

@@ -66,7 +66,7 @@ TOLERATIONS = {
     "any effect": (Toleration(key="k", value="v"), True),
     "any value": (Toleration(key="k", operator="Exists"), True),
     "everything": (Toleration(operator="Exists"), True),
-    "no key needs Exists": (Toleration(value="v"), False),
+    "no key is every key (the API server does not admit it)": (Toleration(value="v"), True),
     "an unknown operator covers nothing": (Toleration(key="k", operator="Like", value="v"), False),
 }
 

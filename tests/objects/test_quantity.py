@@ -120,3 +120,22 @@ def test_any_text_is_a_quantity_or_refused(text):
     except BadQuantity:
         return
     assert 0 <= whole(text) - value < 1 or 0 <= value - whole(text) < 1 or abs(whole(text)) == MOST
+
+
+@given(
+    st.from_regex(r"[0-9]{1,22}(m|Ki|Mi|Gi|Ti|k|M)?", fullmatch=True) | st.text("0123456789mKMGTi.eE+-٣", max_size=6)
+)
+def test_what_is_read_quickly_is_read_right(text):
+    def read(how):
+        try:
+            return how(text)
+        except BadQuantity:
+            return BadQuantity
+
+    most = 2**63 - 1
+    value = read(exact)
+    if value is BadQuantity:
+        assert (read(milli), read(whole)) == (BadQuantity, BadQuantity)
+    elif value >= 0:
+        assert read(milli) == min(-(-value * 1000 // 1), most)
+        assert read(whole) == min(-(-value // 1), most)

@@ -12,9 +12,11 @@ from mooring.framework.events import (
     pending_pod_changes,
     placed_pod_changes,
     registered_hints,
+    resource_name,
 )
+from mooring.objects import KubeObject
 
-Seen = Node | Pod | PlacedPod | None
+Seen = KubeObject | PlacedPod | None
 
 
 def verdict(refusal: Refusal | None) -> tuple[Code, tuple[str, ...]] | None:
@@ -46,7 +48,9 @@ def _events(before: Seen, after: Seen) -> list[ClusterEvent]:
     if isinstance(before, Pod) and isinstance(after, Pod):
         return pending_pod_changes(before, after)
     shown = before if after is None else after
-    action = Action.DELETE if after is None else Action.ADD
+    action = Action.DELETE if after is None else Action.ADD if before is None else Action.UPDATE
     if isinstance(shown, Node):
         return [NODE_DELETED if after is None else NODE_ADDED]
+    if isinstance(shown, KubeObject) and not isinstance(shown, Pod):
+        return [ClusterEvent(resource_name(type(shown)), action)]
     return [ClusterEvent("AssignedPod" if isinstance(shown, PlacedPod) else "UnschedulablePod", action)]

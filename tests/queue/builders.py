@@ -14,6 +14,7 @@ from mooring.objects.core import (
     Pod,
     PodSchedulingGate,
     PodSpec,
+    PodStatus,
     ResourceRequirements,
     Toleration,
 )
@@ -36,6 +37,7 @@ def a_pod(
     gates: Sequence[str] = (),
     tolerations: int = 0,
     cpu: str = "1",
+    nominated: str = "",
 ) -> Pod:
     return Pod(
         metadata=ObjectMeta(name=name, namespace="shop", uid=uid or f"uid-of-{name}", labels=labels or {}),
@@ -46,6 +48,7 @@ def a_pod(
             scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
             tolerations=[Toleration(key=str(number)) for number in range(tolerations)],
         ),
+        status=PodStatus(nominated_node_name=nominated),
     )
 
 

@@ -1,10 +1,11 @@
-"""Whatever happens in whatever order: the queue does what a plain model of its rules does (Q1–Q42).
+"""Whatever happens in whatever order: the queue and its nominations do what a plain model of the rules does (Q1–Q46).
 
 The model keeps one list of pods and looks at all of them each time; it knows nothing of heaps, indexes or replay
 positions. After every step each pod must be where the model has it, and in one place only.
 """
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from mooring.base.clock import ManualClock
 from mooring.framework.events import ASSIGNED_POD_DELETED, NODE_ADDED, Action, ClusterEvent, Hint, pending_pod_changes
 from mooring.objects.core import Pod
 from mooring.queue import SchedulingQueue, Waiting
+from mooring.scheduler.nominator import Nominator
+from mooring.state.nominations import Nominations
 
 EVERYTHING = ClusterEvent("*", Action.ALL)
 WAITING = ("active", "backoff", "unschedulable", "gated")
@@ -28,13 +31,19 @@ def is_even(pod: Pod, _old: Any, _new: Any) -> bool:
     return pod.priority % 2 == 0
 
 
+def fails(_pod: Pod, _old: Any, _new: Any) -> bool:
+    raise RuntimeError("no idea")
+
+
 HINTS = {
     "Gates": [GATES_ELIMINATED],
     "Headroom": [Hint("Node", Action.ADD)],
     "Ports": [Hint("Pod", Action.DELETE, is_even), Hint("Pod", Action.UPDATE_POD_LABEL, is_this_pod)],
     "Claims": [Hint("Node", Action.ADD, is_even), Hint("Pod", Action.DELETE)],
+    "Broken": [Hint("Node", Action.ADD, fails)],
 }
-REFUSING = st.sets(st.sampled_from(["Headroom", "Ports", "Claims", "Unknown"]), max_size=1)
+REFUSING = st.sets(st.sampled_from(["Headroom", "Ports", "Claims", "Broken", "Unknown"]), max_size=1)
+NODES = st.sampled_from(["", "a", "b"])
 
 
 @dataclass
@@ -70,6 +79,7 @@ class Model:
         self.clock = clock
         self.pods: dict[str, Modelled] = {}
         self.retries: list[tuple[float, str]] = []
+        self.nominations: dict[str, str] = {}
         self.next_timeout = clock.now() + 30
 
     def at(self, *places: str) -> list[Modelled]:
@@ -92,7 +102,8 @@ class Model:
 
         def says_queue(plugin: str) -> bool:
             hints = [hint for hint in HINTS.get(plugin, []) if hint.concerns(event)]
-            return any(hint.test is None or hint.test(one.pod, old, new) for hint in hints)
+            # A test that fails counts as yes.
+            return any(hint.test in (None, fails) or hint.test(one.pod, old, new) for hint in hints)
 
         if one.place == "gated" and not any(hint.concerns(event) for hint in HINTS["Gates"]):
             return "stay"
@@ -107,6 +118,23 @@ class Model:
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         for one in self.at("in flight"):
             one.happened.append((event, old, new))
+
+    def happen(self, event: ClusterEvent, old: Any = None, *, at_most: int | None = None) -> None:
+        """`at_most`: only pods of this priority or a lower one hear of it."""
+        for one in self.at("unschedulable", "gated"):
+            if at_most is None or one.pod.priority <= at_most:
+                self.wake(one, event, old, None)
+        self.record(event, old, None)
+
+    def lose_nomination(self, pod: Pod) -> None:
+        """3.2: to pods of its priority and below, the going of a nominated pod is a deletion."""
+        self.happen(ASSIGNED_POD_DELETED, pod, at_most=pod.priority)
+
+    def nominate(self, uid: str, node: str) -> None:
+        """Q44"""
+        self.nominations.pop(uid, None)
+        if node:
+            self.nominations[uid] = node
 
     def activate(self, one: Modelled) -> None:
         """Q42"""
@@ -155,7 +183,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock(start=1000.25)
-        self.rang_since_empty = False
+        self.rang_since_empty, self.sleeps_until = False, 0.0
         self.queue: SchedulingQueue = a_queue(
             self.clock,
             hints=HINTS,
@@ -163,6 +191,8 @@ class AnyInterleaving(RuleBasedStateMachine):
             max_unschedulable_seconds=LIMIT,
             on_ready=self.ring,
         )
+        self.nominations = Nominations()
+        self.nominator = Nominator(self.nominations, self.queue)
         self.model = Model(self.clock)
         self.made = 0
 
@@ -171,15 +201,18 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @initialize(target=pods, priorities=st.lists(st.integers(0, 3), min_size=2, max_size=5))
     def begin(self, priorities: list[int]):
-        return multiple(*[self.add(priority, is_gated=False) for priority in priorities])
+        return multiple(*[self.add(priority, is_gated=False, node="") for priority in priorities])
 
-    @rule(target=pods, priority=st.integers(0, 3), is_gated=st.booleans())
-    def add(self, priority: int, is_gated: bool) -> str:
+    @rule(target=pods, priority=st.integers(0, 3), is_gated=st.booleans(), node=NODES)
+    def add(self, priority: int, is_gated: bool, node: str) -> str:
         self.made += 1
-        pod = a_pod(f"pod-{self.made}", priority=priority, gates=["hold"] if is_gated else [])
+        pod = a_pod(f"pod-{self.made}", priority=priority, gates=["hold"] if is_gated else [], nominated=node)
         self.queue.add(pod)
+        self.nominator.added(pod)
         one = self.model.pods[pod.uid] = Modelled(pod, "", self.clock.now())
         self.model.enter(one, without_backoff=True)
+        if not is_gated:  # Q4
+            self.model.nominate(pod.uid, node)
         return pod.uid
 
     @rule(
@@ -187,15 +220,17 @@ class AnyInterleaving(RuleBasedStateMachine):
         priority=st.integers(0, 3),
         labels=st.sampled_from([{}, {"a": "b"}, {"a": "c"}]),
         drop_gates=st.booleans(),
+        node=NODES,
     )
-    def update(self, uid: str, priority: int, labels: dict[str, str], drop_gates: bool) -> None:
+    def update(self, uid: str, priority: int, labels: dict[str, str], drop_gates: bool, node: str) -> None:
         one = self.model.pods.get(uid)
         if one is None:
             return
         old = one.latest or one.pod
         gates = [] if drop_gates else [gate.name for gate in old.spec.scheduling_gates]
-        new = a_pod(old.name, priority=priority, labels=labels, gates=gates)
+        new = a_pod(old.name, priority=priority, labels=labels, gates=gates, nominated=node)
         self.queue.update(old, new)
+        self.nominator.updated(old, new)
         if one.place == "in flight":
             one.latest, one.is_deleted = new, False
             for event in pending_pod_changes(old, new):
@@ -204,17 +239,27 @@ class AnyInterleaving(RuleBasedStateMachine):
             one.pod = new
             for event in pending_pod_changes(old, new):
                 self.model.wake(one, event, old, new)
+        before = old.status.nominated_node_name
+        if before or node:  # Q46
+            self.model.nominate(uid, node)
+        if before and before != node:
+            self.model.lose_nomination(old)
 
     @rule(uid=consumes(pods))
     def delete(self, uid: str) -> None:
         one = self.model.pods.get(uid)
         if one is None:
             return
-        self.queue.delete(one.pod)
+        latest = one.latest or one.pod
+        self.queue.delete(latest)
+        self.nominator.deleted(latest, was_assumed=False)
         if one.place == "in flight":
             one.is_deleted = True
         else:
             del self.model.pods[uid]
+        self.model.nominate(uid, "")
+        if latest.status.nominated_node_name:
+            self.model.lose_nomination(latest)
 
     @rule(target=flying)
     def pop(self):
@@ -234,7 +279,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         waiting = self.queue.pop()
         if waiting is None:
             assert not best, f"{best[0].pod.name} was not popped"
-            self.rang_since_empty = False
+            self.rang_since_empty, self.sleeps_until = False, self.queue.next_flush()
             return None
         one = self.model.pods[waiting.pod.uid]
         assert one in best, f"{one.pod.name} was popped before {[other.pod.name for other in best]}"
@@ -242,14 +287,18 @@ class AnyInterleaving(RuleBasedStateMachine):
         assert (waiting.attempts, waiting.pod) == (one.attempts, one.pod)
         return one.pod.uid
 
-    @rule(uid=consumes(flying), unschedulable=REFUSING, pending=REFUSING)
-    def put_back(self, uid: str, unschedulable: set[str], pending: set[str]) -> None:
+    @rule(uid=consumes(flying), unschedulable=REFUSING, pending=REFUSING, nominate=st.none() | NODES)
+    def put_back(self, uid: str, unschedulable: set[str], pending: set[str], nominate: str | None = None) -> None:
+        """`nominate`: as decided by whoever makes room; None leaves what the pod's status says."""
         one = self.model.pods[uid]
         assert one.waiting is not None
         self.queue.put_back(one.waiting, unschedulable=unschedulable, pending=pending)
         if one.is_deleted:
             del self.model.pods[uid]
             return
+        latest = one.latest or one.pod
+        self.nominator.decided(latest, nominate)
+        self.model.nominate(uid, latest.status.nominated_node_name if nominate is None else nominate)
         one.pod, one.latest, one.timestamp, one.flushed = one.latest or one.pod, None, self.clock.now(), 0.0
         one.unschedulable, one.pending = set(unschedulable), set(pending)
         if unschedulable or pending:
@@ -265,15 +314,16 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @rule(uid=consumes(flying))
     def succeed(self, uid: str) -> None:
+        """Q48"""
         self.queue.done(uid)
+        self.nominator.placed(uid)
+        self.model.nominate(uid, "")
         del self.model.pods[uid]
 
     @rule(event=st.sampled_from([NODE_ADDED, ASSIGNED_POD_DELETED, SERVICE_CHANGED, EVERYTHING]))
     def something_happens(self, event: ClusterEvent) -> None:
         self.queue.on(event)
-        for one in self.model.at("unschedulable", "gated"):
-            self.model.wake(one, event, None, None)
-        self.model.record(event, None, None)
+        self.model.happen(event)
 
     @rule(uid=pods)
     def activate(self, uid: str) -> None:
@@ -321,13 +371,23 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @invariant()
     def no_pod_is_in_two_places(self) -> None:
+        """Q1"""
         assert self.queue.counts() == {place: len(self.model.at(place)) for place in WAITING}
         assert len(self.queue) == len(self.model.at(*WAITING))
         assert len(list(self.queue.in_flight())) == len(self.model.at("in flight"))
 
     @invariant()
+    def every_pod_is_nominated_where_the_model_has_it(self) -> None:
+        """Q44: to one node at most."""
+        nominated = {uid: node for uid in self.model.pods if (node := self.nominations.node_of(uid))}
+        assert nominated == self.model.nominations
+        there = {pod.uid: node for node in ("a", "b") for pod in self.nominations.at(node)}
+        assert there == self.model.nominations
+
+    @invariant()
     def who_found_nothing_to_pop_is_told_when_there_is_something(self) -> None:
         assert self.rang_since_empty or not self.model.who_may_be_popped()
+        assert self.rang_since_empty or self.queue.next_flush() >= self.sleeps_until
 
     @invariant()
     def whoever_waits_for_an_event_knows_of_whom(self) -> None:
@@ -349,5 +409,8 @@ class AnyInterleaving(RuleBasedStateMachine):
         assert left <= got
 
 
+# `MOORING_EXAMPLES=5000 pytest tests/queue/test_any_interleaving.py` looks at many more.
 TestAnyInterleaving = AnyInterleaving.TestCase
-TestAnyInterleaving.settings = settings(max_examples=100, stateful_step_count=40)
+TestAnyInterleaving.settings = settings(
+    max_examples=int(os.environ.get("MOORING_EXAMPLES", "100")), stateful_step_count=40, deadline=None
+)

@@ -1,5 +1,7 @@
 """Which events wake which refused pods (Q28–Q31, Q35)."""
 
+import asyncio
+
 import pytest
 from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Asked, a_pod, a_queue, fail, popped, wait
 
@@ -192,3 +194,18 @@ def test_an_event_asks_only_pods_that_it_may_help():
         fail(queue, refused_by="Ports" if name == "two" else "Headroom")
     queue.on(ASSIGNED_POD_DELETED)
     assert [pod.name for pod, _, _ in test.questions] == ["two"]
+
+
+def test_a_hint_that_reads_something_cancelled_counts_as_yes():
+    """Q30, Isolation: it must not look as if the watch that asks were cancelled."""
+
+    def test(*_):
+        raise asyncio.CancelledError
+
+    faults = []
+    queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]}, on_fault=lambda *fault: faults.append(fault))
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    queue.on(NODE_ADDED)
+    assert queue.where("web") == "backoff"
+    assert faults == [("Headroom", "QueueingHint")]

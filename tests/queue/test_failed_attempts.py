@@ -157,7 +157,7 @@ def test_a_pod_that_comes_again_while_it_is_in_flight_is_kept():
 
 
 def test_a_pod_that_fails_after_it_was_done_backs_off():
-    """Q34: a bind that fails; nothing was recorded since permit."""
+    """4.4.4, Q34: a bind that fails; nothing was recorded since permit."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)

@@ -1,5 +1,8 @@
 """pre_enqueue: who is kept out, and what lets it in (Q10–Q15)."""
 
+import asyncio
+
+import pytest
 from tests.queue.builders import (
     GATES_ELIMINATED,
     NODE_HINT,
@@ -80,6 +83,36 @@ def test_a_pod_on_its_way_into_backoff_can_be_gated():
     assert queue.where("web") == "backoff"  # its backoff has not ended meanwhile
     wait(queue, clock, 3)
     assert queue.where("web") == "active"
+
+
+def test_a_pod_that_an_error_brought_to_a_closed_gate_is_tried_again_when_that_opens():
+    """Nobody refused it: no event would ever bring it back."""
+    queue = a_queue(clock := ManualClock(), gates=[("Quota", quota := Quota())])
+    queue.add(a_pod())
+    quota.is_open = False
+    fail(queue)
+    queue.reconsider(a_pod())
+    assert queue.where("web") == "gated"
+    quota.is_open = True
+    queue.reconsider(a_pod())
+    assert queue.where("web") == "backoff"
+    assert queue.pop() is None  # it is the backoff after an error, which is not cut short
+    wait(queue, clock, 3)
+    assert popped(queue).pod.name == "web"
+
+
+def test_a_pod_that_was_refused_and_then_gated_waits_on_when_its_gate_opens():
+    queue = a_queue(gates=[("Quota", quota := Quota())])
+    queue.add(a_pod())
+    fail(queue, refused_by="Headroom")
+    quota.is_open = False
+    queue.on(NODE_ADDED)
+    assert queue.where("web") == "gated"
+    quota.is_open = True
+    queue.reconsider(a_pod())
+    assert queue.where("web") == "unschedulable"
+    queue.on(NODE_ADDED)
+    assert queue.where("web") == "backoff"
 
 
 def test_a_pod_that_passes_is_gated_no_more():
@@ -211,3 +244,28 @@ def test_pods_that_activate_each_other_at_the_gate_end():
     queue.add(a_pod("two"))
     queue.flush()
     assert (queue.where("one"), queue.where("two")) == ("gated", "gated")
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), asyncio.CancelledError()], ids=["an exit", "something cancelled"])
+def test_whatever_a_gate_raises_keeps_its_pod_out_and_ends_nothing_else(raised, capsys):
+    """Q11, Isolation"""
+
+    def gate(_pod):
+        raise raised
+
+    faults = []
+    queue = a_queue(gates=[("Gate", gate)], on_fault=lambda *fault: faults.append(fault))
+    queue.add(a_pod())
+    assert queue.where("web") == "gated"
+    assert faults == [("Gate", "PreEnqueue")]
+    assert 'plugin="Gate"' in capsys.readouterr().err
+
+
+def test_who_asks_to_activate_what_is_no_pod_hears_it_at_once():
+    """Q42, Isolation: a gate that does so is at fault itself; the queue goes on."""
+    queue = a_queue(gates=[("Gate", lambda _pod: queue.activate([None]))])  # type: ignore[list-item]
+    queue.add(a_pod("web"))
+    assert queue.where("web") == "gated"
+    queue.flush()
+    with pytest.raises(AttributeError):
+        queue.activate(["web"])  # type: ignore[list-item]

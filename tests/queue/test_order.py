@@ -19,7 +19,8 @@ def test_a_sort_key_that_raises_puts_its_pod_last(capsys):
     queue.add(a_pod("one", labels={"rank": "1"}))
     queue.add(a_pod("two", labels={"rank": "2"}))
     assert names([queue.pop() for _ in range(4)]) == ["two", "one", "nameless", None]
-    assert 'sort_key failed; the pod is tried after all others" pod="shop/nameless"' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert 'sort_key failed; the pod is tried after all others" plugin="sort_key" pod="shop/nameless"' in said
 
 
 def test_sort_keys_that_cannot_be_compared_lose_nobody(capsys):

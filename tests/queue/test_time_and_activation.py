@@ -117,6 +117,16 @@ def test_a_retry_that_was_asked_for_comes_when_it_is_due():
     assert queue.where("web") == "active"
 
 
+def test_who_sleeps_until_the_next_flush_hears_of_a_retry():
+    rung: list[str] = []
+    queue = a_queue(ManualClock(start=1000.0), on_ready=lambda: rung.append("again"))
+    queue.add(pod := a_pod())
+    fail(queue, refused_by="Headroom")
+    rung.clear()
+    queue.retry_after(pod, 5)
+    assert (rung, queue.next_flush()) == (["again"], 1005.0)
+
+
 def test_a_retry_for_a_pod_that_is_gone_is_nothing():
     queue = a_queue(clock := ManualClock())
     queue.add(pod := a_pod())

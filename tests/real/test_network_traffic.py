@@ -35,7 +35,7 @@ def prometheus_programs() -> None:
     cache = cache_folder() / "debian"
     for name in ("prometheus", "prometheus-node-exporter"):
         if shutil.which(name) is None and not os.access(cache / name / "usr" / "bin" / name, os.X_OK):
-            reason = f"there is no {name} on the PATH or in {cache}; `scripts/install-prometheus` gets it"
+            reason = f"there is no {name} on the PATH or in {cache}; `scripts/install-debian` gets it"
             if os.environ.get("REQUIRE_REAL"):
                 pytest.fail(f"REQUIRE_REAL is set, and {reason}", pytrace=False)
             pytest.skip(reason)

@@ -6,6 +6,7 @@ holds. Its containers are simulated, so the test starts the command itself.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,19 +23,21 @@ FAILED = "Unable to schedule pod; no fit; waiting"
 @contextmanager
 def deployed(manifest: Path, kubectl: Kubectl) -> Iterator[Program]:
     """Apply the manifest to its namespace, and run its Deployment's container as a process here."""
-    kubectl.run("apply", "-f", str(manifest))
+    # Without a namespace of its own: the objects are in several.
+    apply = [word for word in kubectl.command("apply", "-f", str(manifest)) if not word.startswith("--namespace=")]
+    subprocess.run(apply, env=kubectl.environment(), check=True, capture_output=True)
     deployment = kubectl.out("get", "deployments", "-o", "jsonpath={.items[*].metadata.name}")
     kubectl.run("rollout", "status", f"deployment/{deployment}", "--timeout=60s")
     spec = kubectl.json("get", "deployment", deployment)["spec"]["template"]["spec"]
-    (container,), (volume,) = spec["containers"], spec["volumes"]
+    (container,), (volume,) = spec["containers"], [each for each in spec["volumes"] if "configMap" in each]
     home = kubectl.kubeconfig.parent
     for name, text in kubectl.json("get", "configmap", volume["configMap"]["name"])["data"].items():
         (home / name).write_text(text, encoding="utf-8")
     program, *arguments = container["command"] + container.get("args", [])
     assert program == "mooring"
     folder = container["volumeMounts"][0]["mountPath"]
-    here = [argument.replace(folder, str(home)) for argument in arguments]
-    with Program(*here, f"--kubeconfig={kubectl.kubeconfig}", home=home) as running:
+    here = [argument.replace(folder, str(home)) for argument in arguments if "--secure-port" not in argument]
+    with Program(*here, f"--kubeconfig={kubectl.kubeconfig}", "--secure-port=0", home=home) as running:
         running.ready()
         yield running
         assert running.end() == 0, running.written()
@@ -147,7 +150,9 @@ def test_two_feasible_nodes_spring_the_trap_of_that_configuration(two_nodes: Up)
         'running Score plugins: plugin "TaintToleration" failed with: reading "PreScoreTaintToleration" from cycleState'
     )
     with deployed(SAMPLE / "sample-scheduler.yaml", kubectl.in_namespace("kube-system")) as scheduler:
-        scheduler.mentions("preScore is off for TaintToleration, whose score needs it")
+        scheduler.mentions(
+            "preScore is off for TaintToleration, InterPodAffinity, PodTopologySpread, whose score needs it"
+        )
         pod = Waiting(kubectl, scheduler)
         kubectl.run("wait", "--for=condition=PodScheduled=False", f"pod/{pod.name}", "--timeout=60s")
         scheduler.mentions('"[sample2] Feasible nodes"')

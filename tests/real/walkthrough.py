@@ -104,6 +104,9 @@ class Walk:
 
     def _stay(self, step: Step) -> None:
         terminal = next(name for command, name in TERMINALS.items() if step.command.startswith(command))
+        self._start_in(terminal, step)
+
+    def _start_in(self, terminal: str, step: Step) -> Program:
         if (before := self._terminals.pop(terminal, None)) is not None:
             self._end(before)
         program = Program(self._script(f"exec {step.command}"), home=self.home, program=("bash", "-c"))
@@ -111,6 +114,7 @@ class Walk:
         self._terminals[terminal] = program
         for line in step.shows:
             _writes(program, line)
+        return program
 
     def _script(self, command: str) -> str:
         return "\n".join([self._path, *self._exports, command])

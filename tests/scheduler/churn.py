@@ -20,9 +20,9 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import ApiError
-from mooring.client import ApiClient, Reflector
+from mooring.client import ApiClient, Connection, Reflector
 from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait, WaitingPods
-from mooring.objects import Node
+from mooring.objects import Kind, Node
 from mooring.objects.placed import placed
 
 ELSEWHERE = "elsewhere"
@@ -31,6 +31,8 @@ ACTORS = 4
 NAMES = 40
 NODES = 5
 NODE_MILLI_CPU = 2_000
+PRIORITIES = {"urgent": 10, "vital": 20}
+PRIORITY_CLASSES = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False)
 IN_TIME_OF_NEED = 30
 """How many of a hundred calls of a troubled point go wrong."""
 
@@ -175,6 +177,9 @@ class Actor:
         container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
         spec: dict[str, Any] = {"containers": [container]}
         metadata: dict[str, Any] = {"name": name or self._name()}
+        if self._random.random() < 0.3:
+            spec["priorityClassName"] = self._random.choice(list(PRIORITIES))
+            spec["terminationGracePeriodSeconds"] = self._random.choice([0, 30])
         if self._random.random() < 0.1:
             spec["schedulingGates"] = [{"name": "later"}]
         if self._random.random() < 0.1:
@@ -231,6 +236,7 @@ async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int 
     Troublemaker.seed = seed
     others = asyncio.all_tasks()
     config = a_configuration(a_profile("default-scheduler", plugins=["Troublemaker"]))
+    await _make_priorities(server)
     for life in range(1, lives + 1):
         Troublemaker.is_calm = False
         # No flush of the unschedulable: it would hide a pod that nobody wakes.
@@ -247,6 +253,13 @@ async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int 
             watching.cancel()
             assert not witness.wrongs, witness.wrongs
     await until(lambda: not _working(asyncio.all_tasks() - others), lambda: f"left: {asyncio.all_tasks() - others}")
+
+
+async def _make_priorities(server: EmbeddedApiServer) -> None:
+    connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
+    async with ApiClient(connection) as client:
+        for name, value in PRIORITIES.items():
+            await client.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
 
 
 def _working(tasks: set[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
@@ -304,9 +317,11 @@ class Examination:
             counts["active"]
             or counts["backoff"]
             or list(scheduler.queue.in_flight())
-            or scheduler._bindings._tasks
+            or len(scheduler._bindings)
             or any(True for _ in scheduler._room)
             or scheduler.reporter._writers
+            or scheduler.reporter._untaken
+            or len(scheduler._evictions)
             or any(pod.assumed_at is not None for pod in scheduler.state._pods.values())
         )
 
@@ -320,11 +335,23 @@ class Examination:
         waiting = (waiting.pod for waiting in self._scheduler.queue.waiting())
         return all(pod.spec.scheduling_gates or pod.is_terminating for pod in waiting)
 
+    def _nominations_are_theirs(self) -> None:
+        """A place is held for those who wait and whose status says so, and for nobody else."""
+        held = self._scheduler.state.nominations
+        waiting = {
+            pod.uid: pod.status.nominated_node_name or None
+            for pod in self._pods
+            if not pod.spec.node_name and not pod.spec.scheduling_gates
+        }
+        assert {uid: held.node_of(uid) for uid in waiting} == waiting
+        assert {pod.uid for node in held.nodes for pod in held.at(node)} <= waiting.keys()
+
     async def _nothing_drifted(self) -> None:
         """State and queue against the API server's lists."""
         scheduler, client = self._scheduler, self._live.client
         nodes = [msgspec.convert(found, Node) for found in await client.list(Node.KIND)]
         self._pods = [msgspec.convert(found, Pod) for found in await client.list(Pod.KIND)]
+        self._nominations_are_theirs()
         on_nodes = [pod for pod in self._pods if pod.spec.node_name]
         assert scheduler.state.compare(nodes, map(placed, on_nodes)) == []
         pending = {pod.uid for pod in self._pods if not pod.spec.node_name}
@@ -334,7 +361,7 @@ class Examination:
         going = {pod.uid for pod in self._pods if pod.is_terminating}
         assert {waiting.pod.uid for waiting in scheduler.queue.waiting()} - going == pending - going
         assert scheduler.reporter._said.keys() <= pending
-        assert not scheduler._held
+        assert not scheduler._attempts._held
         used: Counter[str] = Counter()
         for pod in on_nodes:
             used[pod.spec.node_name] += pod.requests.amounts.get("cpu", 0)

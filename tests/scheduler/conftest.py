@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.config import load_configuration
 from mooring.framework.plugin import Plugin
 from mooring.objects import Kind, Node, Pod
+from mooring.objects.core import PodCondition
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler import Scheduler
+from mooring.testing import a_taint
 
 PATIENCE_SECONDS = 20.0
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
@@ -54,12 +56,15 @@ class Live:
 
     # What tests do and wait for
 
-    async def node(self, name: str, *, cpu: str = "4", labels: dict[str, str] | None = None) -> None:
+    async def node(
+        self, name: str, *, cpu: str = "4", labels: dict[str, str] | None = None, taints: Sequence[str] = ()
+    ) -> None:
         resources = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
         document = {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"taints": [to_builtins(a_taint(taint)) for taint in taints]},
             "status": {"capacity": resources, "allocatable": resources},
         }
         await self.client.create(Node.KIND, document)
@@ -93,6 +98,12 @@ class Live:
 
         await self.until(lambda: bool(message()) and saying in message())
         return message()
+
+    def condition(self, name: str) -> PodCondition:
+        """What the pod says about its scheduling."""
+        found = self.pods[name].condition("PodScheduled")
+        assert found is not None, f"nothing was said about {name}"
+        return found
 
     async def events(self, name: str) -> list[dict[str, Any]]:
         """The events about a pod that were written so far, oldest first."""
@@ -142,16 +153,5 @@ async def a_live_scheduler(
 
 
 @pytest.fixture(autouse=True)
-def private_runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Not tmp_path: a socket's path may have 108 bytes at most.
-    with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-        yield
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[EmbeddedApiServer]:
-    server = EmbeddedApiServer()
-    await server.start()
-    yield server
-    await server.stop()
+def among_themselves(private_runtime_folder: None) -> None:
+    """Schedulers of these tests open their control socket there."""

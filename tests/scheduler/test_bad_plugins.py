@@ -1,79 +1,267 @@
 """A plugin that misbehaves costs its own pods an attempt, names itself, and never holds up the others."""
 
+import asyncio
+import re
+from typing import Any
+
 import pytest
-from tests.scheduler.conftest import CRDS, a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.conftest import CRDS, Live, a_configuration, a_live_scheduler, a_profile
 
-from mooring.framework import CustomResource, Cycle, NodeView, Objects, Plugin, Pod, Rejection
+from mooring.framework import (
+    Action,
+    Background,
+    CustomResource,
+    Cycle,
+    Hint,
+    Node,
+    NodeView,
+    Objects,
+    Plugin,
+    Pod,
+    QueuedPod,
+    Rejection,
+)
+from mooring.scheduler import lifecycle
+from mooring.scheduler.plugin_errors import NAME
 
-
-class Raises(Plugin):
-    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        zones: dict[str, int] = {}
-        return zones["zone"]
-
-
-class TooHigh(Plugin):
-    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        return 101
-
-
-class NoNumber(Plugin):
-    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        return "high"  # type: ignore[return-value]
-
-
-class RaisesInFilter(Plugin):
-    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
-        raise RuntimeError("no idea")
+NO_IDEA = RuntimeError("no idea")
 
 
-class RaisesInPermit(Plugin):
-    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
-        raise RuntimeError("not today")
+def fails_at(point: str, answer: Any = NO_IDEA, **more: Any) -> type[Plugin]:
+    """A plugin with one extension point, which raises this or answers it."""
+
+    def act(self: Plugin, *_: Any) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def act_later(self: Plugin, *_: Any) -> Any:
+        return act(self)
+
+    is_async = point in ("pre_bind", "bind", "post_bind")
+    return type("Bad", (Plugin,), {point: act_later if is_async else act, **more})
 
 
-class RaisesInBind(Plugin):
-    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
-        raise RuntimeError("the disk is gone")
+async def later_nothing(self: Plugin, *_: Any) -> None:
+    return None
 
 
-class PermitsNonsense(Plugin):
-    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool:
-        return True
-
-
+RAISED = "RuntimeError: no idea"
 CASES = {
-    "raises in score": (Raises, "running Score plugins: plugin \"Raises\" failed with: KeyError: 'zone'"),
+    "raises in pre_filter": (fails_at("pre_filter"), "PreFilter", f'running PreFilter plugin "Bad": {RAISED}'),
+    "raises in filter": (fails_at("filter"), "Filter", f'running "Bad" filter plugin: {RAISED}'),
+    "answers nonsense in filter": (fails_at("filter", True), "Filter", 'running "Bad" filter plugin: filter of node'),
+    "raises in pre_score": (
+        fails_at("pre_score", score=lambda *_: 1),
+        "PreScore",
+        f'running PreScore plugin "Bad": {RAISED}',
+    ),
+    "raises in score": (
+        fails_at("score", KeyError("zone")),
+        "Score",
+        "running Score plugins: plugin \"Bad\" failed with: KeyError: 'zone'",
+    ),
+    "raises in normalize": (
+        fails_at("normalize", score=lambda *_: 1),
+        "ScoreExtensionNormalize",
+        f'running Normalize on Score plugins: plugin "Bad" failed with: {RAISED}',
+    ),
     "scores 101": (
-        TooHigh,
-        'applying score defaultWeights on Score plugins: plugin "TooHigh" returns an invalid score 101, '
+        fails_at("score", 101),
+        "Score",
+        'applying score defaultWeights on Score plugins: plugin "Bad" returns an invalid score 101, '
         "it should in the range of [0, 100] after normalizing",
     ),
-    "scores with a text": (NoNumber, '"NoNumber"'),
-    "raises in filter": (RaisesInFilter, 'running "RaisesInFilter" filter plugin: RuntimeError: no idea'),
-    "raises in permit": (RaisesInPermit, 'running Permit plugin "RaisesInPermit": RuntimeError: not today'),
-    "raises in pre_bind": (RaisesInBind, 'running PreBind plugin "RaisesInBind": RuntimeError: the disk is gone'),
-    "answers nonsense in permit": (PermitsNonsense, 'running Permit plugin "PermitsNonsense": permit returned True'),
+    "scores with a text": (fails_at("score", "high"), "Score", '"Bad"'),
+    "raises in reserve": (fails_at("reserve"), "Reserve", f'running Reserve plugin "Bad": {RAISED}'),
+    "answers nonsense in reserve": (
+        fails_at("reserve", 1),
+        "Reserve",
+        'running Reserve plugin "Bad": reserve returned 1; it must return a Refusal or None',
+    ),
+    "raises in permit": (fails_at("permit"), "Permit", f'running Permit plugin "Bad": {RAISED}'),
+    "answers nonsense in permit": (fails_at("permit", True), "Permit", 'running Permit plugin "Bad": permit returned'),
+    "raises in needs_pre_bind": (
+        fails_at("needs_pre_bind", pre_bind=later_nothing),
+        "PreBindPreFlight",
+        f'running PreBindPreFlight "Bad": {RAISED}',
+    ),
+    "raises in pre_bind": (fails_at("pre_bind"), "PreBind", f'running PreBind plugin "Bad": {RAISED}'),
+    "answers nonsense in pre_bind": (
+        fails_at("pre_bind", 1),
+        "PreBind",
+        'running PreBind plugin "Bad": pre_bind returned 1; it must return a Refusal or None',
+    ),
+    "raises in bind": (fails_at("bind"), "Bind", f'running Bind plugin "Bad": {RAISED}'),
+    "answers nonsense in bind": (
+        fails_at("bind", None),
+        "Bind",
+        'running Bind plugin "Bad": bind returned None; it must return Bound, Skip or a Refusal',
+    ),
 }
 
 
-@pytest.mark.parametrize(("plugin", "words"), CASES.values(), ids=CASES.keys())
-async def test_a_plugin_that(server, plugin, words):
-    config = a_configuration("- schedulerName: default-scheduler", a_profile("broken", plugins=[plugin.name]))
+def a_bad_profile(plugin: type[Plugin]) -> str:
+    """Where only one plugin binds it must be asked first."""
+    if not hasattr(plugin, "bind"):
+        return a_profile("broken", plugins=["Bad"])
+    bind = "bind: {enabled: [{name: Bad}, {name: DefaultBinder}], disabled: [{name: DefaultBinder}]}"
+    return f"- schedulerName: broken\n  plugins: {{{bind}}}"
+
+
+@pytest.mark.parametrize(("plugin", "point", "words"), CASES.values(), ids=CASES.keys())
+async def test_a_plugin_that(server, capsys, plugin, point, words):
+    """Isolation: named in status, event, log and metric; the loop goes on."""
+    config = a_configuration("- schedulerName: default-scheduler", a_bad_profile(plugin))
     async with a_live_scheduler(server, config, [plugin]) as live:
         await live.node("node-1")
         await live.node("node-2")
         await live.pod("theirs", scheduler="broken")
         assert words in await live.refused("theirs")
-        condition = live.pods["theirs"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.reason == "SchedulerError"
+        assert live.condition("theirs").reason == "SchedulerError"
         [event, *_] = await live.events("theirs")
         assert (event["reason"], words in event["note"]) == ("FailedScheduling", True)
+        assert words in capsys.readouterr().err.replace("\\", "")
+        assert errors(live) == {("Bad", point)}
 
         await live.pod("ours")
         await live.bound("ours")
         assert not live.scheduler.state.is_assumed(live.pods["theirs"].uid)
+
+
+def errors(live: Live) -> set[tuple[str, str]]:
+    """Which plugins failed at which points, as the metric says."""
+    text = live.scheduler.metrics.text().decode()
+    found = re.findall(rf'^{NAME}{{extension_point="(\w+)",plugin="(\w+)"}}', text, re.MULTILINE)
+    return {(plugin, point) for point, plugin in found}
+
+
+async def refuses(live: Live) -> None:
+    await live.pod("full", cpu="100", scheduler="broken")
+    await live.refused("full")
+
+
+async def binds(live: Live) -> None:
+    await live.pod("web", scheduler="broken")
+    await live.bound("web")
+
+
+async def fails_to_bind(live: Live) -> None:
+    await live.pod("web", scheduler="broken")
+    await live.refused("web", saying="so that something must be undone")
+
+
+async def is_gated(live: Live) -> None:
+    """Pods are seen in their order: once the next one is bound, this one has been kept out."""
+    await live.pod("web", scheduler="broken")
+
+
+async def is_woken(live: Live) -> None:
+    await live.pod("picky", scheduler="broken")
+    await live.refused("picky")
+    await live.node("node-3", cpu="8")
+    await live.pod("big", cpu="8")
+    await live.bound("big")
+
+
+async def fail_pre_bind(self: Plugin, *_: Any) -> None:
+    raise RuntimeError("so that something must be undone")
+
+
+class BadHint(Plugin):
+    name = "Bad"
+
+    def events(self) -> list[Hint]:
+        return [Hint(Node, Action.ADD, self._cannot_tell)]
+
+    def _cannot_tell(self, pod: Pod, before: Node | None, after: Node) -> bool:
+        raise RuntimeError("no idea")
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        return Rejection("node(s) are not good enough") if pod.name == "picky" else None
+
+
+class BadWork(Plugin):
+    name = "Bad"
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    async def start(self) -> None:
+        self._background.run(self._work)
+
+    async def _work(self) -> None:
+        raise RuntimeError("no idea")
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return 0
+
+
+QUIET = {
+    "raises in post_filter": (fails_at("post_filter"), "PostFilter", refuses),
+    "answers nonsense in post_filter": (fails_at("post_filter", 1), "PostFilter", refuses),
+    "raises in unreserve": (fails_at("unreserve", pre_bind=fail_pre_bind), "Unreserve", fails_to_bind),
+    "raises in post_bind": (fails_at("post_bind"), "PostBind", binds),
+    "raises in pre_enqueue": (fails_at("pre_enqueue"), "PreEnqueue", is_gated),
+    "answers nonsense in pre_enqueue": (fails_at("pre_enqueue", "no"), "PreEnqueue", is_gated),
+    "raises in a queueing hint": (BadHint, "QueueingHint", is_woken),
+    "raises in the background": (BadWork, "Background", binds),
+}
+
+
+@pytest.mark.parametrize(("plugin", "point", "happens"), QUIET.values(), ids=QUIET.keys())
+async def test_where_the_pod_is_not_told_log_and_metric_name_a_plugin_that(server, capsys, plugin, point, happens):
+    """Isolation, Q11, Q30"""
+    config = a_configuration("- schedulerName: default-scheduler", a_profile("broken", plugins=["Bad"]))
+    async with a_live_scheduler(server, config, [plugin]) as live:
+        await live.node("node-1")
+        await live.node("node-2")
+        await happens(live)
+        await live.pod("ours")
+        await live.bound("ours")
+        assert ("Bad", point) in errors(live)
+    said = capsys.readouterr().err
+    assert "Bad" in said
+    assert "no idea" in said or "answered 'no'" in said or "returned 1" in said
+
+
+class NeverStarts(Plugin):
+    async def start(self) -> None:
+        await asyncio.Event().wait()
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return 0
+
+
+async def test_a_plugin_that_never_starts_is_named_and_not_waited_for(server, capsys, monkeypatch):
+    """Isolation"""
+    monkeypatch.setattr(lifecycle, "MOST_START_SECONDS", 0.05)
+    config = a_configuration(a_profile("default-scheduler", plugins=["NeverStarts"]))
+    async with a_live_scheduler(server, config, [NeverStarts]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.bound("web") == ["node-1"]
+        assert errors(live) == {("NeverStarts", "Start")}
+    said = capsys.readouterr().err
+    assert "NeverStarts]" in said
+    assert "it has not started within 0.05 s" in said
+
+
+class BadOrder(Plugin):
+    def sort_key(self, queued: QueuedPod) -> int:
+        raise RuntimeError("no idea")
+
+
+async def test_a_sort_plugin_that_raises_is_named_and_pods_are_scheduled_all_the_same(server, capsys):
+    """Isolation, Q6"""
+    sort = "queueSort: {enabled: [{name: BadOrder}], disabled: [{name: PrioritySort}]}"
+    config = a_configuration(f"- schedulerName: default-scheduler\n  plugins: {{{sort}}}")
+    async with a_live_scheduler(server, config, [BadOrder]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.bound("web") == ["node-1"]
+        assert errors(live) == {("BadOrder", "QueueSort")}
+    assert 'plugin="BadOrder"' in capsys.readouterr().err
 
 
 class Widget(CustomResource, group="example.com", version="v1", plural="widgets", scope="Cluster"):
@@ -115,7 +303,9 @@ async def test_a_kind_that_the_server_lacks_holds_only_the_profile_that_needs_it
         await live.bound("ours")
 
         await live.client.create(CRDS, WIDGETS)
-        assert await live.refused("theirs", saying="widget.") == "0/1 nodes are available: 1 node(s) had no widget."
+        assert (await live.refused("theirs", saying="widget.")).startswith(
+            "0/1 nodes are available: 1 node(s) had no widget."
+        )
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "node-1"}}
         await live.client.create(Widget.KIND, widget)
         await live.node("node-2")

@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
 from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
 
 from mooring.framework import Allow, Bound, Cycle, NodeView, Plugin, Pod, Refusal, Skip, Wait, WaitingPods
 from mooring.framework.services import Binder
+from mooring.scheduler.reporting import Reporter
 
 
 class SomebodyElse(Plugin):
@@ -19,6 +21,7 @@ class SomebodyElse(Plugin):
 
 
 async def test_a_pod_that_somebody_else_bound_first_is_theirs(server):
+    """4.5"""
     config = a_configuration(a_profile("default-scheduler", plugins=["SomebodyElse"]))
     async with a_live_scheduler(server, config, [SomebodyElse]) as live:
         await live.node("ours", cpu="2")
@@ -31,9 +34,7 @@ async def test_a_pod_that_somebody_else_bound_first_is_theirs(server):
         placed = scheduler.state.pod(live.pods["web"].uid)
         assert placed is not None
         assert placed.node == "other"
-        condition = live.pods["web"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.status == "True"
+        assert live.condition("web").status == "True"
 
 
 class Reserves(Plugin):
@@ -64,6 +65,7 @@ class Third(Reserves):
 
 
 async def test_when_one_plugin_cannot_reserve_all_of_them_undo_in_reverse_order(server):
+    """4.3.14"""
     Reserves.calls.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["Second", "Refuses", "Third"]))
     async with a_live_scheduler(server, config, [Second, Refuses, Third]) as live:
@@ -96,6 +98,7 @@ class Door(Plugin):
 
 
 async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_for_it(server):
+    """4.1.4, 4.3.15"""
     Door.is_asked = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
@@ -103,12 +106,13 @@ async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_
         await live.pod("held", cpu="1", door="closed")
         await asyncio.wait_for(Door.is_asked.wait(), PATIENCE_SECONDS)
         await live.pod("big", cpu="2")
-        assert await live.refused("big") == "0/1 nodes are available: 1 Insufficient cpu."
+        assert (await live.refused("big")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
         await live.pod("opener", cpu="1")
         assert await live.bound("opener", "held") == ["node-1", "node-1"]
 
 
 async def test_a_pod_that_is_deleted_while_it_waits_on_permit_gives_its_place_back(server):
+    """3.2"""
     Door.is_asked = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
@@ -126,6 +130,7 @@ class Elsewhere(Plugin):
 
 
 async def test_bind_plugins_are_tried_in_order_until_one_does_not_skip(server):
+    """4.4.6, 4.5"""
     config = a_configuration("""
 - schedulerName: default-scheduler
   plugins:
@@ -136,7 +141,28 @@ async def test_bind_plugins_are_tried_in_order_until_one_does_not_skip(server):
         await live.pod("theirs")
         assert await live.bound("theirs") == ["node-1"]
         await live.pod("mine", mine="true")
-        assert await live.refused("mine") == 'running Bind plugin "Elsewhere": the robot is out of order'
+        assert await live.refused("mine") == "the robot is out of order"
+        assert live.condition("mine").reason == "Unschedulable"
+        assert live.scheduler.queue.where("mine") == "backoff"
+
+
+class Nobody(Plugin):
+    async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound | Skip | Refusal:
+        return Skip()
+
+
+async def test_a_pod_that_no_bind_plugin_takes_is_tried_again_and_says_so(server):
+    """4.4.6"""
+    config = a_configuration("""
+- schedulerName: default-scheduler
+  plugins:
+    bind: {enabled: [{name: Nobody}], disabled: [{name: DefaultBinder}]}
+""")
+    async with a_live_scheduler(server, config, [Nobody]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.refused("web") == "no bind plugin took the pod: all of them skipped it"
+        assert live.scheduler.queue.where("web") == "backoff"
 
 
 class After(Plugin):
@@ -148,6 +174,7 @@ class After(Plugin):
 
 
 async def test_post_bind_is_told_and_cannot_harm(server, capsys):
+    """4.4.7"""
     After.told.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["After"]))
     async with a_live_scheduler(server, config, [After]) as live:
@@ -156,3 +183,85 @@ async def test_post_bind_is_told_and_cannot_harm(server, capsys):
         await live.bound("web")
     assert After.told == ["web on node-1"]
     assert "too late to matter" in capsys.readouterr().err
+
+
+class Errand(Plugin):
+    """Has work before pods of one label are bound, and does it when it is let."""
+
+    may_go = asyncio.Event()
+    done: list[str] = []
+
+    def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool:
+        if (answer := pod.labels.get("errand")) == "raises":
+            raise RuntimeError("the list is lost")
+        return answer if answer == "perhaps" else answer == "true"  # type: ignore[return-value]
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        self.done.append(pod.name)
+        await self.may_go.wait()
+
+
+async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(server, monkeypatch):
+    """4.4.1, 4.4.2"""
+    Errand.may_go, Errand.done = asyncio.Event(), []
+    nominated, nominate = [], Reporter.nominate
+
+    async def noted(reporter: Reporter, pod: Pod, node: str) -> None:
+        nominated.append(pod.name)
+        await nominate(reporter, pod, node)
+
+    monkeypatch.setattr(Reporter, "nominate", noted)
+    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
+    async with a_live_scheduler(server, config, [Errand]) as live:
+        await live.node("node-1")
+        await live.pod("waits", errand="true")
+        await live.until(lambda: "waits" in live.pods and live.pods["waits"].status.nominated_node_name == "node-1")
+        await live.pod("goes")
+        assert await live.bound("goes") == ["node-1"]
+        assert not live.pods["waits"].spec.node_name
+        Errand.may_go.set()
+        assert await live.bound("waits") == ["node-1"]
+        assert Errand.done == nominated == ["waits"]
+
+
+async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_nothing(server, monkeypatch):
+    """4.4.2"""
+    Errand.may_go, Errand.done = asyncio.Event(), []
+    is_reached, may_go_on, settle = asyncio.Event(), asyncio.Event(), Reporter.settle
+
+    async def slowly(reporter: Reporter, pod: Pod) -> None:
+        await settle(reporter, pod)
+        is_reached.set()
+        await may_go_on.wait()
+
+    monkeypatch.setattr(Reporter, "settle", slowly)
+    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
+    async with a_live_scheduler(server, config, [Errand]) as live:
+        await live.node("node-1")
+        await live.pod("web", errand="true")
+        await is_reached.wait()
+        scheduler, uid = live.scheduler, live.pods["web"].uid
+        await live.client.bind("default", "web", uid, "elsewhere")
+        await live.until(lambda: not scheduler.state.is_assumed(uid) and bool(live.pods["web"].spec.node_name))
+        may_go_on.set()
+        Errand.may_go.set()
+        await scheduler._bindings.those_under_way()
+        assert uid not in scheduler.reporter._said
+        assert not live.pods["web"].status.nominated_node_name
+
+
+@pytest.mark.parametrize(
+    ("errand", "problem"),
+    [
+        ("raises", "RuntimeError: the list is lost"),
+        ("perhaps", "needs_pre_bind returned 'perhaps'; it must return True or False"),
+    ],
+)
+async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(server, errand, problem):
+    """4.4.1"""
+    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
+    async with a_live_scheduler(server, config, [Errand]) as live:
+        await live.node("node-1")
+        await live.pod("web", errand=errand)
+        assert await live.refused("web") == f'running PreBindPreFlight "Errand": {problem}'
+        assert not live.scheduler.state.is_assumed(live.pods["web"].uid)

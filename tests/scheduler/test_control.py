@@ -74,3 +74,15 @@ def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away():
     left.touch()
     assert questions_to("https://one") == []
     assert not left.exists()
+
+
+async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkeypatch, capsys):
+    def nowhere() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    control = ControlSocket("https://one", lambda _: {})
+    await control.open()
+    assert "`mooring explain` cannot ask this scheduler" in capsys.readouterr().err
+    await control.close()

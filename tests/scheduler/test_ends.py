@@ -10,7 +10,7 @@ from aiohttp import web
 from tests.scheduler.churn import until
 from tests.scheduler.conftest import HEAD, PATIENCE_SECONDS, a_configuration, a_profile
 
-from mooring.base.errors import Unreachable
+from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient, Connection
 from mooring.config import load_configuration
 from mooring.framework import Cycle, NodeView, Plugin, Pod
@@ -37,17 +37,22 @@ class NeverStarts(Plugin):
 class Halting:
     """An API server that answers up to a point, and hangs there."""
 
-    def __init__(self, *, silent: str) -> None:
+    def __init__(self, *, silent: str, version: int = 200) -> None:
         self.silent = silent
+        self.version = version
+        """How it answers when it is asked for its version."""
         self.hung = asyncio.Event()
         self._release = asyncio.Event()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path.endswith(self.silent) or "watch" in request.query:
+        is_streaming_list = "sendInitialEvents" in request.query  # refused, as older servers do
+        if request.path.endswith(self.silent) or ("watch" in request.query and not is_streaming_list):
             self.hung.set()
             await self._release.wait()
+        if is_streaming_list:
+            return web.json_response({"code": 422, "reason": "Invalid"}, status=422)
         if request.path == "/version":
-            return web.json_response({"gitVersion": "v1.36.4"})
+            return web.json_response({"gitVersion": "v1.36.4", "message": "not now"}, status=self.version)
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
 
     async def __aenter__(self) -> str:
@@ -121,4 +126,24 @@ async def test_a_server_that_is_not_there_is_said_at_once(unused_tcp_port):
     connection = Connection(server=f"http://127.0.0.1:{unused_tcp_port}", source="the test")
     async with ApiClient(connection) as client:
         with pytest.raises(Unreachable):
+            await a_scheduler(client).run()
+
+
+@pytest.mark.parametrize("code", [403, 500, 503])
+async def test_a_server_that_starts_or_keeps_its_version_to_itself_is_lived_with(code, capsys):
+    halting = Halting(silent="/none", version=code)
+    async with halting as url, ApiClient(Connection(server=url, source="the test")) as client:
+        scheduler = a_scheduler(client)
+        running = asyncio.create_task(scheduler.run())
+        await asyncio.wait_for(scheduler.ready.wait(), PATIENCE_SECONDS)
+        await ended(scheduler, running)
+    assert "The API server did not tell its version" in capsys.readouterr().err
+
+
+async def test_a_server_that_does_not_know_us_is_said_at_once():
+    async with (
+        Halting(silent="/none", version=401) as url,
+        ApiClient(Connection(server=url, source="the test")) as client,
+    ):
+        with pytest.raises(ApiError, match="not now"):
             await a_scheduler(client).run()

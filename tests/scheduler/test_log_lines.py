@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.scheduler.churn import HurriedClock
-from tests.scheduler.conftest import a_live_scheduler
+from tests.scheduler.conftest import a_configuration, a_live_scheduler
 
 from mooring.base import log
 from mooring.objects import Node, Pod
+
+WITHOUT_POST_FILTERS = "- plugins: {postFilter: {disabled: [{name: '*'}]}}"
 
 LEVELS = {
     "Add event for node": 3,
@@ -48,7 +50,7 @@ def lines_at() -> Iterator[Callable[[int], io.StringIO]]:
 @pytest.mark.parametrize("verbosity", [1, 2, 3, 4])
 async def test_lines_appear_from_their_level_on(server, lines_at, verbosity):
     stream = lines_at(verbosity)
-    async with a_live_scheduler(server, clock=HurriedClock()) as live:
+    async with a_live_scheduler(server, a_configuration(WITHOUT_POST_FILTERS), clock=HurriedClock()) as live:
         await live.pod("early")
         await live.refused("early")
         await live.node("node-1", cpu="1")

@@ -86,6 +86,7 @@ at_every_point = pytest.mark.parametrize("labels", POINTS, ids=[" after ".join(p
 
 @at_every_point
 async def test_a_pod_deleted_on_its_way_leaves_nothing_behind(server, labels):
+    """4.5"""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -112,13 +113,12 @@ async def test_a_pod_made_again_on_its_way_is_another_pod(server, labels):
         await at_rest(live)
         assert believed(live, first.uid) == ("absent", None)
         assert believed(live, live.pods["web"].uid) == ("absent", "node-1")
-        condition = live.pods["web"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.status == "True"
+        assert live.condition("web").status == "True"
 
 
 @at_every_point
 async def test_a_pod_bound_by_somebody_else_on_its_way_is_theirs(server, labels):
+    """4.5"""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -131,9 +131,7 @@ async def test_a_pod_bound_by_somebody_else_on_its_way_is_theirs(server, labels)
         assert believed(live, pod.uid) == ("absent", "other")
         await live.pod("next", cpu="1")
         assert await live.bound("next") == ["node-1"]
-        condition = live.pods["web"].condition("PodScheduled")
-        assert condition is not None
-        assert condition.status == "True"
+        assert live.condition("web").status == "True"
 
 
 @at_every_point
@@ -155,6 +153,7 @@ async def test_a_pod_that_begins_to_go_on_its_way_is_not_bound(server, labels):
 
 @at_every_point
 async def test_a_pod_updated_on_its_way_goes_on(server, labels):
+    """4.1.2"""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -200,6 +199,7 @@ async def test_a_slow_unreserve_holds_up_nobody_else(server):
 
 
 async def test_something_cancelled_inside_a_plugin_is_the_plugins_fault(server):
+    """Isolation"""
     async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
         await live.node("node-1")
         await live.pod("web", cancel="pre_bind")
@@ -262,6 +262,7 @@ async def test_a_fault_of_ours_between_reserve_and_binding_undoes_what_was_reser
 
 
 async def test_a_pod_that_is_going_before_its_first_attempt_is_not_scheduled(server):
+    """4.1.2"""
     async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
         await live.pod("web")
         await live.refused("web")

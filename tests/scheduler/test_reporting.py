@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mooring.base.clock import ManualClock
-from mooring.base.errors import ApiError, OperatorMistake
-from mooring.objects.core import PodCondition
-from mooring.scheduler.reporting import Reporter
+from mooring.base.errors import ApiError, OperatorMistake, Unreachable
+from mooring.objects.core import Pod, PodCondition
+from mooring.scheduler.reporting import MOST_LATER_SECONDS, Reporter
 from mooring.testing import a_pod
 
 
@@ -20,16 +20,32 @@ class Server:
         self.open = asyncio.Event()
         self.open.set()
         self.refusals: list[Exception] = []
+        self.answers_all: Exception | None = None
+        self.poisoned = ""
         self.uid: str | None = None
+        self.now: dict[str, Any] | None = None
         self.clock = ManualClock()
 
     async def patch(self, kind, name, namespace, body, *, subresource=None):
         await self.open.wait()
+        if self.answers_all is not None:
+            raise self.answers_all
         if self.refusals:
             raise self.refusals.pop(0)
-        assert body["metadata"] == {"uid": self.uid or body["metadata"]["uid"]}
+        if name == self.poisoned:
+            raise ApiError(500, "InternalError", "a webhook dislikes it")
+        metadata = body["metadata"]
+        assert metadata["uid"] == (self.uid or metadata["uid"])
+        if self.now is not None and metadata.get("resourceVersion") not in (
+            None,
+            self.now["metadata"]["resourceVersion"],
+        ):
+            raise ApiError(409, "Conflict", "the object has been modified")
         self.patches.append(body["status"])
         return {}
+
+    async def get(self, kind, name, namespace):
+        return self.now or {"metadata": {"resourceVersion": "1"}, "spec": {}}
 
 
 @pytest.fixture
@@ -118,15 +134,131 @@ async def test_a_refusal_that_may_pass_is_tried_again(server, reporter, code):
 
 async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_anew(server, reporter, capsys):
     pod = a_pod("web")
-    server.refusals = [ApiError(403, "Forbidden", "pods/status is forbidden")]
+    server.refusals = [ApiError(422, "Invalid", "status is odd")]
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
     said = capsys.readouterr().err
     assert "default/web" in said
-    assert "pods/status is forbidden" in said
+    assert "status is odd" in said
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
+
+
+async def pass_time(server: Server, seconds: float) -> None:
+    """In small steps, so that whoever wakes up can sleep again."""
+    for _ in range(int(seconds * 4)):
+        server.clock.advance(0.25)
+        await settle()
+
+
+TROUBLE = {
+    "is not there": Unreachable("connection refused"),
+    "starts and knows no rights yet": ApiError(403, "Forbidden", 'pods "web" is forbidden: RBAC: not yet synced'),
+    "starts and knows no users yet": ApiError(401, "Unauthorized", "Unauthorized"),
+    "breaks down": ApiError(500, "InternalError", "etcd is away"),
+    "is not ready": ApiError(503, "ServiceUnavailable", "not ready"),
+    "has no time": ApiError(429, "TooManyRequests", "later"),
+    "finds the pod changed every time": ApiError(409, "Conflict", "the object has been modified"),
+}
+
+
+@pytest.mark.parametrize("answer", TROUBLE.values(), ids=TROUBLE.keys())
+async def test_a_word_is_kept_as_long_as_the_server(server, reporter, capsys, answer):
+    """4.6: nothing may happen to the pod for a long time; its reason must not be lost."""
+    server.answers_all = answer
+    reporter.condition(a_pod("web"), "Unschedulable", "no", None)
+    await pass_time(server, 100)
+    assert server.patches == []
+    assert capsys.readouterr().err.count("Error updating pod") == 1
+    server.answers_all = None
+    await pass_time(server, MOST_LATER_SECONDS + 1)
+    assert [status["conditions"][0]["message"] for status in server.patches] == ["no"]
+    await pass_time(server, 100)
+    assert len(server.patches) == 1
+
+
+async def test_a_newer_word_replaces_one_that_was_not_taken(server, reporter):
+    pod = a_pod("web")
+    server.refusals = [ApiError(403, "Forbidden", "not yet")]
+    reporter.condition(pod, "Unschedulable", "old", None)
+    await settle()
+    reporter.condition(pod, "Unschedulable", "new", None)
+    await pass_time(server, 10)
+    assert [status["conditions"][0]["message"] for status in server.patches] == ["new"]
+
+
+async def test_the_same_word_again_does_not_make_two_of_one_that_was_not_taken(server, reporter):
+    pod = a_pod("web")
+    server.refusals = [ApiError(403, "Forbidden", "not yet")]
+    for _ in range(2):
+        reporter.condition(pod, "Unschedulable", "no", None)
+        await settle()
+    await pass_time(server, 10)
+    assert len(server.patches) == 1
+
+
+@pytest.mark.parametrize("when", ["on its way", "kept"])
+async def test_a_word_that_was_not_taken_is_not_said_of_a_pod_that_waits_no_longer(server, reporter, when):
+    server.refusals = [ApiError(403, "Forbidden", "not yet")]
+    if when == "on its way":
+        server.open.clear()
+    reporter.condition(a_pod("web", uid="u1"), "Unschedulable", "no", None)
+    await settle()
+    reporter.forget("u1")
+    server.open.set()
+    await pass_time(server, 10)
+    assert server.patches == []
+    assert reporter._repeater is None
+
+
+async def test_a_word_that_was_not_taken_is_not_said_after_the_binding_and_is_news_if_that_fails(server, reporter):
+    pod = a_pod("web")
+    server.refusals = [ApiError(403, "Forbidden", "not yet")]
+    reporter.condition(pod, "Unschedulable", "no", None)
+    await settle()
+    await reporter.settle(pod)
+    await pass_time(server, 10)
+    assert server.patches == []
+    reporter.condition(pod, "Unschedulable", "no", None)
+    await settle()
+    assert len(server.patches) == 1
+
+
+async def test_a_word_that_was_overtaken_by_the_binding_is_news_if_that_fails(server, reporter):
+    pod = a_pod("web")
+    server.open.clear()
+    reporter.condition(pod, "SchedulerError", "first", None)
+    await settle()
+    reporter.condition(pod, "SchedulerError", "second", None)
+    binding = asyncio.create_task(reporter.settle(pod))
+    await settle()
+    server.open.set()
+    await binding
+    reporter.condition(pod, "SchedulerError", "second", None)
+    await settle()
+    assert [status["conditions"][0]["message"] for status in server.patches] == ["first", "second"]
+
+
+async def test_one_word_that_is_never_taken_does_not_hold_up_the_others(server, reporter):
+    server.answers_all = Unreachable("connection refused")
+    for name in ("bad", "good", "better"):
+        reporter.condition(a_pod(name, uid=name), "Unschedulable", name, None)
+    await pass_time(server, 2)
+    server.answers_all, server.poisoned = None, "bad"
+    await pass_time(server, 2 * MOST_LATER_SECONDS)
+    assert sorted(status["conditions"][0]["message"] for status in server.patches) == ["better", "good"]
+
+
+async def test_a_word_that_the_watch_shows_was_taken_after_all(server, reporter):
+    pod = a_pod("web")
+    server.answers_all = Unreachable("the connection was cut before the answer came")
+    reporter.condition(pod, "Unschedulable", "no", None)
+    await pass_time(server, 1)
+    reporter.seen(shown(pod, "no", ""))
+    server.answers_all = None
+    await pass_time(server, 10)
+    assert server.patches == []
 
 
 async def test_a_word_is_about_this_very_pod(server, reporter):
@@ -134,6 +266,20 @@ async def test_a_word_is_about_this_very_pod(server, reporter):
     reporter.condition(a_pod("web", uid="u1"), "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
+
+
+async def test_a_pod_that_changed_meanwhile_is_told_all_the_same(server, reporter):
+    server.now = {"metadata": {"resourceVersion": "7"}, "spec": {}}
+    reporter.condition(a_pod("web"), "Unschedulable", "no", None)
+    await settle()
+    assert len(server.patches) == 1
+
+
+async def test_a_pod_that_a_rival_bound_meanwhile_does_not_hear_that_it_waits(server, reporter, capsys):
+    server.now = {"metadata": {"resourceVersion": "7"}, "spec": {"nodeName": "theirs"}}
+    reporter.condition(a_pod("web"), "SchedulerError", "binding rejected", "")
+    await settle()
+    assert (server.patches, capsys.readouterr().err) == ([], "")
 
 
 GONE = {
@@ -176,11 +322,65 @@ async def test_nothing_is_remembered_of_a_pod_that_waits_no_longer(server, repor
 
 
 async def test_the_end_leaves_no_writer_behind(server, reporter):
+    server.refusals = [ApiError(403, "Forbidden", "not yet")]
+    reporter.condition(a_pod("kept"), "Unschedulable", "no", None)
+    await settle()
+    repeater = reporter._repeater
+    assert repeater is not None
     server.open.clear()
-    reporter.condition(a_pod(), "Unschedulable", "no", None)
+    reporter.condition(a_pod("on-its-way"), "Unschedulable", "no", None)
     await settle()
     [writer] = reporter._writers.values()
     await reporter.close(0.01)
     await settle()
-    assert writer.cancelled()
-    assert reporter._writers == {}
+    assert (writer.cancelled(), repeater.cancelled()) == (True, True)
+    assert (reporter._writers, reporter._repeater) == ({}, None)
+
+
+def shown(pod: Pod, message: str, nominated: str) -> Pod:
+    """The pod as the watch shows it."""
+    newer = a_pod(pod.name, uid=pod.uid, nominated=nominated)
+    newer.status.conditions = [
+        PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+    ]
+    return newer
+
+
+async def test_what_somebody_else_took_back_is_said_again_once_the_watch_had_shown_it(server, reporter):
+    pod = a_pod()
+    reporter.condition(pod, "Unschedulable", "no", "node-1")
+    await settle()
+    reporter.seen(shown(pod, "no", "node-1"))
+    taken_back = shown(pod, "no", "")
+    reporter.seen(taken_back)
+    reporter.condition(taken_back, "Unschedulable", "no", "node-1")
+    await settle()
+    assert [patch["nominatedNodeName"] for patch in server.patches] == ["node-1", "node-1"]
+
+
+async def test_a_watch_that_is_late_does_not_make_us_repeat_ourselves(server, reporter):
+    pod = a_pod()
+    reporter.condition(pod, "Unschedulable", "no", "node-1")
+    await settle()
+    late = shown(pod, "another", "")
+    reporter.seen(late)
+    reporter.condition(late, "Unschedulable", "no", "node-1")
+    await settle()
+    assert len(server.patches) == 1
+
+
+async def test_where_a_pod_is_about_to_go_is_said_before_it_waits_and_taken_back_if_it_does_not(server, reporter):
+    pod = shown(a_pod(), "no", "")
+    await reporter.nominate(pod, "node-1")
+    # The watch has not shown the nomination yet, and the words are those of before.
+    reporter.condition(pod, "Unschedulable", "no", "")
+    await settle()
+    assert [patch["nominatedNodeName"] for patch in server.patches] == ["node-1", None]
+
+
+async def test_a_pod_that_was_outbid_hears_it_and_may_be_nominated_again(server, reporter):
+    pod = shown(a_pod(), "no", "node-1")
+    assert await reporter.clear_nomination(pod)
+    reporter.condition(pod, "Unschedulable", "no", "node-1")
+    await settle()
+    assert [patch["nominatedNodeName"] for patch in server.patches] == [None, "node-1"]

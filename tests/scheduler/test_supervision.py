@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import itertools
 
+import pytest
+
 from mooring.base.clock import ManualClock
+from mooring.base.errors import Fault
 from mooring.scheduler.supervision import Supervisor
 
 
@@ -30,6 +33,7 @@ async def test_work_is_done_at_once_and_again_after_each_interval():
 
 
 async def test_failed_work_is_named_and_started_again_after_ever_longer_pauses(capsys):
+    """Isolation"""
     clock, tries = ManualClock(), []
     supervisor = Supervisor(clock)
 
@@ -93,3 +97,11 @@ async def test_work_that_does_not_let_itself_be_cancelled_does_not_hold_up_the_e
     assert "background Stubborn" in capsys.readouterr().err
     let_go.set()
     await settle()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+async def test_work_without_a_pause_is_refused(seconds):
+    async def work() -> None: ...
+
+    with pytest.raises(Fault, match="must be a positive number"):
+        Supervisor(ManualClock()).for_plugin("Load").every(seconds, work)

@@ -22,6 +22,16 @@ class Naive:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, PlacedPod] = {}
         self.namespaces: dict[str, Labels] = {}
+        self.going_and_gone: list[PlacedPod] = []
+        """Pods that are being deleted and that a supposition takes away."""
+
+    def taken_off(self, where: PodsWhere) -> list[PlacedPod]:
+        """Pods that a supposition takes off a count that asks for it, though they never counted."""
+        return [
+            pod
+            for pod in self.going_and_gone
+            if where.all_supposed and not where.terminating and where.names(pod.namespace, pod.labels)
+        ]
 
     def matching(self, where: PodsWhere) -> list[PlacedPod]:
         return [
@@ -71,8 +81,10 @@ class Naive:
         for carrier in self.on_nodes(self.pods.values()):
             for weight, term in terms_of(carrier, kind):
                 if self.selects(term, carrier, pod):
-                    # Equal terms in one namespace are one, as in `State`.
-                    identity = (term.topology_key, weight, repr(term), carrier.namespace)
+                    # Terms that select alike are one, as in `State`.
+                    by_labels = term.namespace_selector and repr(term.namespace_selector.requirements())
+                    home = frozenset(term.namespaces or ([] if term.namespace_selector else [carrier.namespace]))
+                    identity = (term.topology_key, weight, term.label_selector.requirements(), home, by_labels)
                     found.setdefault(identity, []).append(carrier)
         return Counter(
             (identity[0], identity[1], tuple(sorted(self.per_domain(pods, identity[0], NodesWhere()).items())))

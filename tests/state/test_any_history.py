@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.state.naive import Naive, rows_of, without_zeros
+from tests.state.naive import Naive, counts, rows_of, without_zeros
 
 from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, TermKind
 from mooring.objects.core import (
@@ -23,7 +24,7 @@ from mooring.objects.core import (
     Toleration,
     WeightedPodAffinityTerm,
 )
-from mooring.objects.placed import placed
+from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
 from mooring.state import State
 from mooring.state.columns import LARGEST
@@ -52,11 +53,12 @@ selectors = st.builds(
     ),
 )
 pod_wheres = st.builds(
-    lambda selectors, namespaces, terminating: PodsWhere.selected(
-        *selectors, namespaces=namespaces, terminating=terminating
+    lambda selectors, namespaces, terminating, all_supposed: msgspec.structs.replace(
+        PodsWhere.selected(*selectors, namespaces=namespaces, terminating=terminating), all_supposed=all_supposed
     ),
     st.lists(selectors, max_size=2),
     st.none() | st.sets(st.sampled_from(NAMESPACES)),
+    st.booleans(),
     st.booleans(),
 )
 node_wheres = st.just(ALL_NODES) | st.builds(
@@ -98,6 +100,7 @@ pods = st.builds(
     labels=labels,
     requests=requests,
     affinity=affinities,
+    ports=st.sampled_from([[], [], [80], [80, 81]]),
 )
 nodes = st.builds(
     a_node_object,
@@ -107,6 +110,7 @@ nodes = st.builds(
     labels=domains,
     taints=st.lists(st.sampled_from([Taint(key="k", effect="NoSchedule"), Taint(key="p", effect="PreferNoSchedule")])),
     unschedulable=st.booleans(),
+    images=st.dictionaries(st.sampled_from(["app:1", "db:1"]), st.just(7)),
 )
 
 
@@ -165,7 +169,6 @@ class History(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMESPACES), labels=st.sampled_from([{}, {"team": "red"}]))
     def namespace_is_labelled(self, name: str, labels: dict[str, str]) -> None:
-        self.state.set_namespace(name, labels)
         self.naive.namespaces[name] = labels
 
     @rule(where=pod_wheres, key=st.sampled_from(["zone", "rack"]), on=node_wheres)
@@ -186,16 +189,28 @@ class History(RuleBasedStateMachine):
         there = [pod for pod in self.naive.pods.values() if pod.node == node]
         gone = data.draw(st.lists(st.sampled_from(there), unique_by=lambda pod: pod.uid))
         before = self.everything()
-        with self.state.what_if(node, without=gone, adding=[placed(pod, node) for pod in extra]):
-            supposed = Naive()
-            supposed.nodes, supposed.namespaces = self.naive.nodes, self.naive.namespaces
-            supposed.pods = {uid: pod for uid, pod in self.naive.pods.items() if pod not in gone}
-            supposed.pods |= {pod.uid: placed(pod, node) for pod in extra}
+        back = data.draw(st.lists(st.sampled_from(gone), unique_by=lambda pod: pod.uid)) if gone else []
+        with self.state.what_if(node, without=gone, adding=[placed(pod, node) for pod in extra]) as supposition:
+            self.agree_with(self.without(gone, node, extra))
+            for pod in back:
+                supposition.put_back(pod)
             self.asked_tallies[where, "zone", ALL_NODES] = self.state.tally(where, "zone")  # new, while supposing
             self.asked_totals.add((where, "cpu"))
-            self.agree_with(supposed)
+            self.agree_with(self.without([pod for pod in gone if pod not in back], node, extra))
+            for pod in back:
+                supposition.take_away(pod)
+            self.agree_with(self.without(gone, node, extra))
         asked_meanwhile = self.everything()
         assert {key: asked_meanwhile[key] for key in before} == before
+
+    def without(self, gone: list[PlacedPod], node: str, extra: list[Any]) -> Naive:
+        """The naive model of a supposition."""
+        supposed = Naive()
+        supposed.nodes, supposed.namespaces = self.naive.nodes, self.naive.namespaces
+        supposed.pods = {uid: pod for uid, pod in self.naive.pods.items() if pod not in gone}
+        supposed.pods |= {pod.uid: placed(pod, node) for pod in extra}
+        supposed.going_and_gone = [pod for pod in gone if pod.is_terminating]
+        return supposed
 
     def everything(self) -> dict[Any, Any]:
         """All that can be seen from outside, with the order in which it is seen."""
@@ -211,6 +226,8 @@ class History(RuleBasedStateMachine):
         assert without_zeros(rows_of(self.state)) == without_zeros(saturated(naive.rows()))
         for (where, key, on), tally in self.asked_tallies.items():
             expected = naive.per_domain(naive.matching(where), key, on)
+            for domain, pods_less in naive.per_domain(naive.taken_off(where), key, on).items():
+                expected[domain] -= pods_less
             assert tally.per_domain() == expected
             assert (tally.total, tally.domains) == (sum(expected.values()), len(expected))
             assert tally.lowest == min(expected.values(), default=0)
@@ -222,6 +239,7 @@ class History(RuleBasedStateMachine):
             rows = self.state.nodes
             assert tally.at_rows(rows).tolist() == [at[name] or 0 for name in rows.names]
             assert tally.lacking(rows).tolist() == [at[name] is None for name in rows.names]
+            self.agree_beyond_domains(naive, where, key, on, tally)
         for where, resource in self.asked_totals:
             assert self.state.total(where, resource) == naive.total(where, resource)
             assert {pod.uid for pod in self.state.placed(where)} == {pod.uid for pod in naive.matching(where)}
@@ -230,9 +248,28 @@ class History(RuleBasedStateMachine):
             for kind in TermKind:
                 found = Counter(
                     (term.term.topology_key, term.weight, tuple(sorted(tally.per_domain().items())))
-                    for term, tally in self.state.carriers(incoming, kind)
+                    for term, tally in self.state.carriers(incoming, kind, naive.namespaces.get(namespace, {}))
                 )
                 assert found == naive.carriers(incoming, kind)
+
+    def agree_beyond_domains(self, naive: Naive, where: PodsWhere, key: str, on: NodesWhere, tally: Any) -> None:
+        rows, matching = self.state.nodes, naive.matching(where)
+        here = {name: sum(pod.node == name for pod in matching) for name in naive.nodes}
+        for pod in naive.taken_off(where):
+            here[pod.node] -= 1
+        assert {view.name: tally.on(view) for view in rows} == here
+        assert tally.on_rows(rows).tolist() == [here[name] for name in rows.names]
+        without = [name for name, node in naive.nodes.items() if key not in node.labels and counts(on, node)]
+        assert tally.without_key == sum(here[name] for name in without)
+        doubled = tally.compute(rows, lambda pods: pods * 2)
+        assert doubled.tolist() == [2 * pods for pods in tally.at_rows(rows).tolist()]
+        values = [naive.nodes[name].labels.get(key) for name in rows.names]
+        is_even = np.arange(len(rows)) % 2 == 0
+        assert tally.spans(rows) == (None not in values)
+        assert tally.spans(rows.where(is_even)) == (None not in values[::2])
+        assert tally.domains_among(rows) == len(set(values) - {None})
+        assert tally.domains_among(rows, is_even) == len(set(values[::2]) - {None})
+        assert tally.domains_among(rows.where(is_even)) == len(set(values[::2]) - {None})
 
     @invariant()
     def state_agrees_with_a_computation_from_scratch(self) -> None:
@@ -255,6 +292,11 @@ class History(RuleBasedStateMachine):
             numbers = [int(view.labels.get("rack", "-1")) for view in expected]
             assert chosen.label_numbers("rack", lambda rack: int(rack or "-1")).tolist() == numbers
             assert chosen.where_taints(bool).tolist() == [bool(view.taints) for view in expected]
+            taken = [any(port[2] == 80 for pod in view.pods for port in pod.ports) for view in expected]
+            assert chosen.where_port_taken([("10.0.0.1", "TCP", 80)]).tolist() == taken
+            with_app = [any("app:1" in image.names for image in view.images) for view in expected]
+            app = self.state.image("app:1")
+            assert (app.on_rows(chosen).tolist() if app is not None else [False] * len(expected)) == with_app
             assert chosen.count_taints(len).tolist() == [len(view.taints) for view in expected]
 
     @invariant()

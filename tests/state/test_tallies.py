@@ -86,6 +86,25 @@ def test_a_terminating_pod_counts_only_where_asked() -> None:
     assert state.tally(staying, "zone").total == 0
 
 
+@pytest.mark.parametrize("nobody", [False, True])
+def test_what_does_not_count_may_still_be_supposed_away(nobody: bool) -> None:
+    state = zones("a1", "b1")
+    leaving = a_pod(labels={"app": "web"})
+    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    state.set_pod(placed(leaving, "a1"))
+    put(state, "b1")
+    where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, nobody=nobody, all_supposed=True)
+    tally = state.tally(where, "zone")
+    standing = {"a": 0, "b": 0 if nobody else 1}
+    assert tally.per_domain() == standing
+    with state.what_if("a1", without=[placed(leaving, "a1")], adding=[placed(a_pod(labels={"app": "db"}), "a1")]):
+        assert tally.per_domain() == standing | {"a": -1}
+        assert tally.lowest == -1
+    with state.what_if("a1", adding=[placed(a_pod(labels={"app": "web"}), "a1")]):
+        assert tally.per_domain() == standing | {"a": 1}
+    assert tally.per_domain() == standing
+
+
 def test_a_total_is_a_standing_sum_of_requests() -> None:
     state = zones("a1")
     put(state, "a1", cpu="1")
@@ -139,20 +158,20 @@ def test_which_terms_of_existing_pods_select_a_pod(affinity: Affinity, namespace
     state = zones("a1", "b1")
     state.set_pod(placed(a_pod(affinity=affinity), "a1"))
     incoming = a_pod(namespace=namespace, labels={"app": "web"})
-    found = state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY)
+    found = state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})
     assert [tally.at(state.node("a1")) for _, tally in found] == ([1] if selected else [])  # type: ignore[arg-type]
-    assert state.carriers(incoming, TermKind.REQUIRED_AFFINITY) == []
-    assert state.carriers(a_pod(namespace=namespace), TermKind.REQUIRED_ANTI_AFFINITY) == []
+    assert state.carriers(incoming, TermKind.REQUIRED_AFFINITY, {}) == []
+    assert state.carriers(a_pod(namespace=namespace), TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
 
 
 def test_terms_that_appear_later_are_known_and_those_that_went_are_not() -> None:
     state, incoming = zones("a1"), a_pod(labels={"app": "web"})
-    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY) == []
+    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
     carrier = a_pod(affinity=spreading())
     state.assume(carrier, "a1", at=1.0)
-    assert len(state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY)) == 1
+    assert len(state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})) == 1
     state.forget(carrier.uid)
-    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY) == []
+    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
 
 
 def test_many_departures_leave_no_unused_terms_behind() -> None:
@@ -194,3 +213,23 @@ def test_the_comparer_names_each_difference() -> None:
         "Pod default/new runs on node b1, and we do not know it.",
         "Pod default/gone is on no node, and we believe it is on node a1.",
     ]
+
+
+def test_a_pod_that_is_going_is_taken_off_a_count_that_asks_for_it_when_supposed_away() -> None:
+    """As in kube-scheduler's dry runs, though it never counted; and nothing of it stays."""
+    state = zones("a1")
+    going = a_pod(labels={"app": "web"})
+    going.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    record = placed(going, "a1")
+    state.set_pod(placed(a_pod(labels={"app": "web"}), "a1"))
+    state.set_pod(record)
+    asked = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, all_supposed=True)
+    standing = state.tally(asked, "zone")
+    with state.what_if("a1", without=[record]) as supposed:
+        fresh = state.tally(asked, "kubernetes.io/hostname")
+        assert (standing.total, fresh.total) == (0, 0)
+        supposed.put_back(record)
+        assert (standing.total, fresh.total) == (1, 1)
+        supposed.take_away(record)
+        assert (standing.total, fresh.total) == (0, 0)
+    assert (standing.total, fresh.total) == (1, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mooring.apiserver.documents import Document
 from mooring.base.documents import written
+from mooring.base.private import write_private
 
 NAME = "mooring"
 
@@ -31,11 +32,8 @@ def kubeconfig(url: str, token: str, ca_pem: str) -> Document:
     }
 
 
-def write_private(path: Path, config: Document) -> None:
+def write_whole(path: Path, config: Document) -> None:
     """Write the file for its owner's eyes only; it appears whole or not at all."""
-    text = written(config)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_private(draft, written(config))
     draft.replace(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import secrets
 from collections.abc import Callable
 from functools import cached_property
@@ -17,7 +16,7 @@ from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.housekeeping import Housekeeper
-from mooring.apiserver.kubeconfig import kubeconfig, write_private
+from mooring.apiserver.kubeconfig import kubeconfig, write_whole
 from mooring.apiserver.negotiation import FieldPolicy, typed
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
@@ -29,7 +28,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.base.log import Log
 
 if TYPE_CHECKING:
-    from mooring.apiserver.tls import Identity
+    from mooring.base.tls import Identity
 
 # How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
 GRACE_SECONDS = 1.0
@@ -87,9 +86,9 @@ class EmbeddedApiServer:
     @cached_property
     def _identity(self) -> Identity:
         # Loading what makes certificates takes as long as the rest of this package; a store without HTTP needs none.
-        from mooring.apiserver.tls import make_identity
+        from mooring.base.tls import make_identity
 
-        return make_identity(sorted({self.host, "127.0.0.1", "localhost", "kubernetes"}))
+        return make_identity(sorted({self.host, "127.0.0.1", "localhost", "kubernetes"}), "mooring embedded cluster")
 
     @property
     def ca_pem(self) -> str:
@@ -105,7 +104,7 @@ class EmbeddedApiServer:
 
     def write_kubeconfig(self, path: str | Path) -> None:
         """Write a kubeconfig that only its owner may read."""
-        write_private(Path(path), self.kubeconfig())
+        write_whole(Path(path), self.kubeconfig())
 
     async def start(self) -> None:
         server = web.Server(
@@ -135,15 +134,6 @@ class EmbeddedApiServer:
         self._handler.is_stopping = True
         self._objects.end_watches()
         await runner.cleanup()
-
-
-def keep_collector_calm() -> None:
-    """For a process that does little but serve: stored documents live long and form no cycles.
-
-    Looking through all of them for cycles, again and again as they grow in number, finds nothing.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 100)
 
 
 def _request_factory() -> Callable[..., web.BaseRequest]:

@@ -1,1 +1,1 @@
-"""What everything stands on: clock, durations, errors, logging, YAML documents. Imports nothing of ours."""
+"""What everything stands on: clock, durations, errors, logging, documents, certificates. Imports nothing of ours."""

@@ -7,7 +7,7 @@ import heapq
 import itertools
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -27,11 +27,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own time."""
 
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    # The functions themselves: they are asked many times for every pod.
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -66,6 +64,16 @@ class ManualClock:
             _, _, done = heapq.heappop(self._sleepers)
             if not done.done():
                 done.set_result(None)
+
+
+async def ends_within(clock: Clock, seconds: float, future: asyncio.Future[Any]) -> bool:
+    """Wait for it that long, and say whether it is done. It goes on if it is not, also if we are cancelled."""
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait([future, alarm], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        alarm.cancel()
+    return future.done()
 
 
 def timestamp(seconds: float) -> str:

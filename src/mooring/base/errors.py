@@ -82,8 +82,10 @@ class Unreachable(Fault):
 class PluginFault(Fault):
     """A plugin raised or returned nonsense. The message is what the pod's event says."""
 
-    def __init__(self, plugin: str, message: str) -> None:
+    def __init__(self, plugin: str, message: str, point: str = "") -> None:
         self.plugin = plugin
+        self.point = point
+        """The extension point, as kube-scheduler's metrics name it."""
         super().__init__(message)
 
 

@@ -28,6 +28,8 @@ class LogSettings:
     verbosity: int = 0
     format: Literal["text", "json"] = "text"
     stream: TextIO | None = None
+    info_stream: TextIO | None = None
+    """Where lines go that are no errors or warnings, if elsewhere."""
 
 
 _settings = LogSettings()
@@ -35,7 +37,11 @@ _lock = threading.Lock()
 
 
 def configure(
-    *, verbosity: int | None = None, format: Literal["text", "json"] | None = None, stream: TextIO | None = None
+    *,
+    verbosity: int | None = None,
+    format: Literal["text", "json"] | None = None,
+    stream: TextIO | None = None,
+    info_stream: TextIO | None = None,
 ) -> None:
     """Set what is given, keep the rest."""
     if verbosity is not None:
@@ -44,6 +50,8 @@ def configure(
         _settings.format = format
     if stream is not None:
         _settings.stream = stream
+    if info_stream is not None:
+        _settings.info_stream = info_stream
 
 
 def settings() -> LogSettings:
@@ -111,7 +119,7 @@ class Log:
             quoted = json.dumps(message, ensure_ascii=False)
             line = f"{severity}{stamp} {os.getpid():7d} {self.name}] {quoted}{pairs}"
         with _lock:
-            stream = _settings.stream or sys.stderr
+            stream = (severity == "I" and _settings.info_stream) or _settings.stream or sys.stderr
             stream.write(line + "\n")
             stream.flush()
 

@@ -19,7 +19,8 @@ import aiohttp
 import msgspec
 import uvloop
 
-from mooring.apiserver import EmbeddedApiServer, keep_collector_calm
+from mooring.apiserver import EmbeddedApiServer
+from mooring.base.memory import keep_collector_calm
 
 WARM_UP = 100
 _PODS = "/api/v1/namespaces/default/pods"
@@ -37,7 +38,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class _Address:
+class Address:
     url: str
     token: str
     ca_pem: str
@@ -45,7 +46,7 @@ class _Address:
 
 def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> Figure:
     """Create so many pods, so many at a time, until every watcher has seen them all."""
-    with _server() as (address, line):
+    with server() as (address, line):
 
         def server_cpu() -> float:
             line.send("cpu")
@@ -65,7 +66,7 @@ def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> Figure:
 class _Load:
     """The clients: some that create, some that watch."""
 
-    def __init__(self, address: _Address, watchers: int, in_flight: int) -> None:
+    def __init__(self, address: Address, watchers: int, in_flight: int) -> None:
         self._url, self._watchers, self._in_flight = address.url, watchers, in_flight
         self._connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=address.ca_pem), limit=0)
         headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
@@ -117,7 +118,7 @@ def _pod(name: str) -> bytes:
 
 
 @contextmanager
-def _server() -> Iterator[tuple[_Address, Connection]]:
+def server() -> Iterator[tuple[Address, Connection]]:
     """A server in another process: where it is, and the line to ask it for its CPU time. It ends with the line."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
@@ -131,9 +132,9 @@ def _server() -> Iterator[tuple[_Address, Connection]]:
 def _serve(line: Connection) -> None:
     async def main() -> None:
         keep_collector_calm()
-        server = EmbeddedApiServer()
-        await server.start()
-        line.send(_Address(server.url, server.token, server.ca_pem))
+        embedded = EmbeddedApiServer()
+        await embedded.start()
+        line.send(Address(embedded.url, embedded.token, embedded.ca_pem))
         over = asyncio.Event()
 
         def on_question() -> None:
@@ -147,6 +148,6 @@ def _serve(line: Connection) -> None:
         asyncio.get_running_loop().add_reader(line.fileno(), on_question)
         await over.wait()
         asyncio.get_running_loop().remove_reader(line.fileno())
-        await server.stop()
+        await embedded.stop()
 
     uvloop.run(main())

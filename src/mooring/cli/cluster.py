@@ -85,7 +85,8 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
     check_writable(kubeconfig)
 
     async def main(stop: asyncio.Event) -> None:
-        from mooring.apiserver import EmbeddedApiServer, keep_collector_calm
+        from mooring.apiserver import EmbeddedApiServer
+        from mooring.base.memory import keep_collector_calm
         from mooring.client import ApiClient, load_kubeconfig
         from mooring.simulated.cluster import SimulatedCluster
 
@@ -96,7 +97,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
             server.write_kubeconfig(kubeconfig)
             async with ApiClient(load_kubeconfig([str(kubeconfig)])) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
-                with _mistakes_in(cluster_file):
+                with mistakes_in(cluster_file):
                     await simulated.start(initial)
                 if until_stdin_closes:
                     _end_with_stdin(stop)
@@ -113,7 +114,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
 
 
 @contextlib.contextmanager
-def _mistakes_in(cluster_file: str | None) -> Iterator[None]:
+def mistakes_in(cluster_file: str | None) -> Iterator[None]:
     """What the server refuses of the operator's file is the operator's mistake."""
     try:
         yield

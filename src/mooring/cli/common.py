@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mooring.base import log
+from mooring.base.absent import why_absent
 from mooring.base.errors import OperatorMistake
+from mooring.cli.ending import close_loop
+from mooring.cli.gotypes import Flag
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, Loaded
+    from mooring.framework.gates import FeatureGates
     from mooring.framework.registry import PluginEntry, Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +41,7 @@ def verbosity_option(command: F) -> F:
 
     command = click.option(
         "--logging-format",
+        cls=Flag,
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
@@ -46,6 +52,7 @@ def verbosity_option(command: F) -> F:
     return click.option(
         "-v",
         "--v",
+        cls=Flag,
         metavar="N",
         type=click.IntRange(min=0),
         default=0,
@@ -62,6 +69,27 @@ def plugins_option(command: F) -> F:
         multiple=True,
         metavar="PATH",
         help="A plugin file, a folder of them, or module:Class. May be given several times.",
+    )(command)
+
+
+def gates_option(command: F) -> F:
+    """`--feature-gates`, read: the command gets `gates`. What the operator should know about them goes to the log."""
+
+    def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> FeatureGates:
+        from mooring.framework.gates import read_gates
+
+        asked = read_gates(values)
+        for warning in asked.warnings:
+            _log.warning(warning.message, flag=warning.path)
+        return asked.gates
+
+    return click.option(
+        "--feature-gates",
+        "gates",
+        multiple=True,
+        metavar="NAME=BOOL,…",
+        callback=read,
+        help="Features to switch on or off, with kube-scheduler's names and defaults. May be given several times.",
     )(command)
 
 
@@ -92,21 +120,25 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise OperatorMistake(f"{path} cannot be read: {error.strerror}.") from error
+        raise OperatorMistake(f"{path} cannot be read: {error.strerror}.{why_absent(path)}") from error
     except UnicodeDecodeError as error:
         raise OperatorMistake(f"{path} is not a text file: {error.reason} at byte {error.start}.") from error
 
 
-def load(path: str | None, registry: Registry) -> Configuration:
+def load(path: str | None, registry: Registry, gates: FeatureGates | None = None) -> Configuration:
     """The configuration in the file, or the default one; its warnings go to the log."""
     from mooring.config import default_configuration, load_configuration
 
     if path is None:
-        return default_configuration(registry)
-    loaded: Loaded = load_configuration(read_text(path), source=path, registry=registry)
+        return default_configuration(registry, gates)
+    loaded: Loaded = load_configuration(read_text(path), source=path, registry=registry, gates=gates)
     for warning in loaded.warnings:
         _log.warning(warning.message, file=path, field=warning.path, **({"line": warning.line} if warning.line else {}))
     return loaded.configuration
+
+
+SAME_SIGNAL_SECONDS = 0.5
+"""timeout(1), and programs that pass Ctrl-C on, signal a process and its group: one word, heard twice."""
 
 
 def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
@@ -115,22 +147,34 @@ def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None
     async def supervised() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        first_at: float | None = None
 
         def on_signal() -> None:
-            if stop.is_set():
+            nonlocal first_at
+            if first_at is None:
+                first_at = loop.time()
+            elif loop.time() >= first_at + SAME_SIGNAL_SECONDS:
                 sys.stderr.write("second signal: ending at once\n")
-                loop.stop()
-                raise SystemExit(1)
+                sys.stderr.flush()
+                os._exit(1)
             stop.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, on_signal)
         await main(stop)
 
-    runner_options: dict[str, Any] = {}
-    if sys.platform != "win32":
-        import uvloop
+    loop = _new_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(supervised())
+    finally:
+        close_loop(loop)
+        asyncio.set_event_loop(None)
 
-        runner_options["loop_factory"] = uvloop.new_event_loop
-    with asyncio.Runner(**runner_options) as runner:
-        runner.run(supervised())
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    return uvloop.new_event_loop()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mooring.base.errors import Problem
-from mooring.cli.common import plugins_option, read_text, registry_with
+from mooring.cli.common import gates_option, plugins_option, read_text, registry_with
+
+if TYPE_CHECKING:
+    from mooring.framework.gates import FeatureGates
 
 
 @click.group()
@@ -21,7 +26,8 @@ def config() -> None:
 @config.command()
 @click.argument("file")
 @plugins_option
-def check(file: str, plugins: tuple[str, ...]) -> None:
+@gates_option
+def check(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     """Say everything that is wrong with FILE, with line and field.
 
     \b
@@ -30,17 +36,18 @@ def check(file: str, plugins: tuple[str, ...]) -> None:
     """
     from mooring.config import load_configuration
 
-    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins))
+    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(loaded.warnings)
     profiles = [profile.scheduler_name for profile in loaded.configuration.profiles]
     noted = f", with {len(loaded.warnings)} warning{'s' * (len(loaded.warnings) > 1)}" if loaded.warnings else ""
     click.echo(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
 
 
-@config.command()
+@config.command(short_help="Print FILE as v1, with warnings.")
 @click.argument("file")
 @plugins_option
-def convert(file: str, plugins: tuple[str, ...]) -> None:
+@gates_option
+def convert(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     """Print FILE as v1; what cannot be kept as it was is warned about, or refused.
 
     \b
@@ -49,15 +56,16 @@ def convert(file: str, plugins: tuple[str, ...]) -> None:
     """
     from mooring.config import convert as converted
 
-    result = converted(read_text(file), source=file, registry=registry_with(plugins))
+    result = converted(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(result.warnings)
     click.echo(result.text, nl=False)
 
 
-@config.command()
+@config.command(short_help="Say which plugin runs where, with what.")
 @click.argument("file")
 @plugins_option
-def show(file: str, plugins: tuple[str, ...]) -> None:
+@gates_option
+def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     """Say which plugin runs at which point, in which order, with which weight and arguments.
 
     \b
@@ -69,7 +77,7 @@ def show(file: str, plugins: tuple[str, ...]) -> None:
     from mooring.config import load_configuration
     from mooring.framework.points import Point
 
-    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins))
+    loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(loaded.warnings)
     for number, profile in enumerate(loaded.configuration.profiles):
         click.echo(f"{'' if number == 0 else chr(10)}Profile {profile.scheduler_name}")

@@ -19,7 +19,7 @@ def crd() -> None:
     """
 
 
-@crd.command()
+@crd.command(short_help="Print the definitions of PLUGIN's custom kinds.")
 @click.argument("plugin")
 @plugins_option
 def generate(plugin: str, plugins: tuple[str, ...]) -> None:

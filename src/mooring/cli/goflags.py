@@ -1,144 +1,116 @@
 """kube-scheduler's command line, as its own flag library reads it: `-v=6`, `--v 6`, `--leader-elect`.
 
-Every flag of kube-scheduler v1.36 is known here. Those whose feature Mooring does not have yet are refused when they
-are given, with a sentence; none is ignored.
+Which flags there are follows from the command's options. A flag that kube-scheduler has lost is refused with what to
+do instead; an unknown one with a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import click
 
-from mooring.base.durations import duration_seconds
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.cli.gotypes import Flag, GoBool, GoDuration
 
-NOT_YET = {
-    "leader election": (
-        "leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period leader-elect-resource-lock "
-        "leader-elect-resource-name leader-elect-resource-namespace"
-    ),
-    "serving health, metrics and configuration over HTTPS": (
-        "bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-cipher-suites tls-curve-preferences "
-        "tls-min-version tls-sni-cert-key disable-http2-serving http2-max-streams-per-connection "
-        "permit-address-sharing permit-port-sharing authentication-kubeconfig authentication-skip-lookup "
-        "authentication-token-webhook-cache-ttl authentication-tolerate-lookup-failure client-ca-file "
-        "requestheader-allowed-names requestheader-client-ca-file requestheader-extra-headers-prefix "
-        "requestheader-group-headers requestheader-uid-headers requestheader-username-headers "
-        "authorization-kubeconfig authorization-always-allow-paths authorization-webhook-cache-authorized-ttl "
-        "authorization-webhook-cache-unauthorized-ttl show-hidden-metrics-for-version disabled-metrics "
-        "allow-metric-labels allow-metric-labels-manifest profiling contention-profiling"
-    ),
-    "feature gates": "feature-gates emulated-version min-compatibility-version",
-    "writing the completed configuration": "write-config-to",
-    "client settings by flag (use clientConnection in the configuration file)": (
-        "master kube-api-content-type kube-api-qps kube-api-burst"
-    ),
-    "this way to steer the log": (
-        "vmodule log-flush-frequency log-text-split-stream log-text-info-buffer-size log-json-split-stream "
-        "log-json-info-buffer-size"
-    ),
-}
+__all__ = ["GoBool", "GoDuration", "KubeSchedulerCommand", "VerbosityCommand", "flags_of", "normalised"]
+
+_FILE = "write a configuration file and give it with --config"
 REMOVED = {
-    *("port", "address", "algorithm-provider", "scheduler-name", "lock-object-name", "lock-object-namespace"),
-    *("policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config"),
-    "hard-pod-affinity-symmetric-weight",
+    "port": "plain HTTP is no longer served; use --secure-port",
+    "address": "plain HTTP is no longer served; use --bind-address",
+    "algorithm-provider": f"providers are gone; {_FILE}, with profiles",
+    "scheduler-name": f"{_FILE}; its profiles have a schedulerName",
+    "lock-object-name": "use --leader-elect-resource-name",
+    "lock-object-namespace": "use --leader-elect-resource-namespace",
+    "policy-config-file": f"policies are gone; {_FILE}",
+    "policy-configmap": f"policies are gone; {_FILE}",
+    "policy-configmap-namespace": f"policies are gone; {_FILE}",
+    "use-legacy-policy-config": f"policies are gone; {_FILE}",
+    "hard-pod-affinity-symmetric-weight": f"{_FILE}; the argument of InterPodAffinity is hardPodAffinityWeight",
+    "failure-domains": f"{_FILE}",
+    "experimental-logging-sanitization": "it has no successor; leave it out",
+    "log-dir": "logs go to stderr; redirect it",
+    "log-file": "logs go to stderr; redirect it",
+    "log-file-max-size": "logs go to stderr; redirect it",
+    "logtostderr": "logs go to stderr; leave it out",
+    "alsologtostderr": "logs go to stderr; leave it out",
+    "stderrthreshold": "all logs go to stderr; leave it out",
+    "add-dir-header": "it has no successor; leave it out",
+    "skip-headers": "use --logging-format",
+    "skip-log-headers": "it has no successor; leave it out",
+    "one-output": "it has no successor; leave it out",
+    "log-backtrace-at": "it has no successor; leave it out",
 }
-SWITCHES = {
-    *("leader-elect", "disable-http2-serving", "permit-address-sharing", "permit-port-sharing", "profiling"),
-    *("authentication-skip-lookup", "authentication-tolerate-lookup-failure", "contention-profiling"),
-    *("log-text-split-stream", "log-json-split-stream", "version", "help"),
-}
-OURS = [
-    "config",
-    "kubeconfig",
-    "plugins",
-    "v",
-    "leader-elect",
-    "logging-format",
-    "pod-max-in-unschedulable-pods-duration",
-]
+"""What kube-scheduler had once, and what to do now."""
 
-_FEATURE_OF = {flag: feature for feature, flags in NOT_YET.items() for flag in flags.split()}
+_HELP = "help"
+_FLAGS = "mooring.flags"
 
 
-def normalised(arguments: Sequence[str]) -> list[str]:
+@dataclass(frozen=True)
+class Known:
+    """The flags of a command: all, and those that stand for `true` without a value."""
+
+    names: frozenset[str]
+    switches: frozenset[str]
+
+
+def known(parameters: Iterable[click.Parameter]) -> Known:
+    names, switches = {_HELP}, {_HELP}
+    for parameter in parameters:
+        if isinstance(parameter, click.Option):
+            own = {each.lstrip("-") for each in (*parameter.opts, *parameter.secondary_opts)}
+            names |= own
+            if isinstance(parameter.type, GoBool) or parameter.is_flag or "version" in own:
+                switches |= own
+    return Known(frozenset(names), frozenset(switches))
+
+
+def normalised(arguments: Sequence[str], flags: Known) -> list[str]:
     """The same command line in the form that click reads; what cannot be honoured is refused, all at once."""
     problems: list[Problem] = []
     result: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         if argument == "--":
-            return [*result, *rest]
+            return [*result, argument, *rest]
         if not argument.startswith("-") or argument == "-":
             result.append(argument)
             continue
-        name, equals, value = argument.lstrip("-").partition("=")
-        name = name.replace("_", "-")
-        if argument.startswith("-v") and not argument.startswith("--") and argument[2:].isdigit():
-            name, equals, value = "v", "=", argument[2:]
-        if name == "h" and not equals:
-            name = "help"
-        if problem := refusal(name):
+        name, value = _split(argument)
+        if value is None and name not in flags.switches:
+            value = next(rest, None)
+        if problem := refusal(name, flags):
             problems.append(Problem(f"--{name}", problem))
-            if not equals and name not in SWITCHES:
-                next(rest, None)
-            continue
-        if not equals and name not in SWITCHES:
-            value = next(rest, "")
-            if not value:
-                problems.append(Problem(f"--{name}", "needs a value"))
-                continue
-        elif not equals:
-            value = "true"
-        if name in ("help", "version"):
-            result.append(f"--{name}")
+        elif name == _HELP:
+            result.append("--help")
+        elif value is None and name not in flags.switches:
+            problems.append(Problem(f"--{name}", "needs a value"))
         else:
-            result.append(f"--{name}={value}")
+            result.append(f"--{name}={'true' if value is None else value}")
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
     return result
 
 
-def refusal(name: str) -> str | None:
+def _split(argument: str) -> tuple[str, str | None]:
+    if argument.startswith("-v") and not argument.startswith("--") and argument[2:].isdigit():
+        return "v", argument[2:]
+    name, equals, value = argument.lstrip("-").partition("=")
+    name = _HELP if name == "h" else name.replace("_", "-")
+    return name, value if equals else None
+
+
+def refusal(name: str, flags: Known) -> str | None:
     """Why a flag cannot be given; None if it can."""
-    if name in OURS or name in ("help", "version"):
+    if name in flags.names:
         return None
-    if name in _FEATURE_OF:
-        return f"is kube-scheduler's flag for {_FEATURE_OF[name]}, which Mooring does not have yet; leave it out"
     if name in REMOVED:
-        return "was removed from kube-scheduler long ago; write a configuration file and give it with --config"
-    hint = did_you_mean(f"--{name}", [f"--{flag}" for flag in (*OURS, *_FEATURE_OF)])
+        return f"was removed from kube-scheduler: {REMOVED[name]}"
+    hint = did_you_mean(f"--{name}", [f"--{flag}" for flag in sorted(flags.names)])
     return f"is not a flag of kube-scheduler or Mooring.{hint}"
-
-
-class GoBool(click.ParamType[bool]):
-    """true or false, as Go's strconv.ParseBool reads it."""
-
-    name = "bool"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
-        if isinstance(value, bool):
-            return value
-        if value in ("1", "t", "T", "true", "TRUE", "True"):
-            return True
-        if value in ("0", "f", "F", "false", "FALSE", "False"):
-            return False
-        return self.fail(f'must be true or false, got "{value}"', param, ctx)
-
-
-class GoDuration(click.ParamType[float]):
-    """A duration as Go writes it: `5m0s`, `90s`, `1h30m`."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        seconds = duration_seconds(str(value))
-        if seconds is None:
-            self.fail(f'must be a duration such as "5m" or "90s", got "{value}"', param, ctx)
-        return seconds
 
 
 class VerbosityCommand(click.Command):
@@ -152,4 +124,23 @@ class KubeSchedulerCommand(click.Command):
     """A command that reads its arguments as kube-scheduler does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, normalised(args))
+        read = normalised(args, known(self.params))
+        # A copy: click eats the list that it reads.
+        ctx.meta[_FLAGS] = list(read)
+        return super().parse_args(ctx, read)
+
+
+def flags_of(ctx: click.Context) -> dict[str, str]:
+    """Every flag of the running command with its value as /flagz shows it."""
+    given: dict[str, list[str]] = {}
+    for argument in ctx.meta.get(_FLAGS, ()):
+        name, equals, value = argument.removeprefix("--").partition("=")
+        if equals and argument.startswith("--"):
+            given.setdefault(name, []).append(value)
+    found = {_HELP: "false"}
+    for parameter in ctx.command.params:
+        if isinstance(parameter, click.Option):
+            name = max((each.lstrip("-") for each in parameter.opts), key=len)
+            values = given.get(name, [])
+            found[name] = parameter.text(values) if isinstance(parameter, Flag) else ",".join(values)
+    return found

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import PurePath
 from typing import Any
 
 import click
 
 from mooring import __version__
 from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
+from mooring.cli.ending import leave
 
+KUBE_SCHEDULER = "kube-scheduler"
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
     "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),
     "run": ("mooring.cli.run:run", "Run the scheduler against an API server."),
     "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
+    "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
     "explain": ("mooring.cli.explain:explain", "Say why a pod runs where it does, or why it is still pending."),
+    "manifests": ("mooring.cli.manifests:manifests", "Print what runs a configuration in a cluster."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
+    "conformance": ("mooring.cli.conformance:conformance", "Compare decisions with the real kube-scheduler's."),
+    "bench": ("mooring.cli.bench:bench", "Measure what a decision costs."),
     "plugin": ("mooring.cli.plugin:plugin", "List, show, create or test plugins."),
+    "doctor": ("mooring.cli.doctor:doctor", "Check a configuration against a cluster: rights, kinds, lease, clock."),
     "crd": ("mooring.cli.crd:crd", "Print the CustomResourceDefinitions that a plugin needs."),
+    "health": ("mooring.cli.health:health", "Ask a running scheduler whether it is well."),
     "version": ("mooring.cli.version:version", "Print Mooring's version."),
 }
 
@@ -65,12 +74,19 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; the only place where a failure becomes an exit code."""
-    sys.exit(exit_code(sys.argv[1:]))
+    program = PurePath(sys.argv[0]).name
+    leave(exit_code(sys.argv[1:], program if program == KUBE_SCHEDULER else "mooring"))
 
 
-def exit_code(arguments: list[str]) -> int:
+def exit_code(arguments: list[str], program: str = "mooring") -> int:
+    """Under kube-scheduler's name it is `mooring run`, so that a manifest needs no other command."""
     try:
-        answer = cli.main(args=arguments, prog_name="mooring", standalone_mode=False)
+        if program == KUBE_SCHEDULER:
+            command = LazyGroup().get_command(click.Context(cli), "run")
+            assert command is not None
+        else:
+            command = cli
+        answer = command.main(args=arguments, prog_name=program, standalone_mode=False)
         return answer if isinstance(answer, int) else 0
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -3,48 +3,78 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+import signal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mooring.base.errors import OperatorMistake, Problem
-from mooring.base.log import Log
-from mooring.cli.common import load, plugins_option, registry_with, run_until_signalled, verbosity_option
-from mooring.cli.goflags import GoBool, GoDuration, KubeSchedulerCommand
+from mooring.base.memory import keep_collector_calm
+from mooring.cli.common import (
+    gates_option,
+    load,
+    plugins_option,
+    registry_with,
+    run_until_signalled,
+    verbosity_option,
+)
+from mooring.cli.configuration_flags import write_configuration
+from mooring.cli.election import leadership
+from mooring.cli.goflags import KubeSchedulerCommand
+from mooring.cli.gotypes import Flag, GoDuration
+from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
+from mooring.cli.reload import Source, reload_flags, reload_options, reloading
+from mooring.cli.serving import ServingFlags, secure_server
+from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
+from mooring.cli.tracing import traced, tracing_option, tracing_options
 
 if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.config import Configuration
+    from mooring.config.model import LeaderElection
+    from mooring.framework.gates import FeatureGates
     from mooring.framework.registry import Registry
+    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.metrics.tracing import TracingOptions
 
-_log = Log("mooring")
+NOT_SERVING = ServingFlags()
 
 
 @click.command(cls=KubeSchedulerCommand)
-@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults.")
+@click.option(
+    "--config", "config_file", cls=Flag, metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults."
+)
 @plugins_option
+@gates_option
 @click.option(
     "--kubeconfig",
+    cls=Flag,
     metavar="FILE",
     help="How to reach the API server; wins over the configuration file, $KUBECONFIG, in-cluster and ~/.kube/config.",
 )
-@click.option("--leader-elect", type=GoBool(), default=None, metavar="BOOL", help="Only false, so far.")
 @click.option(
     "--pod-max-in-unschedulable-pods-duration",
     "max_unschedulable",
+    cls=Flag,
     type=GoDuration(),
     default="5m",
     show_default=True,
     metavar="DURATION",
     help="After this long an unschedulable pod is tried again in any case.",
 )
+@reload_options
+@shadow_options
+@tracing_option
+@kube_scheduler_options
 @verbosity_option
 def run(
     config_file: str | None,
     plugins: tuple[str, ...],
+    gates: FeatureGates,
     kubeconfig: str | None,
-    leader_elect: bool | None,
     max_unschedulable: float,
+    tracing_endpoint: str,
+    **flags: Any,
 ) -> None:
     """Run the scheduler against an API server, until Ctrl-C or SIGTERM.
 
@@ -52,18 +82,37 @@ def run(
     Example:
       mooring run --config scheduler.yaml --plugins my_plugin.py -v=2
     """
+    shadow = shadow_flags(flags)
+    tracing = tracing_options(tracing_endpoint)
+    files = reload_flags(flags, config_file, plugins)
     registry = registry_with(plugins)
-    configuration = load(config_file, registry)
-    check_leader_election(configuration, leader_elect)
-    check_extenders(configuration)
+    kube = KubeFlags.taken_from(flags, gates)
+
+    def configured(registry: Registry) -> Configuration:
+        loaded = decided_with(load(config_file, registry, gates), shadow)
+        return kube.applied_to(loaded, config_file, kubeconfig)
+
+    configuration = configured(registry)
+    if kube.configuration.write_config_to:
+        write_configuration(configuration, kube.configuration.write_config_to)
+        return
 
     async def main(stop: asyncio.Event) -> None:
-        from mooring.client import find_connection
-
-        connection = find_connection(
-            kubeconfig=kubeconfig, config_kubeconfig=configuration.client_connection.kubeconfig or None
-        )
-        await schedule(connection, configuration, registry, stop, max_unschedulable_seconds=max_unschedulable)
+        connection = kube.connection(configuration)
+        async with shadowing(shadow) as role:
+            await schedule(
+                connection,
+                configuration,
+                registry,
+                stop,
+                gates=gates,
+                max_unschedulable_seconds=max_unschedulable,
+                serving=kube.serving,
+                election=configuration.leader_election if shadow is None else None,
+                role=role,
+                source=Source(files, registry, configured) if shadow is None else None,
+                tracing=tracing,
+            )
 
     run_until_signalled(main)
 
@@ -74,26 +123,67 @@ async def schedule(
     registry: Registry,
     stop: asyncio.Event,
     *,
+    gates: FeatureGates | None = None,
     max_unschedulable_seconds: float = 300.0,
+    serving: ServingFlags = NOT_SERVING,
+    election: LeaderElection | None = None,
     died: asyncio.Task[None] | None = None,
+    role: Role | None = None,
+    source: Source | None = None,
+    tracing: TracingOptions | None = None,
 ) -> None:
-    """Run a scheduler there until `stop` is set (or `died` fails), saying when it is ready."""
-    from mooring.client import ApiClient
-    from mooring.scheduler import Scheduler
+    """Run a scheduler there until `stop` is set (or `died` fails), saying when it is ready.
 
+    `source` is where another configuration may come from while it runs.
+    """
+    from mooring.scheduler.errands import Errands
+
+    role = role or Role.ordinary()
     limits = configuration.client_connection
-    async with ApiClient(connection, qps=limits.qps, burst=limits.burst) as client:
-        scheduler = Scheduler(client, configuration, registry, max_unschedulable_seconds=max_unschedulable_seconds)
+    async with (
+        role.client(connection, qps=limits.qps, burst=limits.burst) as client,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        leader: Leadership | None = None
+
+        async def may_schedule() -> None:
+            if leader is not None:
+                await leader.wait()
+
+        scheduler = role.scheduler(
+            client,
+            configuration,
+            registry,
+            gates=gates,
+            max_unschedulable_seconds=max_unschedulable_seconds,
+            may_schedule=may_schedule,
+        )
+        stack.enter_context(traced(scheduler, tracing))
+        if election is not None:
+            leader = leadership(election, connection, scheduler.metrics)
+        server = secure_server(serving, scheduler, leader, connection if serving.is_own_cluster else None)
+        if server is not None:
+            await asyncio.to_thread(server.start)
+            stack.push_async_callback(asyncio.to_thread, server.stop)
+        if leader is not None:
+            # After the last binding, not before: who steps down must have stopped.
+            stack.push_async_callback(asyncio.to_thread, leader.stop)
+        inspections = Errands()
+
+        def inspect() -> None:
+            inspections.send(scheduler.inspect(), "inspect")
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, inspect)
         running = asyncio.create_task(scheduler.run())
-        ready = asyncio.create_task(scheduler.ready.wait())
         ended = asyncio.create_task(stop.wait())
         ends = [running, ended] + ([died] if died is not None else [])
-        await asyncio.wait([ready, *ends], return_when=asyncio.FIRST_COMPLETED)
-        if ready.done():
-            names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
-            click.echo(f"Ready: scheduling for {names} on {connection.server}")
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
+        names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
+        async with reloading(scheduler, source):
+            is_ready = await _came(scheduler.ready, ends)
+            keep_collector_calm()
+            if is_ready and await _leads(leader, ends, names, connection.server):
+                click.echo(f"Ready: {role.doing} {names} on {connection.server}")
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         scheduler.stop()
         if died is not None and died.done():
@@ -103,26 +193,24 @@ async def schedule(
         await running
 
 
-def check_leader_election(configuration: Configuration, flag: bool | None) -> None:
-    """One instance only, so far: asked for, it is refused; defaulted, it warns."""
-    election = configuration.leader_election
-    if flag or (flag is None and election.leader_elect and election.explicit):
-        where = "--leader-elect" if flag else "leaderElection.leaderElect"
-        raise OperatorMistake(
-            "leader election is not there yet.",
-            [Problem(where, "set it to false and run one instance; two would both bind pods")],
-        )
-    if flag is None and election.leader_elect:
-        _log.warning(
-            "leaderElection.leaderElect defaults to true, but there is no leader election yet: run one instance only, "
-            "and say so with leaderElect: false"
-        )
+async def _came(event: asyncio.Event, ends: list[asyncio.Task[Any]]) -> bool:
+    """Wait for an event; False if the end came first."""
+    coming = asyncio.create_task(event.wait())
+    await asyncio.wait([coming, *ends], return_when=asyncio.FIRST_COMPLETED)
+    coming.cancel()
+    return event.is_set()
 
 
-def check_extenders(configuration: Configuration) -> None:
-    """A configured extender that nobody asks would change decisions silently."""
-    if configuration.extenders:
-        raise OperatorMistake(
-            "extenders are not there yet.",
-            [Problem("extenders", "remove them, or write what they do as a plugin (see docs/writing-plugins.md)")],
-        )
+async def _leads(leader: Leadership | None, ends: list[asyncio.Task[Any]], names: str, server: str) -> bool:
+    """Wait until we lead, saying who does meanwhile; False if the end came first."""
+    if leader is None:
+        return True
+    leader.start()
+    standing_by = asyncio.create_task(leader.standing_by.wait())
+    leading = asyncio.create_task(leader.leading.wait())
+    await asyncio.wait([standing_by, leading, *ends], return_when=asyncio.FIRST_COMPLETED)
+    if standing_by.done() and not leading.done():
+        click.echo(f"Standing by to schedule for {names} on {server}: {leader.leader} leads")
+    standing_by.cancel()
+    leading.cancel()
+    return await _came(leader.leading, ends)

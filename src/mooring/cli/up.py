@@ -5,15 +5,27 @@ from __future__ import annotations
 import asyncio
 import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mooring.base.log import Log
 from mooring.cli.cluster import cluster_options, how_to_point_kubectl, initial_objects
-from mooring.cli.common import load, plugins_option, registry_with, run_until_signalled, verbosity_option
+from mooring.cli.common import (
+    gates_option,
+    load,
+    plugins_option,
+    registry_with,
+    run_until_signalled,
+    verbosity_option,
+)
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
-from mooring.cli.run import check_extenders, check_leader_election, schedule
+from mooring.cli.run import schedule
+from mooring.cli.serving import ServingFlags, port_option
+
+if TYPE_CHECKING:
+    from mooring.framework.gates import FeatureGates
 
 _log = Log("mooring")
 
@@ -22,6 +34,8 @@ _log = Log("mooring")
 @cluster_options
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults.")
 @plugins_option
+@gates_option
+@port_option(0)
 @verbosity_option
 def up(
     nodes: int | None,
@@ -30,6 +44,8 @@ def up(
     kubeconfig: Path,
     config_file: str | None,
     plugins: tuple[str, ...],
+    gates: FeatureGates,
+    secure_port: int,
 ) -> None:
     """Start an embedded cluster with simulated nodes and run the scheduler on it, until Ctrl-C.
 
@@ -38,11 +54,9 @@ def up(
       mooring up --nodes 3 --plugins my_plugin.py --config scheduler.yaml -v 2
     """
     registry = registry_with(plugins)
-    configuration = load(config_file, registry)
-    check_extenders(configuration)
-    if config_file is not None:
-        # Nobody else can schedule on a cluster that this very command makes: a defaulted election is no risk here.
-        check_leader_election(configuration, None if configuration.leader_election.explicit else False)
+    configuration = load(config_file, registry, gates)
+    # Nobody else schedules on a cluster that this very command makes, unless the file has other plans.
+    election = configuration.leader_election if configuration.leader_election.explicit else None
     if configuration.client_connection.kubeconfig:
         _log.warning(
             "clientConnection.kubeconfig is not used here: the scheduler runs on the embedded cluster",
@@ -66,7 +80,17 @@ def up(
             connection = load_kubeconfig([str(kubeconfig)])
             click.echo(how_to_point_kubectl(kubeconfig))
             try:
-                await schedule(connection, configuration, registry, stop, died=died)
+                serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
+                await schedule(
+                    connection,
+                    configuration,
+                    registry,
+                    stop,
+                    gates=gates,
+                    serving=serving,
+                    election=election,
+                    died=died,
+                )
             finally:
                 # The cluster tidies up after itself, unless it was killed.
                 remove_ours(kubeconfig, connection.server)

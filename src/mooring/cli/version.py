@@ -13,6 +13,14 @@ REFERENCE = "v1.36"
 
 @click.command()
 def version() -> None:
-    """Print Mooring's version, and the kube-scheduler whose behaviour it follows."""
+    """Print Mooring's version, the kube-scheduler whose behaviour it follows, and the version of the plugin API.
+
+    \b
+    Example:
+      mooring version
+    """
+    from mooring.framework.api_version import API_VERSION, shown
+
     click.echo(f"mooring {__version__}")
     click.echo(f"behaves as kube-scheduler {REFERENCE}, Python {platform.python_version()}")
+    click.echo(f"plugin API {shown(API_VERSION)}")

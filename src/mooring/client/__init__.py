@@ -6,6 +6,7 @@ bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` w
 
 from mooring.client.api import ApiClient
 from mooring.client.connection import Connection, ExecPlugin, Impersonation
+from mooring.client.known import Known
 from mooring.client.kubeconfig import find_connection, in_cluster_connection, load_kubeconfig
 from mooring.client.recorder import ControllerEvents, EventRecorder
 from mooring.client.reflector import Feed, Reflector
@@ -18,6 +19,7 @@ __all__ = [
     "ExecPlugin",
     "Feed",
     "Impersonation",
+    "Known",
     "Reflector",
     "find_connection",
     "in_cluster_connection",

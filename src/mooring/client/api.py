@@ -76,9 +76,8 @@ class ApiClient:
     ) -> None:
         self.connection = connection
         self.clock: Clock = clock if clock is not None else SystemClock()
-        self.transport = Transport(
-            connection, clock=self.clock, user_agent=user_agent, in_flight=in_flight, qps=qps, burst=burst
-        )
+        self._limits: dict[str, Any] = {"in_flight": in_flight, "qps": qps, "burst": burst}
+        self.transport = Transport(connection, clock=self.clock, user_agent=user_agent, **self._limits)
 
     async def __aenter__(self) -> ApiClient:
         return self
@@ -90,6 +89,12 @@ class ApiClient:
 
     async def close(self) -> None:
         await self.transport.close()
+
+    def beside(self, user_agent: str) -> ApiClient:
+        """Another one to the same server, with connections and limits of its own: neither waits for the other."""
+        other = ApiClient(self.connection, clock=self.clock, user_agent=user_agent, **self._limits)
+        other.transport.observer = self.transport.observer
+        return other
 
     async def server_version(self) -> Document:
         """The server's `/version`: the first contact. Says within seconds when nobody answers."""

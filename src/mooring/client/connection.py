@@ -6,17 +6,15 @@ are kept fresh is `credentials`'.
 
 from __future__ import annotations
 
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.private import readable_path
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Connection:
         if self.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate = client_cert or self._bytes_of("client-certificate", self.client_cert_data, self.client_cert_file)
+        certificate = client_cert or self.client_certificate()
         key = client_key or self._bytes_of("client-key", self.client_key_data, self.client_key_file)
         if certificate is not None:
             try:
@@ -104,6 +102,10 @@ class Connection:
                     f"{self.source}: the client certificate and key cannot be used: {_plain(error)}."
                 ) from error
         return context
+
+    def client_certificate(self) -> bytes | None:
+        """The configured one, in PEM."""
+        return self._bytes_of("client-certificate", self.client_cert_data, self.client_cert_file)
 
     def ca_pem(self) -> bytes | None:
         return self._bytes_of("certificate-authority", self.ca_data, self.ca_file)
@@ -145,18 +147,3 @@ def _no_password() -> str:
 
 def _plain(error: Exception) -> str:
     return (getattr(error, "reason", None) or str(error) or type(error).__name__).replace("_", " ").lower()
-
-
-@contextmanager
-def readable_path(data: bytes) -> Iterator[str]:
-    """A path under which OpenSSL can read the bytes; in memory where the system can, so that no key lies on a disk."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("mooring", os.MFD_CLOEXEC)
-        with os.fdopen(descriptor, "wb", buffering=0) as memory:
-            memory.write(data)
-            yield f"/proc/self/fd/{descriptor}"
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(data)
-            file.flush()
-            yield file.name

@@ -11,7 +11,6 @@ import base64
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -19,6 +18,7 @@ import msgspec
 
 from mooring.base.clock import parse_timestamp
 from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.private import memory_file
 from mooring.client.connection import Connection, ExecPlugin
 
 PLUGIN_SECONDS = 60.0
@@ -60,7 +60,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
         )
     interactive = has_terminal and plugin.interactive_mode != "Never"
     environment = os.environ | dict(plugin.env) | {"KUBERNETES_EXEC_INFO": _exec_info(plugin, connection, interactive)}
-    with _memory_file() as out, _memory_file() as err:
+    with memory_file() as out, memory_file() as err:
         try:
             process = subprocess.Popen(  # noqa: ASYNC220 (starting is quick; the wait is in a thread)
                 [plugin.command, *plugin.args],
@@ -137,12 +137,6 @@ def _exec_info(plugin: ExecPlugin, connection: Connection, interactive: bool) ->
             cluster["config"] = plugin.cluster_config
         spec["cluster"] = cluster
     return msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}).decode()
-
-
-def _memory_file() -> IO[bytes]:
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("mooring", os.MFD_CLOEXEC), "w+b")
-    return tempfile.TemporaryFile()
 
 
 def _said(err: IO[bytes]) -> str:

@@ -131,22 +131,24 @@ def find_connection(
     *,
     kubeconfig: str | None = None,
     config_kubeconfig: str | None = None,
+    context: str | None = None,
     environ: Mapping[str, str] = os.environ,
     home: Path | None = None,
     service_account_dir: Path = SERVICE_ACCOUNT_DIR,
 ) -> Connection:
     """The API server to use, by the first of these that is there:
 
-    `--kubeconfig`, `clientConnection.kubeconfig`, $KUBECONFIG, the pod we run in, ~/.kube/config.
+    `--kubeconfig`, `clientConnection.kubeconfig`, $KUBECONFIG, the pod we run in, ~/.kube/config. A context that is
+    asked for stands in a file, so the pod we run in is passed over.
     """
     if named := kubeconfig or config_kubeconfig:
-        return load_kubeconfig([named], environ=environ)
+        return load_kubeconfig([named], context, environ=environ)
     if listed := [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]:
         present = [path for path in listed if Path(path).exists()]
         if not present:
             raise OperatorMistake(f"$KUBECONFIG names {', '.join(listed)}, which does not exist.")
-        return load_kubeconfig(present, environ=environ)
-    if (inside := in_cluster_connection(environ, service_account_dir)) is not None:
+        return load_kubeconfig(present, context, environ=environ)
+    if not context and (inside := in_cluster_connection(environ, service_account_dir)) is not None:
         return inside
     # expanduser, not Path.home(): a user id without an entry in passwd has no home, which is no mistake
     usual = (home if home is not None else Path(os.path.expanduser("~"))) / ".kube" / "config"
@@ -155,7 +157,7 @@ def find_connection(
             f"No cluster to talk to: there is no --kubeconfig, $KUBECONFIG is not set, no service "
             f"account is mounted here, and {usual} does not exist. Name a kubeconfig file with --kubeconfig."
         )
-    return load_kubeconfig([usual], environ=environ)
+    return load_kubeconfig([usual], context, environ=environ)
 
 
 def load_kubeconfig(
@@ -172,8 +174,9 @@ def load_kubeconfig(
         known = f" It has {_choices(merged.contexts)}." if merged.contexts else ""
         raise _mistake(named, [Problem("current-context", f"is not set, so there is no server to talk to.{known}")])
     if wanted not in merged.contexts:
+        asked_by = "--context" if context else "current-context"
         raise _mistake(
-            named, [Problem("current-context", f'no context is named "{wanted}"; there is {_choices(merged.contexts)}')]
+            named, [Problem(asked_by, f'no context is named "{wanted}"; there is {_choices(merged.contexts)}')]
         )
     chosen = merged.contexts[wanted]
     cluster = merged.clusters.get(chosen.part.cluster)

@@ -100,7 +100,8 @@ class EventRecorder:
         """Events that were thrown away: the queue was full, or the server stayed away or refused them."""
         self._client = client
         self._clock = clock if clock is not None else client.clock
-        self._own = self.for_controller(controller, instance)
+        self.record = self.for_controller(controller, instance).record
+        """In the recorder's own name."""
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
         self._queue: asyncio.Queue[_Series] = asyncio.Queue()
         self._sending = 0
@@ -117,19 +118,6 @@ class EventRecorder:
     def for_controller(self, controller: str, instance: str | None = None) -> ControllerEvents:
         """The same recorder under another name, as `reportingController` shows it."""
         return ControllerEvents(self, controller, instance or f"{controller}-{socket.gethostname()}")
-
-    def record(
-        self,
-        regarding: ObjectReference,
-        *,
-        type: EventType,
-        reason: str,
-        action: str,
-        note: str,
-        related: ObjectReference | None = None,
-    ) -> None:
-        """As `ControllerEvents.record`, in the recorder's own name."""
-        self.add(self._own, regarding, type, reason, action, note, related)
 
     def add(
         self,
@@ -261,6 +249,8 @@ class EventRecorder:
         """Create the event or patch its count. False when it had to be given up."""
         for attempt in range(1, TRIES + 1):
             count = series.count if series.written else 1
+            if series.written == count == 1:
+                return True  # it arrived while somebody asked for it to be sent; one alone has no count
             try:
                 if series.written:
                     await self._client.patch(self._kind, series.name, series.namespace, self._counted(series, count))

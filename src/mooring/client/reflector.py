@@ -1,8 +1,9 @@
 """Tells a feed everything there is of one kind, and every change, for as long as it runs.
 
-List, then watch from where the list ended; when the watch ends, watch again from the last change seen; when the
-server has forgotten that point (410), list again. Nothing here gives up: while the server cannot be reached, lacks
-the kind or forbids it, `problem` says so in a sentence and we try again, ever more slowly.
+One watch that begins with everything there is (a streaming list) and goes on with the changes; from a server that does
+not offer it, a list and then a watch from where the list ended. When the watch ends, watch again from the last change
+seen; when the server has forgotten that point (410), list again. Nothing here gives up: while the server cannot be
+reached, lacks the kind or forbids it, `problem` says so in a sentence and we try again, ever more slowly.
 
 What the objects mean is the feed's affair.
 """
@@ -11,15 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from mooring.base.errors import ApiError, Fault, OperatorMistake, Unreachable
+from mooring.base.errors import ApiError, Fault, MooringError, OperatorMistake, Unreachable
 from mooring.base.log import Log
 from mooring.client.api import PAGE, ApiClient, path_of, selectors
+from mooring.client.rights import rule
 from mooring.client.transport import error_of
 from mooring.objects import CustomResource, KubeObject
 
@@ -33,6 +35,14 @@ FIRST_BACKOFF_SECONDS = 0.5
 LAST_BACKOFF_SECONDS = 10.0
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
+SILENT_LIST_SECONDS = 5.0
+"""How long a streaming list may bring nothing before its end; then the server is one that never says that it is all."""
+FORBIDDEN = 403
+NO_REASON_TO_LIST = (401, FORBIDDEN, 404, 429)
+"""Refusals of a streaming list that a plain one would meet too."""
+REMINDER_SECONDS = 300.0
+"""How often a problem that stays is said again."""
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Feed(Protocol[Received]):
@@ -60,6 +70,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
+    annotations: dict[str, str] | None = None
 
 
 class _JustMeta(msgspec.Struct):
@@ -70,9 +81,39 @@ class _RawMeta(msgspec.Struct):
     metadata: msgspec.Raw
 
 
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Served(msgspec.Struct):
+    """What a group's version has."""
+
+    resources: list[_Resource] = []
+
+
 _event_decoder = msgspec.json.Decoder(_WatchEvent)
 _meta_decoder = msgspec.json.Decoder(_JustMeta)
 _raw_meta_decoder = msgspec.json.Decoder(_RawMeta)
+
+
+class _Gathered(Generic[T]):
+    """What a streaming list has brought so far. Changes may come among what there is."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+        self.objects: dict[str, T] = {}
+
+    def goes_on(self) -> None:
+        self._limit.reschedule(asyncio.get_running_loop().time() + SILENT_LIST_SECONDS)
+
+    def is_complete(self) -> None:
+        self._limit.reschedule(None)
+
+    def changed(self, object: T) -> None:
+        self.objects[object.key] = object
+
+    def deleted(self, object: T) -> None:
+        self.objects.pop(object.key, None)
 
 
 class Reflector(Generic[T]):
@@ -88,32 +129,46 @@ class Reflector(Generic[T]):
         label_selector: str = "",
         namespace: str | None = None,
         log: Log | None = None,
+        on_document: Callable[[T, msgspec.Raw], None] | None = None,
     ) -> None:
+        """`on_document` is told every object that was read, and what it was read from, before the feed hears of it."""
         self.kind = type_.KIND
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()
         """Set with the first list or the first problem: from then on it is known how things stand."""
         self.problem: str | None = None
         self.is_listed = False
-        """Whether the feed knows what there is: not before the first list, nor once the kind has gone. A server that is
-        out of reach for a while changes nothing; what was listed is still the best that is known."""
+        """Whether the feed knows what there is: not before the first list, nor once a custom kind has gone. A server
+        that is out of reach for a while changes nothing; what was listed is still the best that is known."""
         self._client = client
         self._clock = client.clock
         self._type = type_
         self._decoder = msgspec.json.Decoder(type_)
         self._feed = feed
+        self._on_document = on_document
         self._namespace = namespace
         self._query = selectors(label_selector, field_selector)
         self._log = log if log is not None else Log("reflector")
         self._version: str | None = None
+        self._gathered: _Gathered[T] | None = None
+        """What a streaming list has brought so far; None while none is under way."""
+        self._said_at = float("-inf")
         self._undecodable: dict[tuple[str, str], str] = {}
         self._failures = 0
+        self._is_hidden = False
+        """Not served, and we may not list it: another refusal would tell nothing, and worry who counts refusals."""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:
             try:
+                if self._is_hidden and await self._is_unserved():
+                    await self._back_off()
+                    continue
+                self._is_hidden = False
                 if self._version is None:
+                    if await self._stream():
+                        continue
                     await self._list()
                 await self._watch()
             except ApiError as error:
@@ -121,12 +176,36 @@ class Reflector(Generic[T]):
                     # The server forgot our place. List at once; if that does not help, ever more slowly.
                     self._version, self._failures = None, 1
                     continue
-                self._refused(error)
+                if error.code == FORBIDDEN and await self._is_unserved():
+                    self._is_hidden = True
+                    self._lost_kind()
+                else:
+                    self._refused(error)
                 await self._back_off(error.retry_after)
             except (Fault, OperatorMistake) as error:
                 # A credential file that vanished is a mistake at the start, and a passing trouble later.
                 self._trouble(str(error))
                 await self._back_off()
+
+    async def _stream(self) -> bool:
+        """List and watch in one answer, until that ends. False: the server does not offer it, so list."""
+        try:
+            async with asyncio.timeout(SILENT_LIST_SECONDS) as limit:
+                self._gathered = _Gathered(limit)
+                await self._watch_with({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
+                why = "it ended before everything had come"
+        except ApiError as error:
+            if self._gathered is None or error.code in NO_REASON_TO_LIST:
+                raise
+            why = error.message
+        except TimeoutError:
+            why = f"it brought nothing for {SILENT_LIST_SECONDS:g} s, and did not say that everything had come"
+        finally:
+            if is_partial := self._gathered is not None:
+                self._gathered, self._version = None, None
+        if is_partial:
+            self._log.v(4).info("No streaming list; listing instead", kind=self.kind.name, why=why)
+        return not is_partial
 
     async def _list(self) -> None:
         objects: list[T] = []
@@ -143,7 +222,10 @@ class Reflector(Generic[T]):
             token = page.metadata.next
             if not token:
                 break
-        self._version = page.metadata.resource_version
+        self._listed(objects, page.metadata.resource_version)
+
+    def _listed(self, objects: list[T], version: str) -> None:
+        self._version = version
         self._healthy()
         self.is_listed = True
         self._feed.listed(objects)
@@ -151,23 +233,27 @@ class Reflector(Generic[T]):
         self.settled.set()
 
     async def _watch(self) -> None:
+        await self._watch_with({"resourceVersion": self._version or ""})
+
+    async def _watch_with(self, start: dict[str, str]) -> None:
+        """One watch, from its start to its end."""
         seconds = int(WATCH_SECONDS * (1 + random.random()))
-        query = self._query | {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": self._version or "",
-            "timeoutSeconds": str(seconds),
-        }
+        query = self._query | {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)} | start
         path = f"{path_of(self.kind, self._namespace)}?{urlencode(query)}"
         started, before = self._clock.monotonic(), self._version
         # The server ends the watch; the extra seconds are for one that forgets to.
         async with self._client.transport.stream(path, seconds=seconds + 30) as chunks:
-            self._healthy()
+            if self._gathered is None:
+                self._healthy()
             try:
                 await self._follow(chunks)
             except Unreachable as error:
+                if self._gathered is not None:
+                    raise
                 # Not a problem yet: it is one if the next request fails too.
                 self._log.v(2).info("A watch was cut; resuming it", kind=self.kind.name, err=error)
+        if self._gathered is not None:
+            return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
             self._failures = 0
         else:
@@ -184,6 +270,8 @@ class Reflector(Generic[T]):
                 for line in others[:-1]:
                     self._apply(line)
                 begun = [others[-1]]
+            if self._gathered is not None:
+                self._gathered.goes_on()
 
     def _apply(self, line: bytes) -> None:
         if not line:
@@ -191,7 +279,7 @@ class Reflector(Generic[T]):
         try:
             event = _event_decoder.decode(line)
             if event.type == "BOOKMARK":
-                self._version = _meta_decoder.decode(event.object).metadata.resource_version or self._version
+                self._mark(_meta_decoder.decode(event.object).metadata)
                 return
         except msgspec.DecodeError as error:
             self._version = None  # what it would have told us, a new list will
@@ -199,14 +287,29 @@ class Reflector(Generic[T]):
         match event.type:
             case "ADDED" | "MODIFIED":
                 if (found := self._decoded(event.object)) is not None:
-                    self._version = found.metadata.resource_version
-                    self._feed.changed(found)
+                    self._version = self._place_of(found)
+                    (self._gathered or self._feed).changed(found)
             case "DELETED":
                 self._delete(event.object)
             case "ERROR":
                 raise error_of(event.object)
             case other:
                 self._log.warning("Ignoring a watch event of unknown type", type=other, kind=self.kind.name)
+
+    def _place_of(self, found: T) -> str:
+        """Where the watch goes on after this change. Where that is not said, a new list must say what is there."""
+        if not (found.metadata.name and found.metadata.resource_version):
+            self._version = None
+            raise Fault(f"the watch of {self.kind.name} brought an object without a name or a version")
+        return found.metadata.resource_version
+
+    def _mark(self, bookmark: _Meta) -> None:
+        """We have heard everything up to here; and perhaps everything that there was at the start."""
+        self._version = bookmark.resource_version or self._version
+        if self._gathered is not None and (bookmark.annotations or {}).get(INITIAL_EVENTS_END) == "true":
+            gathered, self._gathered = self._gathered, None
+            gathered.is_complete()
+            self._listed(list(gathered.objects.values()), self._version or "")
 
     def _delete(self, raw: msgspec.Raw) -> None:
         found = self._decoded(raw, quietly=True)
@@ -218,8 +321,8 @@ class Reflector(Generic[T]):
                 # A new list will be without it.
                 raise ApiError(GONE, "Expired", "a deleted object could not be read") from None
         self._undecodable.pop((found.metadata.namespace, found.metadata.name), None)
-        self._version = found.metadata.resource_version
-        self._feed.deleted(found)
+        self._version = self._place_of(found)
+        (self._gathered or self._feed).deleted(found)
 
     def _decoded(self, raw: msgspec.Raw, *, quietly: bool = False) -> T | None:
         """The object, or None (and an error in the log, once per version) when it does not have our shape."""
@@ -230,6 +333,8 @@ class Reflector(Generic[T]):
             return None
         if self._undecodable:
             self._undecodable.pop((found.metadata.namespace, found.metadata.name), None)
+        if self._on_document is not None and not quietly:
+            self._on_document(found, raw)
         return found
 
     def _cannot_decode(self, raw: msgspec.Raw, error: msgspec.DecodeError, quietly: bool) -> None:
@@ -266,26 +371,46 @@ class Reflector(Generic[T]):
             case _:
                 self._trouble(f"the server cannot list or watch {self.kind.name}: {error.message}")
 
+    async def _is_unserved(self) -> bool:
+        """Whether a kind of Kubernetes' own, which we may not list, is not there to be listed.
+
+        Rights are asked before kinds, and an older cluster grants kube-scheduler nothing on what it does not have.
+        """
+        if not self.kind.group or issubclass(self._type, CustomResource):
+            return False
+        try:
+            body = await self._client.transport.request("GET", f"/apis/{self.kind.api_version}")
+            served = msgspec.json.decode(body, type=_Served)
+        except ApiError as error:
+            return error.code == 404
+        except (MooringError, msgspec.DecodeError):
+            return False
+        return all(each.name != self.kind.plural for each in served.resources)
+
     def _lost_kind(self) -> None:
-        if issubclass(self._type, CustomResource):
+        if is_custom := issubclass(self._type, CustomResource):
             question = "is its CustomResourceDefinition installed?"
         else:
             question = "is that API enabled there?"
         self._version = None
-        if self.is_listed:  # the kind was there and went, and its objects went with it
-            self.is_listed = False
+        if self.is_listed or not is_custom:
+            # The kind was there and went, and its objects went with it. A kind of Kubernetes' own that the server does
+            # not serve has no objects: an older server must not keep every pod waiting for what it cannot know.
             self._feed.listed([])
+        self.is_listed = not is_custom
         self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}")
 
     def _forbidden(self, error: ApiError) -> str:
-        rule = f'apiGroups: ["{self.kind.group}"], resources: ["{self.kind.plural}"], verbs: ["get", "list", "watch"]'
+        needed = rule(self.kind.group, self.kind.plural, ("list", "watch"))
         return (
-            f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {rule} ({error.message})"
+            f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {needed} ({error.message})"
         )
 
     def _trouble(self, problem: str) -> None:
-        if problem != self.problem:
+        now = self._clock.monotonic()
+        if problem != self.problem or now >= self._said_at + REMINDER_SECONDS:
             self._log.warning("Cannot follow a kind of object", kind=self.kind.name, problem=problem)
+            self._said_at = now
         self.problem = problem
         self.settled.set()
 

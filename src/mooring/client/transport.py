@@ -12,23 +12,50 @@ import ssl
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Unreachable
+from mooring.base.log import Log
 from mooring.client.connection import Connection
 from mooring.client.credentials import Credentials
+from mooring.client.rights import Forbidden
 
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 TRIES_WHEN_BUSY = 10
 LONGEST_WAIT_SECONDS = 60.0
+LONG_WAIT_SECONDS = 1.0
+"""A request that our own limit holds back so long is worth a line in the log."""
+LINES_APART_SECONDS = 60.0
+
+_log = Log("client")
+
+
+class RequestObserver(Protocol):
+    """Who counts requests. Told on the loop that makes them; must return at once."""
+
+    def answered(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
+        """An answer began to come; the code is `<error>` where none did."""
+        ...
+
+    def received(self, method: str, host: str, size: int, /) -> None: ...
+    def held_back(self, method: str, host: str, seconds: float, /) -> None:
+        """By our own limit."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What came back of a request that was granted."""
+
+    body: bytes
+    headers: CIMultiDictProxy[str]
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -58,7 +85,8 @@ def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None =
         seconds = int(retry_after)
     asked = float(seconds) if seconds or retry_after is not None else None
     code = code or status.code
-    return ApiError(code, status.reason, status.message or f"the server answered {code}", retry_after=asked)
+    kind = Forbidden if code == 403 else ApiError
+    return kind(code, status.reason, status.message or f"the server answered {code}", retry_after=asked)
 
 
 class Transport:
@@ -84,6 +112,8 @@ class Transport:
         self._is_closed = False
         self._limits = _limits(REQUEST_SECONDS)
         self._base = connection.server.rstrip("/")
+        self._host = URL(self._base).authority
+        self.observer: RequestObserver | None = None
 
     async def close(self) -> None:
         self._is_closed = True
@@ -101,12 +131,26 @@ class Transport:
         seconds: float = REQUEST_SECONDS,
     ) -> bytes:
         """Send, and return the body of a 2xx answer. Raises ApiError or Unreachable."""
+        return (await self.answer(method, path, body, content_type, seconds=seconds)).body
+
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        *,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Answer:
+        """The same, with the answer's headers."""
         content = {"Content-Type": content_type} if body is not None else None
         limits = self._limits if seconds == REQUEST_SECONDS else _limits(seconds)
         renewed = False
         for attempt in range(1, TRIES_WHEN_BUSY + 1):
             if self._pace is not None:
-                await self._pace.wait()
+                waited = await self._pace.wait(method, path)
+                if self.observer is not None:
+                    self.observer.held_back(method, self._host, waited)
             async with self._in_flight:
                 response, headers = await self._send(method, path, body, content, limits)
                 try:
@@ -114,8 +158,10 @@ class Transport:
                         answer = await response.read()
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
                     raise self._unreachable(error) from error
+            if self.observer is not None:
+                self.observer.received(method, self._host, len(answer))
             if response.status < 300:
-                return answer
+                return Answer(answer, response.headers)
             refusal = error_of(answer, response.status, response.headers.get("Retry-After"))
             if response.status == 401 and not renewed:
                 renewed = True
@@ -124,7 +170,9 @@ class Transport:
             is_asked_to_wait = response.status == 429 or (response.status >= 500 and "Retry-After" in response.headers)
             if not is_asked_to_wait or attempt == TRIES_WHEN_BUSY:
                 raise refusal
-            await self._clock.sleep(min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS))
+            pause = min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS)
+            _log.v(2).info("The API server asks us to wait", code=response.status, seconds=pause, path=_bare(path))
+            await self._clock.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
@@ -168,6 +216,7 @@ class Transport:
             sent = headers.copy()
             sent.update(content)
         session = self._session or self._open()
+        began, code = self._clock.monotonic(), "<error>"
         try:
             response = await session.request(
                 method,
@@ -180,8 +229,13 @@ class Transport:
                 timeout=limits,
                 allow_redirects=False,
             )
+            code = str(response.status)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
+        finally:
+            if self.observer is not None:
+                size = len(body) if body is not None else 0
+                self.observer.answered(method, self._host, code, self._clock.monotonic() - began, size)
         return response, headers
 
     def _open(self) -> aiohttp.ClientSession:
@@ -244,18 +298,36 @@ def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
 
 
 class _Pace:
-    """At most `qps` requests a second, after a burst."""
+    """At most `qps` requests a second, after a burst. Says so when that holds us back."""
 
     def __init__(self, qps: float, burst: int | None, clock: Clock) -> None:
         self._qps, self._burst, self._clock = qps, float(max(burst or 1, 1)), clock
         self._left, self._at = self._burst, clock.monotonic()
+        self._said_at = float("-inf")
 
-    async def wait(self) -> None:
-        now = self._clock.monotonic()
+    async def wait(self, method: str, path: str) -> float:
+        """Until the request may go; answers how long that took."""
+        now, seconds = self._clock.monotonic(), 0.0
         self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
         self._at = now
         if self._left < 0:  # taken in advance, so that those who wait keep their order
-            await self._clock.sleep(-self._left / self._qps)
+            seconds = -self._left / self._qps
+            if seconds >= LONG_WAIT_SECONDS and now >= self._said_at + LINES_APART_SECONDS:
+                self._said_at = now
+                _log.warning(
+                    "Our own limit holds requests back; raise qps and burst of clientConnection, or leave them out",
+                    seconds=round(seconds, 1),
+                    qps=self._qps,
+                    burst=int(self._burst),
+                    request=f"{method} {_bare(path)}",
+                )
+            await self._clock.sleep(seconds)
+        return seconds
+
+
+def _bare(path: str) -> str:
+    """Without the query: a log is no place for it."""
+    return path.partition("?")[0]
 
 
 class _Resolver(AbstractResolver):

@@ -140,6 +140,14 @@ def _backoff(root: Fields, problems: Problems) -> tuple[int, int]:
     return initial_seconds, longest_seconds
 
 
+_ELECTION_FIELDS = {
+    "lease_duration_seconds": "leaseDuration",
+    "renew_deadline_seconds": "renewDeadline",
+    "retry_period_seconds": "retryPeriod",
+    "resource_lock": "resourceLock",
+}
+
+
 def _leader_election(fields: Fields, problems: Problems) -> LeaderElection:
     elect = fields.truth("leaderElect")
     standard = LeaderElection()
@@ -156,29 +164,9 @@ def _leader_election(fields: Fields, problems: Problems) -> LeaderElection:
     )
     fields.finish()
     if election.leader_elect:
-        _check_leader_election(election, fields.tree, problems)
+        for name, message in election.mistakes():
+            problems.error_at(fields.tree, _ELECTION_FIELDS[name], message)
     return election
-
-
-def _check_leader_election(election: LeaderElection, tree: Tree, problems: Problems) -> None:
-    def error(name: str, message: str) -> None:
-        problems.error_at(tree, name, message)
-
-    lease, renew, retry = (
-        election.lease_duration_seconds,
-        election.renew_deadline_seconds,
-        election.retry_period_seconds,
-    )
-    for name, seconds in (("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)):
-        if seconds <= 0:
-            error(name, f"must be greater than zero, got {seconds:g}s")
-    if min(lease, renew, retry) > 0:
-        if lease <= renew:
-            error("leaseDuration", f"must be greater than renewDeadline ({renew:g}s), got {lease:g}s")
-        if renew <= 1.2 * retry:
-            error("renewDeadline", f"must be greater than 1.2 × retryPeriod ({retry:g}s), got {renew:g}s")
-    if election.resource_lock != "leases":
-        error("resourceLock", f'resourceLock value must be "leases", got "{election.resource_lock}"')
 
 
 def _client_connection(fields: Fields, problems: Problems) -> ClientConnection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mooring.base.errors import Problem
@@ -18,6 +18,14 @@ class PluginUse:
     weight: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class PluginChoice:
+    """What a profile enables and disables at one point, or at `multiPoint`."""
+
+    enabled: tuple[PluginUse, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class ProfileConfiguration:
     """One profile: which plugins run where, in which order, with which arguments."""
@@ -30,6 +38,8 @@ class ProfileConfiguration:
     used_plugins: tuple[str, ...]
     percentage_of_nodes_to_score: int | None = None
     """Overrides the configuration's where it is set."""
+    choices: Mapping[str, PluginChoice] = field(default_factory=dict, compare=False)
+    """By point name, merged with the defaults: what `points` follows from, for those who ask what was configured."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,23 @@ class LeaderElection:
     resource_lock: str = "leases"
     resource_name: str = "kube-scheduler"
     resource_namespace: str = "kube-system"
+
+    def mistakes(self) -> Iterator[tuple[str, str]]:
+        """What does not hold together: the field, and what is wrong with it."""
+        lease, renew, retry = self.lease_duration_seconds, self.renew_deadline_seconds, self.retry_period_seconds
+        for name in ("lease_duration_seconds", "renew_deadline_seconds", "retry_period_seconds"):
+            if getattr(self, name) <= 0:
+                yield name, f"must be greater than zero, got {getattr(self, name):g}s"
+        if min(lease, renew, retry) > 0:
+            if lease <= renew:
+                yield "lease_duration_seconds", f"must be greater than renewDeadline ({renew:g}s), got {lease:g}s"
+            if renew <= 1.2 * retry:
+                yield (
+                    "renew_deadline_seconds",
+                    f"must be greater than 1.2 × retryPeriod ({retry:g}s), got {renew:g}s",
+                )
+        if self.resource_lock != "leases":
+            yield "resource_lock", f'resourceLock value must be "leases", got "{self.resource_lock}"'
 
 
 @dataclass(frozen=True)

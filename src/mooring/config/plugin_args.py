@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,14 +26,25 @@ from mooring.framework.gates import FeatureGates
 GROUP = "kubescheduler.config.k8s.io"
 VERSIONS = ("v1", "v1beta3", "v1beta2", "v1beta1")
 
-_GATED: Mapping[str, Mapping[str, str]] = {"VolumeBinding": {"shape": "StorageCapacityScoring"}}
-"""Plugin → field → the feature gate without which the field must not be given."""
+_GATED: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "VolumeBinding": {"shape": ["StorageCapacityScoring"]},
+    "DynamicResources": {
+        "filterTimeout": ["DRASchedulerFilterTimeout"],
+        "bindingTimeout": ["DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"],
+    },
+}
+"""Plugin → field → the feature gates without which the field must not be given."""
 
+
+_CHECKED_WHEN_BUILT = ("NodeResourcesFit",)
+"""Where the profile does not use them, kube-scheduler never looks at what their arguments mean; then we only warn."""
 
 _type_info = functools.cache(inspect.type_info)
 
 
-def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, problems: Problems) -> Args | None:
+def read_args(
+    plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, problems: Problems, *, is_used: bool = True
+) -> Args | None:
     """The arguments that `tree` holds, defaults filled in; None if there are mistakes, which are then reported."""
     before = problems.count
     if not isinstance(tree.value, dict | None):
@@ -41,9 +52,10 @@ def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, pro
         return None
     check_header(plugin, tree, problems)
     fields = {name: part for name, part in tree.fields.items() if name not in ("apiVersion", "kind")}
-    for name, gate in _GATED.get(plugin, {}).items():
-        if name in fields and not gates.on(gate):
-            problems.error(fields[name], f"Forbidden: needs the feature gate {gate}, which is off")
+    for name, needed in _GATED.get(plugin, {}).items():
+        for gate in needed if name in fields else ():
+            if not gates.on(gate):
+                problems.error(fields[name], f"Forbidden: needs the feature gate {gate}, which is off")
     value = _Walk(problems).value(Tree(fields, tree.path, tree.line), _type_info(cls))
     if problems.count > before:
         return None
@@ -54,7 +66,8 @@ def read_args(plugin: str, cls: type[Args], tree: Tree, gates: FeatureGates, pro
         place = _place(tree, where.rstrip("`").removeprefix("."))
         problems.error(place, message)
         return None
-    _check_across_fields(args, tree, problems)
+    is_ignored = plugin in _CHECKED_WHEN_BUILT and not is_used
+    _check_across_fields(args, tree, problems.warn if is_ignored else problems.error)
     return args if problems.count == before else None
 
 
@@ -67,12 +80,12 @@ def check_header(plugin: str, tree: Tree, problems: Problems) -> None:
         problems.error(version, f'must be "{GROUP}/v1", got {version.shown()}')
 
 
-def _check_across_fields(args: Args, tree: Tree, problems: Problems) -> None:
+def _check_across_fields(args: Args, tree: Tree, report: Callable[[Tree, str], None]) -> None:
     try:
         for where, message in args.mistakes():
-            problems.error(_place(tree, where), message)
+            report(_place(tree, where), message)
     except Exception as error:  # the plugin author's code
-        problems.error(tree, f"{type(args).__name__}.mistakes raised {type(error).__name__}: {error}")
+        report(tree, f"{type(args).__name__}.mistakes raised {type(error).__name__}: {error}")
 
 
 def _place(tree: Tree, path: str) -> Tree:

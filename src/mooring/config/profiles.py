@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.base.documents import Tree, made
 from mooring.base.errors import did_you_mean
 from mooring.config.defaults import DEFAULT_PLUGINS, POD_GROUP_PLUGINS, REFUSED_IN_V1, default_plugins
 from mooring.config.fields import Fields
-from mooring.config.model import PluginUse, ProfileConfiguration
+from mooring.config.model import PluginChoice, PluginUse, ProfileConfiguration
 from mooring.config.plugin_args import check_header, read_args
 from mooring.config.plugin_sets import (
     MULTI_POINT,
@@ -73,26 +73,39 @@ class ProfileReader:
         percentage = percentage_of_nodes(fields, self._problems)
         plugins = fields.section("plugins")
         written = read_plugins(plugins, self._registry, self._problems)
-        points = self._points(written, plugins.tree, name or "")
+        sets = self._merged(written, plugins.tree)
+        points = self._points(sets)
+        self._check_counts(points, written, plugins.tree, name or "")
         used = tuple(dict.fromkeys(use.name for uses in points.values() for use in uses))
         args = self._args(fields, used)
         fields.finish()
         self._warn_of_scores_without_pre_score(points, plugins.tree)
-        configuration = ProfileConfiguration(name or "", points, args, used, percentage)
+        choices = {
+            point: PluginChoice(
+                tuple(PluginUse(entry.name, entry.weight) for entry in each.enabled),
+                tuple(entry.name for entry in each.disabled),
+            )
+            for point, each in sets.items()
+        }
+        configuration = ProfileConfiguration(name or "", points, args, used, percentage, choices)
         return _Profile(tree, configuration, written)
 
-    def _points(self, written: WrittenPlugins, at: Tree, profile: str) -> dict[Point, tuple[PluginUse, ...]]:
+    def _merged(self, written: WrittenPlugins, at: Tree) -> dict[str, PluginSet]:
+        """What is enabled and disabled by point name, the defaults at `multiPoint`."""
         defaults = [Entry(name, weight, at) for name, weight in default_plugins(self._registry, self._gates).items()]
-        multi_point = merged(defaults, written.at(MULTI_POINT))
+        sets = {point.config_name: merged((), written.at(point.config_name)) for point in Point}
+        return sets | {MULTI_POINT: merged(defaults, written.at(MULTI_POINT))}
+
+    def _points(self, sets: Mapping[str, PluginSet]) -> dict[Point, tuple[PluginUse, ...]]:
+        multi_point = sets[MULTI_POINT]
         points: dict[Point, tuple[PluginUse, ...]] = {}
         for point in Point:
-            own = merged((), written.at(point.config_name))
+            own = sets[point.config_name]
             names = spread(point, multi_point, own, self._registry, self._problems)
             if point is Point.SCORE:
                 points[point] = weighted(names, own, multi_point)
             else:
                 points[point] = tuple(PluginUse(name) for name in names)
-        self._check_counts(points, written, at, profile)
         return points
 
     def _check_counts(
@@ -134,14 +147,16 @@ class ProfileReader:
                     item.fields["name"], f'Duplicate value: "{name}": repeated config for plugin {name}'
                 )
                 continue
-            given[name] = self._plugin_args(name, item, args or made({}, item), is_given=args is not None)
+            given[name] = self._plugin_args(
+                name, item, args or made({}, item), is_given=args is not None, is_used=name in used
+            )
         at = made({}, Tree(None, fields.tree.below("pluginConfig"), fields.tree.line))
         for name in used:
             if name not in given:
                 given[name] = self._default_args(name, at)
         return {name: found for name in sorted(used) if (found := given.get(name)) is not None}
 
-    def _plugin_args(self, name: str, item: Tree, args: Tree, *, is_given: bool) -> Args | None:
+    def _plugin_args(self, name: str, item: Tree, args: Tree, *, is_given: bool, is_used: bool) -> Args | None:
         at = item.fields["name"]
         entry = self._registry.get(name)
         if entry is None:
@@ -160,7 +175,8 @@ class ProfileReader:
             if set(args.fields) - {"apiVersion", "kind"}:
                 self._problems.warn(args, f"{name} takes no arguments; these are not used")
             return None
-        return read_args(name, entry.args, self._with_ignored_resources(name, args), self._gates, self._problems)
+        tree = self._with_ignored_resources(name, args)
+        return read_args(name, entry.args, tree, self._gates, self._problems, is_used=is_used)
 
     def _default_args(self, name: str, at: Tree) -> Args | None:
         entry = self._registry.get(name)

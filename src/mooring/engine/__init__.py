@@ -3,17 +3,22 @@
 from mooring.engine.asking import asking
 from mooring.engine.choose import Score, ScoreColumns
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.decide import choose, decide, refuse
+from mooring.engine.decide import choose, decide, fail, refuse
 from mooring.engine.decision import Decision
 from mooring.engine.feasible import Feasible, feasible
-from mooring.engine.profile import Profile
+from mooring.engine.heard import EXTENDER, Heard, HeardScores
+from mooring.engine.profile import Form, Profile
 from mooring.engine.rejected import Rejectors
 from mooring.engine.reservation import Permitted, Refused, permit, reserve, unreserve
 
 __all__ = [
+    "EXTENDER",
     "Decision",
     "EngineCycle",
     "Feasible",
+    "Form",
+    "Heard",
+    "HeardScores",
     "Permitted",
     "Profile",
     "Refused",
@@ -23,6 +28,7 @@ __all__ = [
     "asking",
     "choose",
     "decide",
+    "fail",
     "feasible",
     "permit",
     "refuse",

@@ -23,29 +23,67 @@ WEIGHT = 'applying score defaultWeights on Score plugins: plugin "{}" '
 RESERVE = 'running Reserve plugin "{}": '
 UNRESERVE = 'running Unreserve plugin "{}": '
 PERMIT = 'running Permit plugin "{}": '
+PRE_BIND_PRE_FLIGHT = 'running PreBindPreFlight "{}": '
 PRE_BIND = 'running PreBind plugin "{}": '
 BIND = 'running Bind plugin "{}": '
 POST_BIND = 'running PostBind plugin "{}": '
 
 
+POINTS = {
+    PRE_FILTER: "PreFilter",
+    FILTER: "Filter",
+    POST_FILTER: "PostFilter",
+    PRE_SCORE: "PreScore",
+    SCORE: "Score",
+    NORMALIZE: "ScoreExtensionNormalize",
+    WEIGHT: "Score",
+    RESERVE: "Reserve",
+    UNRESERVE: "Unreserve",
+    PERMIT: "Permit",
+    PRE_BIND_PRE_FLIGHT: "PreBindPreFlight",
+    PRE_BIND: "PreBind",
+    BIND: "Bind",
+    POST_BIND: "PostBind",
+}
+"""Words → the point, as kube-scheduler's metrics name it."""
+
+
 class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, FILTER):`
-    """While inside, the plugin speaks; what it raises leaves as a fault."""
+    """While inside, the plugin speaks; what it raises leaves as a fault.
 
-    __slots__ = ("_cycle", "_plugin", "_words")
+    Where several are asked in turn, `turn_to` says who speaks next.
+    """
 
-    def __init__(self, cycle: EngineCycle, plugin: Plugin, words: str) -> None:
+    __slots__ = ("_cycle", "_now", "_plugin", "_turns", "_watch", "_words")
+
+    def __init__(self, cycle: EngineCycle, plugin: Plugin | None, words: str) -> None:
         self._cycle = cycle
         self._plugin = plugin
         self._words = words
+        self._watch = watch = cycle.watch
+        self._turns: list[tuple[str, float]] | None = None
+        if watch is not None:
+            self._turns, self._now = [], watch.now
 
-    def __enter__(self) -> None:
-        self._cycle.speaker = self._plugin.name
+    def __enter__(self) -> asking:
+        if self._plugin is not None:
+            self.turn_to(self._plugin)
+        return self
+
+    def turn_to(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        self._cycle.speaker = name = plugin.name
+        if self._turns is not None:
+            self._turns.append((name, self._now()))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._watch is not None and self._turns:
+            self._watch.runs.append((self._words, self._turns, self._now()))
         if error is None or isinstance(error, PluginFault) or not is_its_own(error):
             return
+        assert self._plugin is not None, "nobody was asked"
         raise fault(self._plugin, self._words, described(error)) from error
 
 
@@ -66,7 +104,7 @@ def is_its_own(error: BaseException) -> bool:
 
 def fault(plugin: Plugin, words: str, what: str) -> PluginFault:
     """What the pod's event will say."""
-    return PluginFault(plugin.name, words.format(plugin.name) + what)
+    return PluginFault(plugin.name, words.format(plugin.name) + what, POINTS[words])
 
 
 def check_reasons(plugin: Plugin, words: str, refusal: Refusal) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,17 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine.asking import NORMALIZE, PRE_SCORE, SCORE, WEIGHT, asking, fault
 from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.heard import SCALE, HeardScores
 from mooring.engine.profile import Scorer
 from mooring.framework import IntArray, Refusal, Skip
 from mooring.framework.normalizers import HIGHEST_SCORE
+from mooring.framework.verdicts import constant
 from mooring.state import Rows, RowView
 
 log = Log("engine")
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """What one plugin gave one node: as it said it, brought to 0…100, and multiplied by its weight."""
 
     raw: int
@@ -77,20 +78,23 @@ class _Columns:
         return ScoreColumns(tuple(self._nodes.names), self.total, self.raw, self.normalized, self.weights)
 
 
-def best(cycle: EngineCycle, nodes: Rows, seed: int) -> Choice:
-    """The node with the highest sum of weighted scores; among equals the seed says which."""
+def best(cycle: EngineCycle, nodes: Rows, heard: Sequence[HeardScores] = ()) -> Choice:
+    """The node with the highest sum of weighted scores, also of those that were heard from extenders.
+
+    Among equals the cycle's seed says which.
+    """
     if len(nodes) == 1:
         return Choice(nodes.at(0), {}, 0, None)
     columns = _scored(cycle, nodes)
+    if heard:
+        _add(columns, heard, nodes)
     total = columns.total
-    ties = np.flatnonzero(total == total.max())
-    place = int(ties[seed % len(ties)])
+    ties = np.flatnonzero(total == np.maximum.reduce(total))  # `max` is this and a Python call
+    place = ties.item(cycle.seed % len(ties))
     if debug := log.v(10):
         _tell(debug, cycle, nodes, columns)
     scores = {
-        name: Score(
-            int(raw[place]), int(columns.normalized[name][place]), int(columns.normalized[name][place]) * weight, weight
-        )
+        name: Score(raw.item(place), score := columns.normalized[name].item(place), score * weight, weight)
         for (name, raw), weight in zip(columns.raw.items(), columns.weights.values(), strict=True)
     }
     return Choice(nodes.at(place), scores, int(total[place]), columns)
@@ -102,39 +106,83 @@ def _scored(cycle: EngineCycle, nodes: Rows) -> _Columns:
     _ask_pre_scores(cycle, nodes)
     cycle.stage = Stage.SCORE
     total = np.zeros(len(nodes), np.int64)
+    for_all = 0
     columns = _Columns(nodes, total)
     scorers = [scorer for scorer in cycle.profile.scorers if scorer.name not in cycle.skipped_scores]
     # As upstream: all plugins score, then all normalise, then all are checked; the first problem is the one reported.
-    for scorer in scorers:
-        with asking(cycle, scorer.plugin, SCORE):
+    with asking(cycle, None, SCORE) as speaking:
+        for scorer in scorers:
+            speaking.turn_to(scorer.plugin)
             columns.raw[scorer.name] = _raw(scorer, cycle, nodes)
-    for scorer in scorers:
-        with asking(cycle, scorer.plugin, NORMALIZE):
+    with asking(cycle, None, NORMALIZE) as speaking:
+        for scorer in scorers:
+            speaking.turn_to(scorer.plugin)
             columns.normalized[scorer.name] = _normalized(scorer, cycle, nodes, columns.raw[scorer.name])
     for scorer in scorers:
-        normalized = columns.normalized[scorer.name]
-        if normalized.min() < 0 or normalized.max() > HIGHEST_SCORE:
+        normalized, weight = columns.normalized[scorer.name], scorer.weight
+        columns.weights[scorer.name] = weight
+        if is_constant(normalized):
+            score = normalized.item(0)
+            if not 0 <= score <= HIGHEST_SCORE:
+                raise _out_of_range(scorer, normalized)
+            for_all += score * weight
+            continue
+        # Read without their sign, negative numbers are the largest: one look finds both ends.
+        if np.maximum.reduce(normalized.view(np.uint64)) > HIGHEST_SCORE:
             raise _out_of_range(scorer, normalized)
-        columns.weights[scorer.name] = scorer.weight
-        total += normalized * scorer.weight if scorer.weight != 1 else normalized
+        total += normalized * weight if weight != 1 else normalized
+    if for_all:
+        total += for_all
     return columns
+
+
+def _add(columns: _Columns, heard: Sequence[HeardScores], nodes: Rows) -> None:
+    """Extenders' scores are brought to 0…100 but not checked; kube-scheduler does not either."""
+    for each in heard:
+        raw = each.column(nodes)
+        columns.raw[each.extender] = raw
+        columns.normalized[each.extender] = raw * SCALE
+        columns.weights[each.extender] = each.weight
+        columns.total += raw * SCALE * each.weight
 
 
 def _ask_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
     cycle.stage = Stage.PRE_SCORE
-    for plugin in cycle.profile.pre_scores:
-        with asking(cycle, plugin, PRE_SCORE):
+    with asking(cycle, None, PRE_SCORE) as speaking:
+        for plugin in cycle.profile.pre_scores:
+            speaking.turn_to(plugin)
             answer = plugin.pre_score(cycle.pod, nodes, cycle)
-        if isinstance(answer, Skip):
-            cycle.skipped_scores.add(plugin.name)
-        elif isinstance(answer, Refusal):
-            what = f"pre_score cannot refuse, but answered {answer!r}"
-            raise fault(plugin, PRE_SCORE, what)
-        else:
-            cycle.score_states[plugin.name] = answer
+            if isinstance(answer, Skip):
+                cycle.skipped_scores.add(plugin.name)
+            elif isinstance(answer, Refusal):
+                what = f"pre_score cannot refuse, but answered {answer!r}"
+                raise fault(plugin, PRE_SCORE, what)
+            else:
+                cycle.score_states[plugin.name] = answer
 
 
 def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
+    if scorer.memory is not None:
+        remembered = scorer.memory.recall(
+            cycle,
+            nodes,
+            lambda others: _asked(scorer, cycle, others),
+            lambda view: _asked_alone(scorer, cycle, view),
+        )
+        if remembered is not None:
+            return remembered
+    return _asked(scorer, cycle, nodes)
+
+
+def _asked_alone(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
+    assert scorer.one_by_one is not None
+    score = scorer.one_by_one(cycle.pod, view, cycle)
+    if type(score) is int:
+        return score
+    return _whole_number(scorer, SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
+
+
+def _asked(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
         return _whole_numbers(scorer, SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
     ask, pod = scorer.one_by_one, cycle.pod
@@ -146,9 +194,18 @@ def _normalized(scorer: Scorer, cycle: EngineCycle, nodes: Rows, raw: IntArray) 
     if scorer.normalize is not None:
         return _whole_numbers(scorer, NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
     if scorer.normalizer is not None:
-        measure = scorer.normalizer.measure(int(raw.min()), int(raw.max()))
-        return _whole_numbers(scorer, NORMALIZE, scorer.normalizer.scale(raw, measure), nodes)
+        if is_constant(raw):
+            score = raw.item(0)
+            scaled = constant(scorer.normalizer.scale(raw[:1], scorer.normalizer.measure(score, score)), len(raw))
+        else:
+            scaled = scorer.normalizer.scale(raw, scorer.normalizer.measure(int(raw.min()), int(raw.max())))
+        return _whole_numbers(scorer, NORMALIZE, scaled, nodes)
     return raw
+
+
+def is_constant(scores: IntArray) -> bool:
+    """Whether a plugin said one number for all nodes (`same_for_all`): then it is enough to look at the first."""
+    return scores.strides == (0,)
 
 
 def _whole_numbers(scorer: Scorer, words: str, scores: Any, nodes: Rows) -> IntArray:

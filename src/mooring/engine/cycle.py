@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.base.errors import Fault, StateMissing
 from mooring.framework import (
     ALL_NODES,
+    Counts,
+    Image,
     NodesWhere,
     Plugin,
     Pod,
@@ -18,10 +20,12 @@ from mooring.framework import (
     Term,
     TermKind,
 )
+from mooring.objects.selectors import Labels
 from mooring.state import Rows, State
 
 if TYPE_CHECKING:
     from mooring.engine.profile import Profile
+    from mooring.engine.stopwatch import Stopwatch
 
 T = TypeVar("T")
 
@@ -40,24 +44,38 @@ class Stage(Enum):
 class EngineCycle:
     """The framework's `Cycle`, over a `State`."""
 
-    def __init__(self, profile: Profile, pod: Pod, state: State, attempt: int = 1) -> None:
+    def __init__(self, profile: Profile, pod: Pod, state: State, attempt: int = 1, seed: int = 0) -> None:
         self.profile = profile
         self.pod = pod
         self.state = state
         self.attempt = attempt
+        self.seed = seed
+        """Chance, as an input: it chooses among equals."""
         self.stage = Stage.OUTSIDE
+        self.watch: Stopwatch | None = None
+        """Where somebody wants to know how long plugins take. What is asked in a what-if is its asker's time."""
         self.speaker = ""
         """The plugin that is being asked."""
         self.filter_states: dict[str, Any] = {}
         self.score_states: dict[str, Any] = {}
+        self.limits: dict[str, set[str]] = {}
+        """The names of the only nodes to look at, by the plugin whose pre_filter named them."""
         self.skipped_filters: set[str] = set()
         self.skipped_scores: set[str] = set()
         self._values: dict[int, tuple[str, int, Any]] = {}
 
     def supposing(self, pod: Pod) -> EngineCycle:
-        """A cycle for asking filters again inside a what-if: states of its own, but Skip sticks."""
-        other = EngineCycle(self.profile, pod, self.state, self.attempt)
+        """A cycle for asking filters again inside a what-if: states of its own, but Skip sticks.
+
+        What pre_filters left that do not look at pods on nodes still holds.
+        """
+        other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed)
         other.skipped_filters = set(self.skipped_filters)
+        for plugin in self.profile.pre_filters:
+            if not plugin.pre_filter_reads_pods and plugin.name in self.filter_states:
+                other.filter_states[plugin.name] = self.filter_states[plugin.name]
+                if plugin.name in self.limits:
+                    other.limits[plugin.name] = self.limits[plugin.name]
         other._values = self._values
         return other
 
@@ -73,7 +91,10 @@ class EngineCycle:
         try:
             return self.filter_states[plugin.name]
         except KeyError:
-            raise StateMissing(f'reading "PreFilter{plugin.name}" from cycleState: not found') from None
+            raise StateMissing(plugin.without_filter_state.format(f"PreFilter{plugin.name}")) from None
+
+    def leave_state(self, plugin: Plugin, state: Any) -> None:
+        self.filter_states[plugin.name] = state
 
     def score_state(self, plugin: Plugin) -> Any:
         try:
@@ -91,8 +112,14 @@ class EngineCycle:
     def total(self, pods: PodsWhere, resource: str) -> int:
         return self.state.total(pods, resource)
 
-    def carriers(self, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
-        return self.state.carriers(self.pod, kind)
+    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+        return self.state.carriers(self.pod, kind, namespace_labels)
+
+    def claim_uses(self, claims: Collection[str]) -> int:
+        return self.state.claim_uses(self.pod.namespace, claims)
+
+    def image(self, name: str) -> Image | None:
+        return self.state.image(name)
 
     def value(self, published: Published[T]) -> T | None:
         """Within one cycle the answer stays the same, whatever is published meanwhile."""

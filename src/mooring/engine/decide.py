@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mooring.base.errors import PluginFault
 from mooring.engine.choose import best
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
 from mooring.engine.feasible import Feasible, feasible
+from mooring.engine.heard import Heard, HeardScores
 from mooring.engine.profile import Profile
-from mooring.engine.what_if import PostFiltered, post_filter
+from mooring.engine.stopwatch import Stopwatch
+from mooring.engine.what_if import CLEAR, PostFiltered, post_filter
 from mooring.framework import Pod
 from mooring.state import State
 
 
-def decide(profile: Profile, pod: Pod, state: State, *, attempt: int = 1, seed: int = 0, start: int = 0) -> Decision:
+def decide(
+    profile: Profile,
+    pod: Pod,
+    state: State,
+    *,
+    attempt: int = 1,
+    seed: int = 0,
+    start: int = 0,
+    heard: Heard | None = None,
+    watch: Stopwatch | None = None,
+) -> Decision:
     """Choose a node for the pod, or say why none will do. Pure: no I/O, no clock, no randomness.
 
-    `seed` chooses among equally good nodes; `start` is where sampling begins (the last decision's `next_start`).
+    `seed` chooses among equally good nodes; `start` is where sampling begins (the last decision's `next_start`);
+    `heard` is what extenders said, where there are any. `watch` times the plugins; nothing depends on it.
     """
-    cycle = EngineCycle(profile, pod, state, attempt)
+    cycle = EngineCycle(profile, pod, state, attempt, seed)
+    cycle.watch = watch
     found: Feasible | None = None
     try:
-        found = feasible(cycle, start)
-        decision = choose(cycle, found, seed) if len(found.nodes) else refuse(cycle, found)
+        if heard is None:
+            found = feasible(cycle, start)
+            decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
+        else:
+            found = feasible(cycle, start, is_nominated_out=heard.is_nominated_out)
+            is_any_unasked = heard.apply(found)
+            decision = choose(cycle, found, heard.scores) if len(found.nodes) else refuse(cycle, found)
+            decision.is_premature = is_any_unasked and not len(found.nodes)
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()
@@ -30,13 +52,20 @@ def decide(profile: Profile, pod: Pod, state: State, *, attempt: int = 1, seed: 
     return decision
 
 
-def choose(cycle: EngineCycle, found: Feasible, seed: int = 0) -> Decision:
+def fail(profile: Profile, pod: Pod, state: State, fault: PluginFault, *, attempt: int = 1, start: int = 0) -> Decision:
+    """The attempt failed before it came to a decision."""
+    decision = Decision.failed(EngineCycle(profile, pod, state, attempt), None, fault, start)
+    profile.remember(decision)
+    return decision
+
+
+def choose(cycle: EngineCycle, found: Feasible, heard: Sequence[HeardScores] = ()) -> Decision:
     """The best of the feasible nodes."""
-    return Decision.placed(cycle, found, best(cycle, found.nodes, seed))
+    return Decision.placed(cycle, found, best(cycle, found.nodes, heard))
 
 
 def refuse(cycle: EngineCycle, found: Feasible) -> Decision:
     """Why no node will do, and what post_filter proposes."""
     rejected = found.rejected()
-    helped = post_filter(cycle, rejected) if len(found.all_nodes) else PostFiltered()
+    helped = post_filter(cycle, rejected) if len(found.all_nodes) else PostFiltered(nominate=CLEAR)
     return Decision.refused(cycle, found, rejected, helped)

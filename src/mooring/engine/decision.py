@@ -12,6 +12,7 @@ from mooring.engine.feasible import Feasible
 from mooring.engine.rejected import NOBODY, Rejected, Rejectors, Verdict
 from mooring.engine.what_if import PostFiltered
 from mooring.framework import Plan
+from mooring.framework.verdicts import no_node_available
 from mooring.state import RowView
 
 NO_NODES = "no nodes available to schedule pods"
@@ -39,15 +40,20 @@ class Decision:
 
         Empty after a fault and where there are no nodes at all: then only time helps.
         """
+        self.refusal: Verdict | None = found.refusal if found else None
+        """What pre_filter said, if it refused the pod as a whole."""
         self.scores: Mapping[str, Score] = {}
         """The winner's scores per plugin; empty where nothing was scored (a single feasible node)."""
         self.total = 0
         self.fault: PluginFault | None = None
+        self.is_premature = False
+        """A refusal, though a node had passed that no extender was asked about: it came while they were asked."""
         self.post_filtered = PostFiltered()
         self.node_count = cycle.state.node_count
         self.evaluated_nodes = found.evaluated if found else 0
         self.feasible_nodes = len(found.nodes) if found else 0
         self.next_start = found.next_start if found else 0
+        self._no_fit = ""
         self._found = found
         self._rejected: Rejected | None = None
         self._choice: Choice | None = None
@@ -66,14 +72,15 @@ class Decision:
     @classmethod
     def refused(cls, cycle: EngineCycle, found: Feasible, rejected: Rejected, helped: PostFiltered) -> Decision:
         decision = cls(cycle, found)
-        decision.post_filtered = helped
         decision._rejected = rejected
         decision._found = None
         if decision.node_count:
-            decision.message = failure_message(found, rejected, helped)
+            decision._no_fit = failure_message(found, rejected)
+            decision.help(helped)
             unschedulable, pending = rejected.rejectors()
             decision.rejectors = unschedulable.union(found.narrowed_by), pending
         else:
+            decision.post_filtered = helped
             decision.message = NO_NODES
         return decision
 
@@ -85,6 +92,11 @@ class Decision:
         if found is None:
             decision.next_start = start
         return decision
+
+    def help(self, helped: PostFiltered) -> None:
+        """This is what can be done for a refused pod."""
+        self.post_filtered = helped
+        self.message = f"{self._no_fit} {helped.message}" if helped.message else self._no_fit
 
     @property
     def is_refused(self) -> bool:
@@ -173,26 +185,52 @@ class Decision:
             ]
             if self.rejections.kinds > TOLD_GROUPS:
                 told["rejectionsLeftOut"] = self.rejections.kinds - TOLD_GROUPS
-        if self.plan is not None:
-            told["plan"] = {"nominate": self.plan.nominate, "evict": [pod.key for pod in self.plan.evict]}
+        told |= self._room_made()
         if self.used:
             told["used"] = dict(self.used)
         return told
+
+    def _room_made(self) -> dict[str, Any]:
+        """What post_filter plans, or why it could make no room."""
+        if self.plan is not None:
+            return {"plan": _plan_told(self.plan)}
+        tried = next((remedy.tried for remedy in self.post_filtered.remedies if remedy.tried), {})
+        if not tried:
+            return {}
+        names: dict[tuple[str, ...], list[str]] = {}
+        for node, refusal in tried.items():
+            names.setdefault(refusal.reasons, []).append(node)
+        groups = sorted(names.items(), key=lambda group: -len(group[1]))[:TOLD_GROUPS]
+        return {
+            "noRoom": [
+                {"reasons": list(reasons), "count": len(nodes), "nodes": nodes[:NAMED_NODES]}
+                for reasons, nodes in groups
+            ]
+        }
 
     def __repr__(self) -> str:
         return f"<decision {self.pod.key}: {self.node or self.message}>"
 
 
-def failure_message(found: Feasible, rejected: Rejected, helped: PostFiltered) -> str:
-    """kube-scheduler's sentence about a pod that fits nowhere."""
-    if found.refusal is not None:
-        why = ", ".join(found.refusal[1].reasons)
-    else:
-        # Sorted as text, so "10 x" stands before "2 y".
-        why = ", ".join(sorted(f"{count} {reason}" for reason, count in rejected.reasons().items()))
-    message = f"0/{len(found.all_nodes)} nodes are available:"
-    if why:
-        message += f" {why}."
-    if helped.message:
-        message += f" {helped.message}"
-    return message
+def failure_message(found: Feasible, rejected: Rejected) -> str:
+    """kube-scheduler's sentence about a pod that fits nowhere; what post_filter says follows it."""
+    nodes = len(found.all_nodes)
+    if found.refusal is None:
+        return no_node_available(nodes, rejected.reasons())
+    why = ", ".join(found.refusal[1].reasons)
+    return f"0/{nodes} nodes are available:" + (f" {why}." if why else "")
+
+
+def _plan_told(plan: Plan) -> dict[str, Any]:
+    told: dict[str, Any] = {"nominate": plan.nominate, "evict": [pod.key for pod in plan.evict]}
+    if plan.candidates:
+        told["candidateCount"] = len(plan.candidates)
+        told["candidates"] = [
+            {
+                "node": candidate.node,
+                "victims": [pod.key for pod in candidate.victims],
+                "budgetViolations": candidate.budget_violations,
+            }
+            for candidate in plan.candidates[:NAMED_NODES]
+        ]
+    return told

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from mooring.engine.remembering import memory_of
 from mooring.framework import Plugin, Point, Rejections
 
 if TYPE_CHECKING:
     from mooring.engine.decision import Decision
+
+
+class Form(Enum):
+    """Which form of a rule is asked where it has both: node by node, or many nodes at once."""
+
+    FASTER = "faster"
+    PLAIN = "plain"
+    VECTOR = "vector"
 
 
 class Filterer:
@@ -17,26 +27,32 @@ class Filterer:
 
     __slots__ = ("at_once", "name", "one_by_one", "plugin")
 
-    def __init__(self, plugin: Plugin) -> None:
+    def __init__(self, plugin: Plugin, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
         self.name = plugin.name
         self.one_by_one: Callable[..., Any] | None = getattr(plugin, "filter", None)
         self.at_once: Callable[..., Iterable[Rejections]] | None = getattr(plugin, "filter_nodes", None)
+        if self.one_by_one is not None and self.at_once is not None:
+            self.one_by_one = None if form is Form.VECTOR else self.one_by_one
+            self.at_once = None if form is Form.PLAIN else self.at_once
 
 
 class Scorer:
     """A score plugin, the forms its rule has, and its weight in this profile."""
 
-    __slots__ = ("at_once", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
+    __slots__ = ("at_once", "memory", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
 
-    def __init__(self, plugin: Plugin, weight: int) -> None:
+    def __init__(self, plugin: Plugin, weight: int, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
         self.name = plugin.name
         self.weight = weight
         self.one_by_one: Callable[..., Any] | None = getattr(plugin, "score", None)
         self.at_once: Callable[..., Any] | None = getattr(plugin, "score_nodes", None)
+        if form is Form.PLAIN and self.one_by_one is not None:
+            self.at_once = None
         self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
         self.normalizer = plugin.normalizer
+        self.memory = memory_of(plugin) if form is Form.FASTER and self.one_by_one is not None else None
 
 
 class Profile:
@@ -47,17 +63,22 @@ class Profile:
         name: str,
         points: Mapping[Point, Sequence[tuple[Plugin, int]]],
         percentage_of_nodes_to_score: int | None = None,
+        form: Form = Form.FASTER,
+        *,
+        is_extended: bool = False,
     ) -> None:
         self.name = name
         self.points = {point: tuple(instances) for point, instances in points.items()}
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         """None: look at every node. 0: kube-scheduler's adaptive share. Otherwise that share."""
+        self.is_extended = is_extended
+        """Extenders filter or score beside its plugins, so that one feasible node is not enough."""
         self.pre_filters = self.at(Point.PRE_FILTER)
-        self.filterers = tuple(Filterer(plugin) for plugin in self.at(Point.FILTER))
+        self.filterers = tuple(Filterer(plugin, form) for plugin in self.at(Point.FILTER))
         self.post_filters = self.at(Point.POST_FILTER)
         self.pre_scores = self.at(Point.PRE_SCORE)
         # A weight of 0 is kube-scheduler's way to say "not given".
-        self.scorers = tuple(Scorer(plugin, weight or 1) for plugin, weight in self.points.get(Point.SCORE, ()))
+        self.scorers = tuple(Scorer(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ()))
         self._latest: weakref.ref[Decision] | None = None
 
     def at(self, point: Point) -> tuple[Any, ...]:

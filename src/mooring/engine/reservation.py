@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from mooring.base.errors import PluginFault
 from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, check_reasons, fault
+from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
 from mooring.engine.profile import Profile
 from mooring.engine.rejected import Rejectors
-from mooring.framework import PENDING, Allow, Point, Refusal, Wait
+from mooring.framework import PENDING, Allow, Plugin, Point, Refusal, Wait
 from mooring.state import RowView
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
@@ -61,10 +65,19 @@ def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | Non
     return None
 
 
-async def unreserve(profile: Profile, decision: Decision) -> list[PluginFault]:
+Waits = Callable[[EngineCycle, Plugin, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+
+
+async def _for_ever(cycle: EngineCycle, plugin: Plugin, words: str, question: Callable[[], Awaitable[Any]]) -> Any:
+    with asking(cycle, plugin, words):
+        return await question()
+
+
+async def unreserve(profile: Profile, decision: Decision, waits: Waits = _for_ever) -> list[PluginFault]:
     """Undo what was reserved: every reserve plugin, last first, also those that have reserved nothing.
 
-    A plugin that fails keeps no other from undoing; the faults come back for the log.
+    A plugin that fails keeps no other from undoing; the faults come back for the log. `waits` is how an async one is
+    waited for.
     """
     faults = []
     for plugin in reversed(profile.at(Point.RESERVE)):
@@ -73,11 +86,15 @@ async def unreserve(profile: Profile, decision: Decision) -> list[PluginFault]:
         try:
             with asking(decision.cycle, plugin, UNRESERVE):
                 undone = plugin.unreserve(decision.pod, _view(decision), decision.cycle)
-                if inspect.isawaitable(undone):
-                    await undone
+            if inspect.isawaitable(undone):
+                await waits(decision.cycle, plugin, UNRESERVE, partial(_itself, undone))
         except PluginFault as problem:
             faults.append(problem)
     return faults
+
+
+async def _itself(awaited: Awaitable[Any]) -> Any:
+    return await awaited
 
 
 def permit(profile: Profile, decision: Decision) -> Permitted | Refused | PluginFault:
@@ -88,7 +105,7 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
             with asking(decision.cycle, plugin, PERMIT):
                 answer = plugin.permit(decision.pod, _view(decision), decision.cycle)
                 if isinstance(answer, Wait):
-                    waits[plugin.name] = min(float(answer.seconds), LONGEST_WAIT_SECONDS)
+                    waits[plugin.name] = _bounded(answer)
             if isinstance(answer, Refusal):
                 check_reasons(plugin, PERMIT, answer)
                 return Refused(plugin.name, answer)
@@ -99,6 +116,13 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
         if answer is not None and not isinstance(answer, Allow):
             return fault(plugin, PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal")
     return Permitted(waits)
+
+
+def _bounded(wait: Wait) -> float:
+    seconds = min(float(wait.seconds), LONGEST_WAIT_SECONDS)
+    if math.isnan(seconds):  # no alarm of the event loop would ring any more
+        raise ValueError(f"{wait!r} is no time to wait")
+    return seconds
 
 
 def _view(decision: Decision) -> RowView:

@@ -103,6 +103,7 @@ def _refused(decision: Evidence) -> Iterator[str]:
             # A node was chosen; the no came after that.
             yield "  Nodes that were not feasible:"
         yield from _rejections(decision)
+    yield from _room(decision)
     if waits := decision.get("waitsFor"):
         yield ""
         yield "  It is tried again when one of these happens:"
@@ -110,16 +111,47 @@ def _refused(decision: Evidence) -> Iterator[str]:
             yield f"    {wait['resource']}: {', '.join(wait['actions'])}   (asked for by {wait['plugin']})"
 
 
+def _room(decision: Evidence) -> Iterator[str]:
+    """What preemption plans, or what it tried in vain."""
+    if plan := decision.get("plan"):
+        yield ""
+        evicted: list[str] = plan["evict"]
+        kept = f"{plan['nominate']} is kept for it" if plan.get("nominate") else "no node is kept for it"
+        yield f"  To make room, {len(evicted)} pod{'s' * (len(evicted) != 1)} of lower priority must go; {kept}:"
+        yield from (f"    {pod}" for pod in evicted)
+        others = [each for each in plan.get("candidates", ()) if each["node"] != plan["nominate"]]
+        if others:
+            yield f"  It was the best of {plan['candidateCount']} nodes; others were:"
+            yield from (f"    {_candidate(each)}" for each in others[:NAMED_NODES])
+    elif groups := decision.get("noRoom"):
+        yield ""
+        yield "  Evicting pods of lower priority would not help:"
+        for group in groups:
+            yield f"    {'; '.join(group['reasons'])}"
+            yield f"      {_counted_nodes(group)}"
+
+
+def _candidate(candidate: Evidence) -> str:
+    victims: list[str] = candidate["victims"]
+    protected = candidate["budgetViolations"]
+    shown = ", ".join(victims[:NAMED_NODES]) + (" …" if len(victims) > NAMED_NODES else "")
+    budgets = f"; a disruption budget protects {protected} of them" if protected else ""
+    return f"{candidate['node']}: {shown}{budgets}"
+
+
+def _counted_nodes(group: Evidence) -> str:
+    nodes: list[str] = group["nodes"]
+    count = group["count"]
+    more = f" and {count - NAMED_NODES} more" if count > NAMED_NODES else ""
+    return f"{count} node{'s' * (count != 1)}: {', '.join(nodes[:NAMED_NODES])}{more}"
+
+
 def _rejections(decision: Evidence) -> Iterator[str]:
     groups: Sequence[Evidence] = decision["rejections"]
     for group in groups:
         by = group["plugin"] or "pre_filter"
         reasons = "; ".join(group["reasons"]) or group["code"]
-        nodes: list[str] = group["nodes"]
         yield f"  {by}: {reasons}"
-        shown = ", ".join(nodes[:NAMED_NODES])
-        count = group["count"]
-        more = f" and {count - NAMED_NODES} more" if count > NAMED_NODES else ""
-        yield f"      {count} node{'s' * (count != 1)}: {shown}{more}"
+        yield f"      {_counted_nodes(group)}"
     if left_out := decision.get("rejectionsLeftOut"):
         yield f"  … and {left_out} more reasons"

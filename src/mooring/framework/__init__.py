@@ -6,16 +6,20 @@ read during a decision, `verdicts` what can be answered, `events` how a refused 
 
 from mooring.base.clock import Clock
 from mooring.base.log import Log
+from mooring.framework.api_version import API_VERSION
 from mooring.framework.args import Args, ArgsPart, Meta
+from mooring.framework.claims import ClaimsInFlight
 from mooring.framework.cycle import (
     ALL_NODES,
+    Counts,
     Cycle,
     Evidence,
+    Image,
     NodesWhere,
     PodsWhere,
+    Supposed,
     Tally,
     Term,
-    TermKind,
     WhatIf,
 )
 from mooring.framework.events import Action, ClusterEvent, Hint
@@ -27,12 +31,17 @@ from mooring.framework.points import Point
 from mooring.framework.services import (
     Background,
     Binder,
+    ClaimWriter,
     Http,
     HttpAnswer,
+    Metrics,
     Objects,
+    PodEvents,
     Pods,
+    Preemptions,
     Published,
     Queue,
+    VolumeWriter,
     WaitingPod,
     WaitingPods,
 )
@@ -43,6 +52,7 @@ from mooring.framework.verdicts import (
     Allow,
     BoolArray,
     Bound,
+    Candidate,
     Code,
     IntArray,
     OnlyNodes,
@@ -50,14 +60,18 @@ from mooring.framework.verdicts import (
     Refusal,
     Rejection,
     Rejections,
+    Remedy,
     Skip,
     Wait,
+    same_for_all,
 )
 from mooring.objects import CustomResource, Node, Pod, ResourcePart
 from mooring.objects.placed import PlacedPod
+from mooring.objects.pod_affinity import TermKind
 
 __all__ = [
     "ALL_NODES",
+    "API_VERSION",
     "PENDING",
     "UNRESOLVABLE",
     "UNSCHEDULABLE",
@@ -69,9 +83,13 @@ __all__ = [
     "Binder",
     "BoolArray",
     "Bound",
+    "Candidate",
+    "ClaimWriter",
+    "ClaimsInFlight",
     "Clock",
     "ClusterEvent",
     "Code",
+    "Counts",
     "CustomResource",
     "Cycle",
     "Evidence",
@@ -79,9 +97,11 @@ __all__ = [
     "Hint",
     "Http",
     "HttpAnswer",
+    "Image",
     "IntArray",
     "Log",
     "Meta",
+    "Metrics",
     "Node",
     "NodeRows",
     "NodeView",
@@ -93,9 +113,11 @@ __all__ = [
     "Plan",
     "Plugin",
     "Pod",
+    "PodEvents",
     "Pods",
     "PodsWhere",
     "Point",
+    "Preemptions",
     "Published",
     "Queue",
     "QueuedPod",
@@ -103,14 +125,18 @@ __all__ = [
     "Refusal",
     "Rejection",
     "Rejections",
+    "Remedy",
     "ResourcePart",
     "Skip",
+    "Supposed",
     "Tally",
     "Term",
     "TermKind",
     "ToMax",
+    "VolumeWriter",
     "Wait",
     "WaitingPod",
     "WaitingPods",
     "WhatIf",
+    "same_for_all",
 ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
+from numpy.typing import NDArray
 
 from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.verdicts import BoolArray, IntArray, Refusal
 from mooring.objects.core import NodeSelector, Pod, PodAffinityTerm, Toleration
 from mooring.objects.placed import PlacedPod
+from mooring.objects.pod_affinity import TermKind
 from mooring.objects.selectors import Labels, LabelSelector, Requirement, selects
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class PodsWhere(msgspec.Struct, frozen=True):
     selectors: tuple[tuple[Requirement, ...], ...] = ()
     terminating: bool = True
     """Whether pods that are being deleted count."""
+    nobody: bool = False
+    """Count none of them."""
+    all_supposed: bool = False
+    """Pods that are supposed there or away (nominated ones, victims) move a tally if namespace and selectors match,
+    whether they count or not: as kube-scheduler's topology spread has it."""
 
     @classmethod
     def labelled(
@@ -53,11 +59,18 @@ class PodsWhere(msgspec.Struct, frozen=True):
         )
 
     def matches(self, namespace: str, labels: Labels, *, is_terminating: bool = False) -> bool:
-        if is_terminating and not self.terminating:
+        if self.nobody or (is_terminating and not self.terminating):
             return False
+        return self.names(namespace, labels)
+
+    def names(self, namespace: str, labels: Labels) -> bool:
+        """Whether namespace and selectors match; `matches` says whether such a pod counts."""
         if self.namespaces is not None and namespace not in self.namespaces:
             return False
-        return all(selects(selector, labels) for selector in self.selectors)
+        for selector in self.selectors:  # noqa: SIM110  # asked of every pod that comes, and `all` takes twice as long
+            if not selects(selector, labels):
+                return False
+        return True
 
 
 class NodesWhere(msgspec.Struct, frozen=True):
@@ -68,21 +81,14 @@ class NodesWhere(msgspec.Struct, frozen=True):
     affinity: NodeSelector | None = None
     tolerations: tuple[Toleration, ...] | None = None
     """None ignores taints; otherwise nodes with an untolerated NoSchedule or NoExecute taint are left out."""
+    compare_numbers: bool = False
+    """Whether tolerations compare numbers (the gate TaintTolerationComparisonOperators)."""
 
     def __hash__(self) -> int:
         return hash(msgspec.msgpack.encode(self))
 
 
 ALL_NODES = NodesWhere()
-
-
-class TermKind(Enum):
-    """The four kinds of terms by which existing pods select an incoming one."""
-
-    REQUIRED_AFFINITY = "required affinity"
-    PREFERRED_AFFINITY = "preferred affinity"
-    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
-    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -93,8 +99,33 @@ class Term(msgspec.Struct, frozen=True):
     term: PodAffinityTerm
 
 
-class Tally(Protocol):
-    """A standing count of matching pods per topology domain; `state` keeps it up to date. Equal by identity."""
+class Counts(Protocol):
+    """Pods counted per value of a node label (a domain); `state` keeps them up to date. Equal by identity."""
+
+    @property
+    def total(self) -> int:
+        """Those on nodes that have the label."""
+        ...
+
+    def at(self, node: NodeView) -> int | None:
+        """The count in the node's domain; None if the node lacks the key."""
+        ...
+
+    def at_rows(self, nodes: NodeRows) -> IntArray:
+        """As `at`, for many nodes; 0 where the key is lacking."""
+        ...
+
+    def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        """A rule of the count, for many nodes; it is asked once per domain. A node without the key counts 0."""
+        ...
+
+    def lacking(self, nodes: NodeRows) -> BoolArray:
+        """Where the node lacks the key."""
+        ...
+
+
+class Tally(Counts, Protocol):
+    """A standing count of the pods that were asked for, over the nodes that were asked for."""
 
     @property
     def lowest(self) -> int:
@@ -107,18 +138,39 @@ class Tally(Protocol):
         ...
 
     @property
-    def total(self) -> int: ...
-    def at(self, node: NodeView) -> int | None:
-        """The count in the node's domain; None if the node lacks the key."""
+    def without_key(self) -> int:
+        """The matching pods on nodes that count but are in no domain, because they lack the key."""
         ...
 
-    def at_rows(self, nodes: NodeRows) -> IntArray:
-        """As `at`, for many nodes; 0 where the key is lacking."""
+    def on(self, node: NodeView) -> int:
+        """The matching pods on this node itself, whether or not it counts."""
         ...
 
-    def lacking(self, nodes: NodeRows) -> BoolArray:
-        """Where the node lacks the key."""
+    def on_rows(self, nodes: NodeRows) -> IntArray:
+        """As `on`, for many nodes."""
         ...
+
+    def spans(self, nodes: NodeRows) -> bool:
+        """Whether every one of these nodes has the key: then nothing is `lacking`."""
+        ...
+
+    def domains_among(self, nodes: NodeRows, where: BoolArray | None = None) -> int:
+        """How many domains these nodes are in, or those of them where the mask is true."""
+        ...
+
+
+class Image(Protocol):
+    """An image that some nodes have, by one of its names."""
+
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def node_count(self) -> int:
+        """How many nodes have it."""
+        ...
+
+    def on(self, node: NodeView) -> bool: ...
+    def on_rows(self, nodes: NodeRows) -> BoolArray: ...
 
 
 class Cycle(Protocol):
@@ -131,11 +183,15 @@ class Cycle(Protocol):
 
     @property
     def nodes(self) -> NodeRows:
-        """Every node there is, feasible or not."""
+        """Every node there is, feasible or not. The same object as long as no node comes or goes."""
         ...
 
     def filter_state(self, plugin: Plugin) -> Any:
-        """What the plugin's pre_filter returned. If it did not run or skipped: StateMissing, as upstream's Error."""
+        """What the plugin's pre_filter returned or left. If there is nothing: StateMissing, as upstream's Error."""
+        ...
+
+    def leave_state(self, plugin: Plugin, state: Any) -> None:
+        """From pre_filter: let this be what `filter_state` answers later, also if pre_filter skips or refuses."""
         ...
 
     def score_state(self, plugin: Plugin) -> Any:
@@ -150,8 +206,23 @@ class Cycle(Protocol):
         """The standing sum of what these placed pods request of the resource ("pods" counts them)."""
         ...
 
-    def carriers(self, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
-        """The terms of existing pods that select this pod, each with where their carriers are."""
+    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+        """The terms of existing pods that select this pod, each with where their carriers are.
+
+        `namespace_labels` are those of this pod's namespace: some terms select by them.
+        """
+        ...
+
+    def claim_uses(self, claims: Collection[str]) -> int:
+        """How many of these PersistentVolumeClaims of the pod's namespace are used by pods on nodes.
+
+        In a supposition, less one for each volume of a pod supposed away that has a claim of that name, plus one for
+        each of a pod supposed there: as kube-scheduler counts.
+        """
+        ...
+
+    def image(self, name: str) -> Image | None:
+        """The image that nodes list under this name; None if no node does."""
         ...
 
     def value(self, published: Published[T]) -> T | None:
@@ -167,18 +238,54 @@ class Evidence(Protocol):
         """Node name → the plugin that rejected it and its rejection."""
         ...
 
+    @property
+    def cycle(self) -> Cycle:
+        """The cycle in which the pod was refused, with what this plugin's pre_filter left there."""
+        ...
+
     def curable(self) -> Iterable[NodeView]:
         """The nodes where evicting pods could help."""
+        ...
+
+
+class Supposed(Protocol):
+    """Pods that are supposed away from a node, one more or one less."""
+
+    def put_back(self, pod: PlacedPod) -> None:
+        """This one is on the node after all."""
+        ...
+
+    def take_away(self, pod: PlacedPod) -> None:
+        """Nor is this one on the node."""
         ...
 
 
 class WhatIf(Protocol):
     """The same state, changed and undone: for post_filter."""
 
-    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[None]:
+    @property
+    def seed(self) -> int:
+        """Where a search among many nodes may begin: chance, as an input, so that the decision can be repeated."""
+        ...
+
+    def hopeless(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
+        """Of these nodes, those that `refusal` would refuse even without any pod of lower priority, and what it says.
+
+        Only as far as that can be told of all of them at once; of the others nothing is said.
+        """
+        ...
+
+    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Supposed]:
         """Inside the `with`, these pods are not on the node."""
         ...
 
     def fits(self, pod: Pod, node: NodeView) -> bool:
         """Whether every filter would accept the node as things stand now (inside a `without`: without them)."""
+        ...
+
+    def refusal(self, pod: Pod, node: NodeView) -> Refusal | None:
+        """As `fits`, with what the first filter that rejects the node says.
+
+        Nominated pods of higher or equal priority count as being there, as in the cycle itself.
+        """
         ...

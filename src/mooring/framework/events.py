@@ -105,6 +105,7 @@ ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EVERYTHING, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(EVERYTHING, Action.ALL, "ForceActivate")
+CONFIGURATION_RELOADED = ClusterEvent(EVERYTHING, Action.ALL, "ConfigurationReloaded")
 
 HintTest = Callable[[Pod, Any, Any], bool]
 """(the refused pod, the object before, the object after) → whether the pod is worth another try. Before is None for
@@ -183,6 +184,8 @@ def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
         changed.append(Action.UPDATE_POD_TOLERATION)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         changed.append(Action.UPDATE_POD_GATES_ELIMINATED)
+    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+        changed.append(Action.UPDATE_POD_GENERATED_CLAIM)
     return [ClusterEvent(UNSCHEDULABLE_POD, action) for action in changed or [Action.UPDATE]]
 
 

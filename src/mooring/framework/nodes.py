@@ -6,12 +6,16 @@ Amounts are whole numbers in the scheduler's units: thousandths of a CPU, bytes,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from mooring.framework.verdicts import BoolArray, IntArray
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.framework.verdicts import BoolArray, FloatArray, IntArray
 from mooring.objects.core import ContainerImage, Taint
-from mooring.objects.placed import PlacedPod
+from mooring.objects.placed import HostPort, PlacedPod
+from mooring.objects.volumes import Disk
 
 
 class NodeView(Protocol):
@@ -43,11 +47,25 @@ class NodeView(Protocol):
     @property
     def images(self) -> Sequence[ContainerImage]: ...
     @property
+    def declared_features(self) -> Sequence[str]:
+        """What its kubelet says it can do."""
+        ...
+
+    @property
     def pods(self) -> Sequence[PlacedPod]:
         """The pods on it, the assumed ones among them (they carry the time of the decision)."""
         ...
 
+    @property
+    def ports(self) -> Sequence[HostPort]:
+        """The host ports that its pods hold."""
+        ...
+
     def allocatable(self, resource: str) -> int: ...
+    def offers(self, resource: str) -> bool:
+        """Whether the node reports the resource at all, if only as 0."""
+        ...
+
     def requested(self, resource: str) -> int: ...
     def requested_nonzero(self, resource: str) -> int:
         """As `requested`, with 100m CPU and 200Mi for each container that names none: for scoring."""
@@ -57,6 +75,19 @@ class NodeView(Protocol):
     def domain(self, key: str) -> str | None:
         """The value of a topology label, if the node has it."""
         ...
+
+
+class Capacity(NamedTuple):
+    """How much of a resource many nodes have: as floating point, because NumPy divides whole numbers slowly."""
+
+    floats: FloatArray
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, amounts: IntArray) -> Capacity:
+        floats = amounts.astype(np.float64)
+        return cls(floats, float(floats.min()), float(floats.max())) if len(floats) else cls(floats, 0.0, 0.0)
 
 
 class NodeRows(Protocol):
@@ -73,12 +104,41 @@ class NodeRows(Protocol):
     def is_unschedulable(self) -> BoolArray: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[NodeView]: ...
+    def at(self, position: int) -> NodeView:
+        """The node at this place in the order of iteration."""
+        ...
+
     def allocatable(self, resource: str) -> IntArray: ...
+    def capacity(self, resource: str) -> Capacity:
+        """`allocatable`, made ready for arithmetic."""
+        ...
+
     def requested(self, resource: str) -> IntArray: ...
     def requested_nonzero(self, resource: str) -> IntArray: ...
+    def used(self, resource: str, *, nonzero: bool = False) -> FloatArray:
+        """`requested` (or `requested_nonzero`), made ready for arithmetic."""
+        ...
+
+    def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
+        """Whether certainly every node has so much free; False where one has to look at each."""
+        ...
+
     def free(self, resource: str) -> IntArray: ...
+    def kept(
+        self, key: Hashable, judge: Callable[[NodeRows], NDArray[Any]], judge_one: Callable[[NodeView], Any]
+    ) -> NDArray[Any]:
+        """What a judge says of these nodes, asked again only about nodes that moved since it was asked last.
+
+        It may read nothing but the node and the pods on it; `judge_one` says the same of one node.
+        """
+        ...
+
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
         """Where the label's value (None: absent) passes; the test is asked once per distinct value."""
+        ...
+
+    def where_label_in(self, key: str, values: Iterable[str]) -> BoolArray:
+        """Where the label is there and has one of these values: faster than a test where values are many."""
         ...
 
     def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
@@ -89,6 +149,23 @@ class NodeRows(Protocol):
         """A number per node from its taints; asked once per distinct list."""
         ...
 
+    def where_features(self, test: Callable[[Sequence[str]], bool]) -> BoolArray:
+        """Where the declared features pass; the test is asked once per distinct list."""
+        ...
+
     def label_numbers(self, key: str, number: Callable[[str | None], int]) -> IntArray:
         """A number per node from a label's value; asked once per distinct value."""
+        ...
+
+    def where_port_taken(self, wanted: Sequence[HostPort]) -> BoolArray:
+        """Where a pod holds one of these host ports, on the same address or on all of them."""
+        ...
+
+    def where_disk_mounted(self, disks: Sequence[Disk]) -> BoolArray:
+        """Where a pod mounts one of these disks, for reading or writing."""
+        ...
+
+    @property
+    def volume_mounts(self) -> IntArray:
+        """How many volumes with a claim or disk the pods on each node have; one that two pods mount counts twice."""
         ...

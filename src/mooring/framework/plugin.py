@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from mooring.framework.api_version import API_VERSION
 from mooring.framework.events import Hint
 from mooring.framework.normalizers import Normalizer
 from mooring.objects.core import Pod
@@ -33,11 +34,23 @@ class Plugin:
 
     name: ClassVar[str]
     """What configurations and messages say; by default the class name. Its arguments are `<name>Args`."""
+    requires_api: ClassVar[tuple[int, int]] = (API_VERSION[0], 0)
+    """The oldest version of the plugin API that has what it uses; see docs/plugin-api.md."""
     reads: ClassVar[Reads] = Reads.ANYTHING
     normalizer: ClassVar[Normalizer | None] = None
     """How raw scores become 0…100; None: they are already, or the plugin has a `normalize` method."""
+    pre_filter_reads_pods: ClassVar[bool] = True
+    """Whether what `pre_filter` answers depends on the pods on nodes. False: it is not asked again when preemption
+    supposes pods away, or when nominated pods are supposed there."""
+    without_filter_state: ClassVar[str] = 'reading "{}" from cycleState: not found'
+    """What a fault says when `filter` looks for the state of a `pre_filter` that was never asked."""
     score_needs_pre_score: ClassVar[bool] = True
     """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""
+    pre_bind_in_parallel: ClassVar[bool] = False
+    """Whether its `pre_bind` may be at work together with those of its neighbours in the profile that say so too."""
+    longest_wait_seconds: float = 900.0
+    """How long `unreserve`, `pre_bind`, `bind` or `post_bind` may take for one pod. After that it is cancelled and has
+    failed; `math.inf` where the plugin bounds its waiting itself. An instance may set its own."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

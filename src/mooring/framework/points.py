@@ -2,8 +2,8 @@
 
 The order of a pod's life: pre_enqueue → sort_key → pre_filter → filter → (post_filter if no node is left) →
 pre_score → score → normalize → reserve → permit → pre_bind → bind → post_bind. The synchronous points never wait;
-those marked async may. An exception anywhere is a fault: this attempt fails with a status that names the plugin, the
-pod is tried again with backoff, and the scheduler goes on with the others.
+those marked async may, for `Plugin.longest_wait_seconds`. An exception anywhere is a fault: this attempt fails with a
+status that names the plugin, the pod is tried again with backoff, and the scheduler goes on with the others.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class PreFilterPoint(Protocol):
 
     Called at the start of an attempt. What it returns is the plugin's state for this cycle (`cycle.filter_state`);
     None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the nodes looked at. A refusal ends the
-    attempt for all nodes: unschedulable lets the other pre_filters speak first, unresolvable does not.
+    attempt for all nodes: unschedulable lets the other pre_filters speak first, unresolvable does not. A plugin that
+    skips or refuses and has a post_filter or score that reads its state leaves it by `cycle.leave_state`.
     """
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Any | Skip | Refusal | OnlyNodes: ...
@@ -179,9 +180,14 @@ class PermitPoint(Protocol):
 class PreBindPoint(Protocol):
     """Work that must be done before the pod is bound, such as attaching a volume. May wait.
 
-    A refusal or exception undoes the reservation; the pod is tried again with backoff.
+    A refusal or exception undoes the reservation; the pod is tried again with backoff. Plugins are asked in order;
+    neighbours with `pre_bind_in_parallel` at the same time, and the first of them that fails cancels the others. A
+    pod of higher priority that takes the place cancels too. `needs_pre_bind` is optional and says before whether there
+    is work for this pod: if not, pre_bind is not called; if so, or if nothing says otherwise, the pod's status names
+    the node (nominatedNodeName) while the work is done.
     """
 
+    def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool: ...
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None: ...
 
 
@@ -198,7 +204,8 @@ class PostBindPoint(Protocol):
 
 
 class LifecyclePoint(Protocol):
-    """`start` runs once before the first decision, `stop` at shutdown. May wait."""
+    """`start` runs once before the first decision, `stop` at shutdown. May wait: `start` for a minute, and what lasts
+    longer belongs into the background."""
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

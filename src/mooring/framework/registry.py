@@ -6,6 +6,7 @@ from `module:Class`, or from a file or folder. Never through the API.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,14 +27,33 @@ from typing import Any
 from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.log import Log
+from mooring.framework.api_version import another_needed_by, check_api_version
 from mooring.framework.args import Args
+from mooring.framework.claims import ClaimsInFlight
 from mooring.framework.gates import FeatureGates
 from mooring.framework.plugin import Plugin
 from mooring.framework.points import Point, points_of
-from mooring.framework.services import Background, Binder, Http, Objects, Pods, Published, Queue, WaitingPods
+from mooring.framework.services import (
+    Background,
+    Binder,
+    ClaimWriter,
+    Http,
+    Metrics,
+    Objects,
+    PodEvents,
+    Pods,
+    Preemptions,
+    Published,
+    Queue,
+    VolumeWriter,
+    WaitingPods,
+)
 from mooring.objects.meta import KubeObject
 
 ENTRY_POINTS = "mooring.plugins"
+_MODULE = "mooring_plugin_"
+_DIGEST = "__mooring_digest__"
+"""In a plugin file's module: what the file held when it was run."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,7 @@ class Registry:
                 f'two plugins are called "{cls.name}".',
                 [Problem(source, f"also in {known.source}; give one of them another `name`")],
             )
+        check_api_version(cls, source)
         check_contract(cls, source)
         self._entries[cls.name] = PluginEntry(cls.name, cls, source)
 
@@ -101,24 +123,31 @@ class Registry:
 
     def add_path(self, path: str) -> list[PluginEntry]:
         """What a file, a folder of files, or `module:Class` on the command line names. Returns what was added."""
-        if ":" in path and not Path(path).exists():
+        if is_module_path(path):
             module_name, _, class_name = path.partition(":")
             found = getattr(_importing(path, lambda: importlib.import_module(module_name)), class_name, None)
             if not (inspect.isclass(found) and issubclass(found, Plugin)):
                 raise OperatorMistake(f"{path} names no plugin: {module_name} has no Plugin class {class_name}.")
             classes: list[type[Plugin]] = [found]
         else:
-            classes = [cls for file in _plugin_files(path) for cls in plugins_in(load_file(file))]
+            classes = [cls for file in plugin_files(path) for cls in plugins_in(load_file(file))]
             if not classes:
                 raise OperatorMistake(
-                    f"{path} holds no plugin: a plugin is a class that inherits from mooring.framework.Plugin."
+                    f"{path} holds no plugin: a plugin is a class that inherits from mooring.framework.Plugin and has "
+                    "the method of an extension point, such as filter or score."
                 )
         for cls in classes:
             self.add(cls, path)
         return [self._entries[cls.name] for cls in classes]
 
 
-def _plugin_files(path: str) -> list[Path]:
+def is_module_path(path: str) -> bool:
+    """Whether it names a class in a module, and no file or folder."""
+    return ":" in path and not Path(path).exists()
+
+
+def plugin_files(path: str) -> list[Path]:
+    """The plugin file, or those of the folder, in order."""
     where = Path(path)
     if where.is_dir():
         return sorted(
@@ -134,23 +163,35 @@ def _plugin_files(path: str) -> list[Path]:
 
 
 def load_file(file: Path) -> ModuleType:
-    """Import a plugin file under a name of its own."""
-    name = f"mooring_plugin_{file.stem}"
+    """Import a plugin file under a name of its own; one that says what it said before is the module it was before.
+
+    A file that has changed is run again, under the same name. If that fails, the module that was known stays.
+    """
+    name = f"{_MODULE}{file.stem}"
     known = sys.modules.get(name)
-    if known is not None and known.__file__ is not None and _is_file(known.__file__, str(file)):
-        return known
 
     def load() -> ModuleType:
+        source = file.read_bytes()
+        digest = hashlib.sha256(source).digest()
+        is_known = known is not None and known.__file__ is not None and _is_file(known.__file__, str(file))
+        if known is not None and is_known and known.__dict__.get(_DIGEST) == digest:
+            return known
         spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or spec.loader is None:
+        if spec is None or not isinstance(spec.loader, SourceFileLoader):
             raise ImportError("not a Python file")
+        # Not by way of cached bytecode: that knows a file by its size and the second of its last change.
+        code = spec.loader.source_to_code(source, os.path.abspath(file))
         module = importlib.util.module_from_spec(spec)
+        module.__dict__[_DIGEST] = digest
         # Registered before it runs: type hints are looked up through sys.modules.
         sys.modules[name] = module
         try:
-            spec.loader.exec_module(module)
+            exec(code, module.__dict__)
         except BaseException:
-            del sys.modules[name]
+            if known is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = known
             raise
         return module
 
@@ -158,10 +199,24 @@ def load_file(file: Path) -> ModuleType:
     return loaded
 
 
+def plugin_modules() -> dict[str, ModuleType]:
+    """The plugin files that have been run, by the names of their modules."""
+    return {name: module for name, module in sys.modules.items() if name.startswith(_MODULE)}
+
+
+def bring_back(modules: dict[str, ModuleType]) -> None:
+    """These are the plugin files' modules again: what was run since has proved to be of no use."""
+    for name in plugin_modules():
+        del sys.modules[name]
+    sys.modules.update(modules)
+
+
 def _importing(source: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:
+        if (mistake := another_needed_by(source)) is not None:
+            raise mistake from error
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_file(frame.filename, source)]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         where = f"{source}:{line}" if line else source
@@ -202,13 +257,30 @@ _SIGNATURES: dict[str, int] = {
     "reserve": 3,
     "unreserve": 3,
     "permit": 3,
+    "needs_pre_bind": 3,
     "pre_bind": 3,
     "bind": 3,
     "post_bind": 3,
     "start": 0,
     "stop": 0,
 }
-SERVICES: tuple[type, ...] = (Clock, Log, FeatureGates, Pods, WaitingPods, Queue, Http, Background, Binder)
+SERVICES: tuple[type, ...] = (
+    Metrics,
+    Clock,
+    Log,
+    FeatureGates,
+    Pods,
+    WaitingPods,
+    Queue,
+    Http,
+    Background,
+    Binder,
+    VolumeWriter,
+    Preemptions,
+    ClaimWriter,
+    ClaimsInFlight,
+    PodEvents,
+)
 """What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MAY_BE_ASYNC = ("unreserve", "pre_bind", "bind", "post_bind", "start", "stop")
 _MUST_BE_ASYNC = ("pre_bind", "bind", "post_bind", "start", "stop")

@@ -8,7 +8,7 @@ Each service is narrow, and there is none that reaches everything. Also availabl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,9 +16,11 @@ import msgspec
 
 from mooring.base.clock import Clock
 from mooring.framework.cycle import PodsWhere
-from mooring.objects.core import Pod
+from mooring.objects.core import ContainerExtendedResourceRequest, Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod
+from mooring.objects.resource import ResourceClaim
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 K = TypeVar("K", bound=KubeObject, covariant=True)
 T = TypeVar("T")
@@ -32,8 +34,23 @@ class Objects(Protocol[K]):
 
     def get(self, name: str, namespace: str | None = None) -> K | None: ...
     def all(self) -> Iterable[K]: ...
+    def indexed(self, keys: Callable[[K], Iterable[Hashable]]) -> Index[K]:
+        """A standing index of all objects by what `keys` says of each. Ask for it once, in the constructor."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Another number after every change, so that what was computed from all objects can be kept until then."""
+        ...
+
     @property
     def synced(self) -> bool: ...
+
+
+class Index(Protocol[K]):
+    """The objects that share a key."""
+
+    def at(self, key: Hashable) -> Sequence[K]: ...
 
 
 class Published(Generic[T]):
@@ -98,8 +115,12 @@ class Queue(Protocol):
         """Try these pods now, whatever they wait for."""
         ...
 
-    def retry_after(self, pod: Pod, seconds: float) -> None:
-        """Try this pod again after a while, if it still waits then."""
+
+class Preemptions(Protocol):
+    """The evictions that the scheduler carries out for waiting pods, as a `Plan` asked."""
+
+    def is_under_way(self, uid: str) -> bool:
+        """Whether pods are being evicted for this pod, and not all of them are gone or going yet."""
         ...
 
 
@@ -107,6 +128,61 @@ class Binder(Protocol):
     """Writes the binding of a pod to the API server. Raises `Fault` when that fails."""
 
     async def bind(self, pod: Pod, node: str) -> None: ...
+
+
+class VolumeWriter(Protocol):
+    """Writes which volume is for which claim, and where a new one is to be made.
+
+    Each answers what the API server has now. Raises `Fault` when that fails: also when the object there is not of the
+    given `resourceVersion` any more, because then somebody else has written something that we have not seen.
+    """
+
+    async def write_claim_ref(self, volume: PersistentVolume) -> PersistentVolume: ...
+    async def write_selected_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim: ...
+
+
+class ClaimWriter(Protocol):
+    """Writes to ResourceClaims who uses them and which devices they hold.
+
+    Each answers what the API server has now, and `Objects[ResourceClaim]` show it from then on. Raises `Fault` when
+    that fails; `ApiError` with the reason "Conflict" when the claim there is not of the given `resourceVersion` any
+    more.
+    """
+
+    async def read(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim of this name as it is now."""
+        ...
+
+    async def create(self, claim: ResourceClaim, *, generate_name: str) -> ResourceClaim:
+        """Make a claim with this spec, annotations and owners. It is shown when the watch brings it."""
+        ...
+
+    async def protect(self, claim: ResourceClaim) -> ResourceClaim:
+        """Add the finalizer that an allocated claim needs."""
+        ...
+
+    async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
+        """Whom the claim is reserved for, and when it was allocated; what was allocated only if it is new."""
+        ...
+
+    async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim: ...
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Take the finalizer away, and this very claim. Nothing happens if it is gone."""
+        ...
+
+    async def write_extended_claim(
+        self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
+    ) -> None:
+        """Say in the pod's status which claim stands for its extended resources, and which container has what."""
+        ...
+
+
+class PodEvents(Protocol):
+    """Events about a pod, in the name of its profile."""
+
+    def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
+        """Say what is happening to the pod. Returns at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +206,38 @@ class Http(Protocol):
         timeout_seconds: float = 10.0,
         ca_file: str | None = None,
     ) -> HttpAnswer: ...
+
+
+class CounterMetric(Protocol):
+    """A number that only grows."""
+
+    def inc(self, amount: float = 1.0, /, **labels: str) -> None: ...
+
+
+class GaugeMetric(Protocol):
+    """A number that goes up and down."""
+
+    def set(self, value: float, /, **labels: str) -> None: ...
+
+
+class HistogramMetric(Protocol):
+    """How often which values were seen."""
+
+    def observe(self, value: float, /, **labels: str) -> None: ...
+
+
+class Metrics(Protocol):
+    """Numbers of the plugin's own, for Prometheus: served at /metrics with the scheduler's.
+
+    Make each metric once, in the constructor. Labels are named there and given with each call:
+    `asked = metrics.counter("quota_questions_total", "Questions about quotas.", "team")`, `asked.inc(team="red")`.
+    """
+
+    def counter(self, name: str, description: str, *labels: str) -> CounterMetric: ...
+    def gauge(self, name: str, description: str, *labels: str) -> GaugeMetric: ...
+    def histogram(
+        self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()
+    ) -> HistogramMetric: ...
 
 
 class Background(Protocol):

@@ -6,7 +6,7 @@ Codes have kube-scheduler's meaning: `UNSCHEDULABLE` may be cured by evicting po
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 from mooring.objects.placed import PlacedPod
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+
+def constant(value: NDArray[Any], size: int) -> NDArray[Any]:
+    """A column of one value, closed to writing. As `np.broadcast_to`, which takes ten times as long to say so."""
+    column: NDArray[Any] = np.ndarray((size,), value.dtype, value, 0, (0,))
+    column.flags.writeable = False
+    return column
+
+
+def same_for_all(score: int, nodes: Sized) -> IntArray:
+    """The same score for every node, as `score_nodes` may answer it: costs nothing however many there are."""
+    return constant(np.array((score,), np.int64), len(nodes))
 
 
 class Code(Enum):
@@ -66,6 +79,44 @@ class Rejection(Refusal):
     __slots__ = ()
 
 
+class Remedy(Refusal):
+    """From post_filter: no for now, and what the scheduler should do about it. The other plugins are still asked.
+
+    `nominate`: None leaves an earlier nomination of the pod as it is, "" clears it.
+    """
+
+    __slots__ = ("deallocate", "nominate", "retry_after", "tried")
+
+    def __init__(
+        self,
+        *reasons: str,
+        code: Code = UNSCHEDULABLE,
+        nominate: str | None = None,
+        deallocate: tuple[ClaimRelease, ...] = (),
+        retry_after: float | None = None,
+        tried: Mapping[str, Refusal] | None = None,
+    ) -> None:
+        super().__init__(*reasons, code=code)
+        self.nominate = nominate
+        self.deallocate = deallocate
+        self.retry_after = retry_after
+        """Seconds after which the pod is tried again, if it still waits then."""
+        self.tried = tried or {}
+        """Where room was sought, by node, and why none could be made there: evidence, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRelease:
+    """A ResourceClaim that stands in the way: its allocation is given back, or the claim is deleted."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+    """Only the claim as it was when this was decided is given back; "" means as it is."""
+    delete: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rejections:
     """No, for many nodes at once and one reason. A rule with several reasons yields several of these."""
@@ -109,12 +160,33 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node where evicting these pods would make room."""
+
+    node: str
+    victims: tuple[PlacedPod, ...]
+    """The most important first."""
+    budget_violations: int = 0
+    """How many of them a PodDisruptionBudget protects."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """From post_filter: what would make room. The scheduler executes it; the plugin only proposes.
 
-    `nominate` names the node kept for the pod meanwhile; None leaves an earlier nomination as it is.
+    `nominate` names the node kept for the pod meanwhile; None leaves an earlier nomination as it is. Those of `evict`
+    that are going already are left to go; the last of the others is evicted when all others have been.
     """
 
     nominate: str | None = None
     evict: tuple[PlacedPod, ...] = ()
     message: str = field(default="")
+    candidates: tuple[Candidate, ...] = ()
+    """Every node that came into question, the chosen one among them: evidence, for people and tests."""
+
+
+def no_node_available(nodes: int, reasons: Mapping[str, int]) -> str:
+    """kube-scheduler's sentence about so many nodes, and how many of them gave each reason."""
+    # Sorted as text, so "10 x" stands before "2 y".
+    why = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available:" + (f" {why}." if why else "")

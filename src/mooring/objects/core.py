@@ -17,15 +17,24 @@ from mooring.objects.wire import Wire
 
 if TYPE_CHECKING:
     from mooring.objects.requests import PodRequests
+    from mooring.objects.volumes import PodVolume
 
 Quantities = dict[str, QuantityText]
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
+class ContainerClaim(Wire):
+    """Which of the pod's claims a container uses; `request`: of that request of the claim alone."""
+
+    name: str = ""
+    request: str = ""
+
+
 class ResourceRequirements(Wire):
     requests: Quantities = {}
     limits: Quantities = {}
+    claims: list[ContainerClaim] = []
 
 
 class ContainerPort(Wire):
@@ -35,6 +44,12 @@ class ContainerPort(Wire):
     protocol: str = "TCP"
 
 
+class ContainerRestartRule(Wire):
+    """What happens when the container exits in a certain way."""
+
+    action: str = ""
+
+
 class Container(Wire):
     name: str = ""
     image: str = ""
@@ -42,6 +57,7 @@ class Container(Wire):
     ports: list[ContainerPort] = []
     restart_policy: str | None = None
     """`Always` on an init container makes it a sidecar."""
+    restart_policy_rules: list[ContainerRestartRule] = []
 
 
 class NodeSelectorRequirement(Wire):
@@ -129,6 +145,14 @@ class PodSchedulingGate(Wire):
     name: str = ""
 
 
+class PodResourceClaim(Wire):
+    """A ResourceClaim of the pod: by its name, or made for the pod after a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Wire):
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -147,6 +171,7 @@ class PodSpec(Wire):
     host_network: bool = False
     host_users: bool | None = None
     volumes: list[dict[str, Any]] = []
+    resource_claims: list[PodResourceClaim] = []
     termination_grace_period_seconds: int | None = None
 
 
@@ -166,6 +191,26 @@ class ContainerStatus(Wire):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(Wire):
+    """The claim that was made after a template; no name: none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Wire):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Wire):
+    """The claim that stands for the pod's extended resources, and which container has which of its requests."""
+
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = ""
+
+
 class PodStatus(Wire):
     phase: str = ""
     conditions: list[PodCondition] = []
@@ -175,6 +220,8 @@ class PodStatus(Wire):
     init_container_statuses: list[ContainerStatus] = []
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(KubeObject, version="v1", plural="pods"):
@@ -199,6 +246,15 @@ class Pod(KubeObject, version="v1", plural="pods"):
         from mooring.objects.requests import requests_of
 
         return requests_of(self)
+
+    @cached_property
+    def volumes(self) -> tuple[PodVolume, ...]:
+        """Those of its volumes that matter to where it can run, read once per object."""
+        if not self.spec.volumes:
+            return ()
+        from mooring.objects.volumes import placement_volumes
+
+        return placement_volumes(self.name, self.spec.volumes)
 
     def request(self, resource: str) -> int:
         """How much of the resource the pod asks for: thousandths of a CPU, bytes, or whole pieces."""

@@ -48,6 +48,11 @@ def _too_long(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
+def _too_many_bytes(limit: int) -> str:
+    """As `_too_long`, where upstream has moved to rules that count bytes: label keys and values."""
+    return f"must be no more than {limit} bytes"
+
+
 @lru_cache(maxsize=16_384)
 def dns_label(name: str) -> list[str]:
     wrong = [] if len(name) <= 63 else [_too_long(63)]
@@ -78,7 +83,7 @@ def qualified_name(key: str) -> list[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [
-            f"a qualified name {QUALIFIED_SENTENCE.removeprefix('name part ')} with an optional DNS subdomain prefix"
+            f"a valid label key {QUALIFIED_SENTENCE.removeprefix('name part ')} with an optional DNS subdomain prefix"
             " and '/' (e.g. 'example.com/MyName')"
         ]
     wrong: list[str] = []
@@ -86,11 +91,14 @@ def qualified_name(key: str) -> list[str]:
         if not prefix:
             wrong.append("prefix part must be non-empty")
         else:
-            wrong += ["prefix part " + sentence for sentence in dns_subdomain(prefix)]
+            wrong += [
+                "prefix part " + sentence.replace(_too_long(253), _too_many_bytes(253))
+                for sentence in dns_subdomain(prefix)
+            ]
     if not name:
         wrong.append("name part must be non-empty")
-    elif len(name) > 63:
-        wrong.append("name part must be no more than 63 characters")
+    elif len(name.encode()) > 63:
+        wrong.append("name part " + _too_many_bytes(63))
     if not _QUALIFIED.fullmatch(name):
         wrong.append(QUALIFIED_SENTENCE)
     return wrong
@@ -98,5 +106,5 @@ def qualified_name(key: str) -> list[str]:
 
 @lru_cache(maxsize=16_384)
 def label_value(value: str) -> list[str]:
-    wrong = [] if len(value) <= 63 else [_too_long(63)]
+    wrong = [] if len(value.encode()) <= 63 else [_too_many_bytes(63)]
     return wrong if _VALUE.fullmatch(value) else [*wrong, VALUE_SENTENCE]

@@ -10,9 +10,11 @@ import msgspec
 from mooring.base.clock import parse_timestamp
 from mooring.objects.core import Affinity, Pod
 from mooring.objects.requests import PodRequests, requests_on_node
+from mooring.objects.volumes import PodVolume
 
 HostPort = tuple[str, str, int]
 """IP, protocol, port."""
+ANY_ADDRESS = "0.0.0.0"
 
 
 class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -27,10 +29,12 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     priority: int = 0
     ports: tuple[HostPort, ...] = ()
     affinity: Affinity | None = None
-    volumes: tuple[dict[str, object], ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     started: float | None = None
     owner_uid: str = ""
     is_terminating: bool = False
+    is_preempted: bool = False
+    """Whether it is going because a scheduler evicted it for a pod of higher priority."""
     assumed_at: float | None = None
     """When we decided it; None once the watch has confirmed it. Whether it runs yet is what `started` tells."""
     resource_version: str = ""
@@ -56,20 +60,26 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         priority=pod.priority,
         ports=host_ports(pod),
         affinity=spec.affinity,
-        volumes=tuple(spec.volumes),
+        volumes=pod.volumes,
         started=parse_timestamp(pod.status.start_time) if pod.status.start_time else None,
         owner_uid=next((owner.uid for owner in pod.metadata.owner_references if owner.controller), ""),
         is_terminating=pod.is_terminating,
+        is_preempted=pod.is_terminating and _is_preempted(pod),
         assumed_at=assumed_at,
         resource_version=pod.metadata.resource_version,
     )
+
+
+def _is_preempted(pod: Pod) -> bool:
+    condition = pod.condition("DisruptionTarget")
+    return condition is not None and (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports that containers and sidecars hold."""
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
     return tuple(
-        (port.host_ip or "0.0.0.0", port.protocol, port.host_port)
+        (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
         for container in [*sidecars, *pod.spec.containers]
         for port in container.ports
         if port.host_port > 0

@@ -5,29 +5,80 @@ Several plugins and the tallies read them, so they stand with the objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+import msgspec
 
 from mooring.objects.core import NodeSelector, NodeSelectorTerm, Pod, Taint, Toleration
-from mooring.objects.selectors import Labels, requirement_matches
+from mooring.objects.selectors import Labels, requirement_matches, requirement_mistakes
 
 DO_NOT_SCHEDULE = ("NoSchedule", "NoExecute")
 """The effects that keep a pod off a node."""
 
 
-def term_matches(term: NodeSelectorTerm, name: str, labels: Labels) -> bool:
-    """One term: all its expressions and fields hold. An empty term matches nothing."""
-    if not term.match_expressions and not term.match_fields:
+NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+FIELD_OPERATORS = ("In", "NotIn")
+
+
+def term_matches(term: NodeSelectorTerm, name: str | None, labels: Labels) -> bool:
+    """One term: all its expressions and fields hold. One that is empty or cannot be read matches nothing.
+
+    Without a name there is nothing that fields could be held against: they are not looked at.
+    """
+    if not is_readable(term):
         return False
-    fields = {"metadata.name": name}
     return all(
         requirement_matches(part.key, part.operator, part.values, labels) for part in term.match_expressions
-    ) and all(
-        part.operator in ("In", "NotIn") and requirement_matches(part.key, part.operator, part.values, fields)
+    ) and (name is None or fields_match(term, name))
+
+
+def fields_match(term: NodeSelectorTerm, name: str) -> bool:
+    """The half of a readable term that is about the node's name, the one field a node has."""
+    return all(
+        ((name if part.key == "metadata.name" else "") == part.values[0]) is (part.operator == "In")
         for part in term.match_fields
     )
 
 
-def selector_matches(selector: NodeSelector, name: str, labels: Labels) -> bool:
+def is_readable(term: NodeSelectorTerm) -> bool:
+    """Whether the term says anything, and nothing that cannot be read."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_is_readable(part.key, part.operator, tuple(part.values)) for part in term.match_expressions) and all(
+        part.operator in FIELD_OPERATORS and len(part.values) == 1 for part in term.match_fields
+    )
+
+
+@lru_cache(maxsize=4096)
+def _is_readable(key: str, operator: str, values: tuple[str, ...]) -> bool:
+    return operator in NODE_OPERATORS and not requirement_mistakes(key, operator, values)
+
+
+def term_mistakes(term: NodeSelectorTerm, path: str) -> Iterator[str]:
+    """What cannot be read of a term, in kube-scheduler's words; `path` leads to it."""
+    for at, part in enumerate(term.match_expressions):
+        where = f"{path}.matchExpressions[{at}]."
+        if part.operator in NODE_OPERATORS:
+            yield from requirement_mistakes(part.key, part.operator, part.values, where)
+        else:
+            yield _unsupported(where, part.operator, NODE_OPERATORS)
+    for at, part in enumerate(term.match_fields):
+        where = f"{path}.matchFields[{at}]."
+        if part.operator not in FIELD_OPERATORS:
+            yield _unsupported(where, part.operator, FIELD_OPERATORS)
+        elif len(part.values) != 1:
+            shown = msgspec.json.encode(part.values).decode() if part.values else "null"
+            yield f"{where}values: Invalid value: {shown}: must have one element"
+
+
+def _unsupported(path: str, operator: str, known: Sequence[str]) -> str:
+    choices = ", ".join(f'"{each}"' for each in known)
+    return f"{path}operator: Unsupported value: {msgspec.json.encode(operator).decode()}: supported values: {choices}"
+
+
+def selector_matches(selector: NodeSelector, name: str | None, labels: Labels) -> bool:
     """Any term will do; no terms match nothing."""
     return any(term_matches(term, name, labels) for term in selector.node_selector_terms)
 
@@ -46,7 +97,7 @@ def admits(pod: Pod, name: str, labels: Labels) -> bool:
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, compare_numbers: bool = False) -> bool:
-    """Whether this toleration covers this taint. An empty key needs Exists; an empty effect covers all effects.
+    """Whether this toleration covers this taint. An empty key covers all keys, an empty effect all effects.
 
     `compare_numbers` (the gate TaintTolerationComparisonOperators) lets Gt and Lt cover taints whose value is a
     greater or a smaller number than the toleration's.
@@ -57,12 +108,23 @@ def tolerates(toleration: Toleration, taint: Taint, *, compare_numbers: bool = F
         return False
     match toleration.operator:
         case "" | "Equal":
-            return bool(toleration.key) and toleration.value == taint.value
+            return toleration.value == taint.value
         case "Exists":
             return True
         case "Gt" | "Lt" if compare_numbers:
-            return requirement_matches(taint.key, toleration.operator, [toleration.value], {taint.key: taint.value})
+            ours, bound = _whole_number(taint.value), _whole_number(toleration.value)
+            if ours is None or bound is None:
+                return False
+            return ours > bound if toleration.operator == "Gt" else ours < bound
     return False
+
+
+def _whole_number(text: str) -> int | None:
+    """A number of 64 bits, written in the one way: no "+", no zeros in front."""
+    if not re.fullmatch(r"0|-?[1-9][0-9]*", text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def first_untolerated(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from mooring.objects.names import label_value, qualified_name
 from mooring.objects.wire import Wire
 
@@ -69,6 +71,61 @@ def _integer(text: str | None) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def mistake_in(selector: LabelSelector | None) -> str | None:
+    """Why the selector cannot be read, in kube-scheduler's words; None: it can be."""
+    if selector is None:
+        return None
+    for key, value in selector.match_labels.items():
+        if wrong := requirement_mistakes(key, "In", [value]):
+            return one_text(wrong)
+    for part in selector.match_expressions:
+        if part.operator not in _OPERATORS:
+            return f"{_quoted(part.operator)} is not a valid label selector operator"
+        if wrong := requirement_mistakes(part.key, part.operator, part.values):
+            return one_text(wrong)
+    return None
+
+
+def one_text(problems: Sequence[str]) -> str:
+    """Several errors as Go's aggregate shows them: each once, in brackets if there is more than one."""
+    distinct = list(dict.fromkeys(problems))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def requirement_mistakes(key: str, operator: str, values: Sequence[str], path: str = "") -> list[str]:
+    """What is wrong with one requirement of a known operator, in kube-scheduler's words; `path` leads to it."""
+    wrong = []
+    shown = msgspec.json.encode(values).decode() if values else "null"
+    if sentences := qualified_name(key):
+        wrong.append(f"{path}key: Invalid value: {_quoted(key)}: {'; '.join(sentences)}")
+    if operator in ("In", "NotIn") and not values:
+        wrong.append(f"{path}values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty")
+    if operator in ("Exists", "DoesNotExist") and values:
+        wrong.append(f"{path}values: Invalid value: {shown}: values set must be empty for exists and does not exist")
+    if operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            wrong.append(
+                f"{path}values: Invalid value: {shown}: for 'Gt', 'Lt' operators, exactly one value is required"
+            )
+        whole = "for 'Gt', 'Lt' operators, the value must be an integer"
+        wrong += [
+            f"{path}values[{at}]: Invalid value: {_quoted(value)}: {whole}"
+            for at, value in enumerate(values)
+            if _integer(value) is None
+        ]
+    for at, value in enumerate(values):
+        if sentences := label_value(value):
+            wrong.append(f"{path}values[{at}][{key}]: Invalid value: {_quoted(value)}: {'; '.join(sentences)}")
+    return wrong
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
 class BadSelector(ValueError):
     """Selector text that cannot be understood."""
 
@@ -110,4 +167,11 @@ def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
 
 
 def selects(requirements: Sequence[Requirement], labels: Labels) -> bool:
-    return all(requirement_matches(key, operator, values, labels) for key, operator, values in requirements)
+    """Whether all requirements hold. Asked of every pod that is placed, and of all of them for a new selection."""
+    for key, operator, values in requirements:
+        if operator == "In":
+            if labels.get(key) not in values:
+                return False
+        elif not requirement_matches(key, operator, values, labels):
+            return False
+    return True

@@ -7,14 +7,26 @@ files come on top, by the registry's `add_entry_points` and `add_path`.
 from __future__ import annotations
 
 from mooring.framework.registry import Registry
+from mooring.plugins.default.balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.default.default_binder import DefaultBinder
+from mooring.plugins.default.default_preemption import DefaultPreemption
+from mooring.plugins.default.dynamic_resources import DynamicResources
+from mooring.plugins.default.image_locality import ImageLocality
+from mooring.plugins.default.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.default.node_affinity import NodeAffinity
+from mooring.plugins.default.node_declared_features import NodeDeclaredFeatures
 from mooring.plugins.default.node_name import NodeName
+from mooring.plugins.default.node_ports import NodePorts
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 from mooring.plugins.default.node_unschedulable import NodeUnschedulable
+from mooring.plugins.default.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.default.pod_topology_spread import PodTopologySpread
 from mooring.plugins.default.priority_sort import PrioritySort
 from mooring.plugins.default.scheduling_gates import SchedulingGates
 from mooring.plugins.default.taint_toleration import TaintToleration
+from mooring.plugins.default.volume_binding import VolumeBinding
+from mooring.plugins.default.volume_restrictions import VolumeRestrictions
+from mooring.plugins.default.volume_zone import VolumeZone
 from mooring.plugins.examples.cpu_label_filter import CpuLabelFilter
 from mooring.plugins.examples.network_traffic import NetworkTraffic
 from mooring.plugins.examples.node_crd_resource_fit import NodeCRDResourceFit
@@ -31,8 +43,20 @@ def catalogue() -> Registry:
     registry.add(NodeName, "default")
     registry.add(TaintToleration, "default")
     registry.add(NodeAffinity, "default")
+    registry.add(NodePorts, "default")
     registry.add(NodeResourcesFit, "default")
+    registry.add(VolumeRestrictions, "default")
+    registry.add(NodeVolumeLimits, "default")
+    registry.add(VolumeBinding, "default")
+    registry.add(VolumeZone, "default")
+    registry.add(PodTopologySpread, "default")
+    registry.add(InterPodAffinity, "default")
+    registry.add(DynamicResources, "default")
+    registry.add(DefaultPreemption, "default")
+    registry.add(NodeResourcesBalancedAllocation, "default")
+    registry.add(ImageLocality, "default")
     registry.add(DefaultBinder, "default")
+    registry.add(NodeDeclaredFeatures, "default")
     registry.add(ScoreByLabel, "example")
     registry.add(CpuLabelFilter, "example")
     registry.add(RandomChoice, "example")

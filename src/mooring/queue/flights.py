@@ -6,7 +6,7 @@ oldest pod in flight took off, and replayed to a pod that lands refused.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from mooring.framework.events import ClusterEvent
 from mooring.objects.core import Pod
 from mooring.queue.waiting import Place, Waiting
+
+POD_POPPED = "PodPopped"
+"""Pods among the events, as kube-scheduler's metric counts them."""
 
 
 class Happened(NamedTuple):
@@ -48,6 +51,12 @@ class Flights:
 
     def __iter__(self) -> Iterator[Waiting]:
         return (flight.waiting for flight in self._flights.values())
+
+    def kept(self) -> Counter[str]:
+        """By label: the events, and the pods."""
+        counts = Counter(happened.event.label for happened in list(self._events))
+        counts[POD_POPPED] = len(self._flights)
+        return counts
 
     def get(self, uid: str) -> Flight | None:
         return self._flights.get(uid)

@@ -11,18 +11,31 @@ from collections.abc import Mapping
 from mooring.base.log import Log
 from mooring.framework.verdicts import Code, Refusal
 from mooring.objects.core import Pod
+from mooring.queue.observer import QueueObserver
 from mooring.queue.waiting import Gating, Waiting
-from mooring.queue.wakers import NO_RULES, PreEnqueue, ProfileRules
+from mooring.queue.wakers import ANY_FAULT, NO_RULES, PRE_ENQUEUE, OnFault, PreEnqueue, ProfileRules, unheard
 
 
 class Gate:
-    def __init__(self, profiles: Mapping[str, ProfileRules], log: Log) -> None:
+    def __init__(
+        self,
+        profiles: Mapping[str, ProfileRules],
+        log: Log,
+        on_fault: OnFault = unheard,
+        observer: QueueObserver | None = None,
+    ) -> None:
         self._profiles = profiles
         self._log = log
+        self._on_fault = on_fault
+        self._observer = observer
 
     def admits(self, waiting: Waiting) -> bool:
         """Whether the pod may enter; the pod remembers who keeps it out."""
+        began = 0.0 if self._observer is None else self._observer.now()
         waiting.gating = self._first_refusal(waiting)
+        if self._observer is not None:
+            code = Code.SUCCESS if waiting.gating is None else waiting.gating.code
+            self._observer.gated(waiting.pod.spec.scheduler_name, code.value, self._observer.now() - began)
         if waiting.gating is None:
             return True
         waiting.unschedulable_plugins.add(waiting.gating.plugin)
@@ -45,7 +58,8 @@ class Gate:
             if isinstance(refusal, Refusal):
                 return Gating(plugin, refusal.code, refusal.reasons)
             fault = f"pre_enqueue answered {refusal!r}, neither None nor a Refusal"
-        except Exception as cause:
+        except ANY_FAULT as cause:
             fault = f"{type(cause).__name__}: {cause}"
         self._log.error("A pre_enqueue failed; the pod is kept out of the queue", plugin=plugin, pod=pod, err=fault)
+        self._on_fault(plugin, PRE_ENQUEUE)
         return Gating(plugin, Code.ERROR, (fault,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mooring.base.log import Log
@@ -21,10 +21,14 @@ _CROSSED_OUT_BEFORE_TIDYING = 64
 
 
 class Line:
-    """Members by their pods' UIDs, least window and turn first; among equals, who came first."""
+    """Members by their pods' UIDs, least window and turn first; among equals, who came first.
 
-    def __init__(self, log: Log) -> None:
+    `on_fault` is told when turns cannot be compared, and tells whose they are.
+    """
+
+    def __init__(self, log: Log, on_fault: Callable[[], str] = lambda: "") -> None:
         self._log = log
+        self._on_fault = on_fault
         self._arrivals = itertools.count()
         self._heap: list[_Entry] = []
         self._members: dict[str, _Entry] = {}
@@ -80,7 +84,11 @@ class Line:
             self._line_up_by_arrival(cause)
 
     def _line_up_by_arrival(self, cause: Exception) -> None:
-        self._log.error("Sort keys cannot be compared; the waiting pods are tried in order of arrival", err=cause)
+        self._log.error(
+            "Sort keys cannot be compared; the waiting pods are tried in order of arrival",
+            plugin=self._on_fault(),
+            err=cause,
+        )
         # The empty turn is less than every other, so that later arrivals compare well with these.
         self._members = {
             uid: (window, (), arrival, waiting) for uid, (window, _, arrival, waiting) in self._members.items()

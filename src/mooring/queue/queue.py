@@ -19,6 +19,7 @@ from typing import Any
 from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.framework.events import (
+    CONFIGURATION_RELOADED,
     FORCE_ACTIVATE,
     UNSCHEDULABLE_POD,
     UNSCHEDULABLE_TIMEOUT,
@@ -32,44 +33,30 @@ from mooring.queue.backoff import Backoff, has_ended, release_time
 from mooring.queue.flights import Flights, Happened
 from mooring.queue.gate import Gate
 from mooring.queue.line import Line, Turn
+from mooring.queue.observer import QueueObserver
+from mooring.queue.operation import Operation
 from mooring.queue.refused import Refused
 from mooring.queue.waiting import Place, Waiting
-from mooring.queue.wakers import Answer, ProfileRules, Wakers
+from mooring.queue.wakers import ANY_FAULT, QUEUE_SORT, Answer, OnFault, ProfileRules, Wakers, unheard
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
 POD_ADDED = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
 POD_UPDATED = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE)
+POD_DELETED = ClusterEvent(UNSCHEDULABLE_POD, Action.DELETE)
 ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF = "ScheduleAttemptFailure", "BackoffComplete", "PopFromBackoffQ"
 """Why pods enter a place, beside cluster events: label values of the metric of incoming pods."""
-
-
-class _Operation:
-    """`with` it, the queue is being changed. Settles at the end of the outermost one."""
-
-    __slots__ = ("_depth", "_settle")
-
-    def __init__(self, settle: Callable[[], None]) -> None:
-        self._settle = settle
-        self._depth = 0
-
-    def __enter__(self) -> None:
-        self._depth += 1
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            if self._depth == 1:
-                self._settle()
-        finally:
-            self._depth -= 1
 
 
 class SchedulingQueue:
     """The pods that wait for a node.
 
     `sort_key` orders them, least first; `profiles` says by scheduler name whom to ask about gates and events.
-    `on_ready` is called, once per operation and at its end, when `pop` may newly have something to return.
+    `on_ready` is called, once per operation and at its end, when `pop` may newly have something to return, or
+    `next_flush` something to say.
     `on_entry` is called with place and reason at each entry into active, backoff or unschedulable.
+    `on_fault` is called with plugin and point when a gate, a hint or the sort plugin raises or answers nonsense.
+    `observer` is told how long gates and hints take.
     """
 
     def __init__(
@@ -83,6 +70,8 @@ class SchedulingQueue:
         max_unschedulable_seconds: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         on_entry: Callable[[str, str], None] = lambda _place, _reason: None,
+        on_fault: OnFault = unheard,
+        observer: QueueObserver | None = None,
         log: Log | None = None,
     ) -> None:
         self._clock = clock
@@ -92,21 +81,25 @@ class SchedulingQueue:
         self._on_entry = on_entry
         self._log = log or Log("queue")
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
-        self._wakers = Wakers(profiles, self._log)
-        self._gate = Gate(profiles, self._log)
+        self._on_fault = on_fault
+        self._observer = observer
+        self._wakers = Wakers(profiles, self._log, on_fault, observer)
+        self._gate = Gate(profiles, self._log, on_fault, observer)
+        self.last_told = ""
+        """The label of the event that was told last, for whoever times it."""
 
         self._known: dict[str, Waiting] = {}
-        self._active = Line(self._log)
-        self._backing_off = Line(self._log)
+        self._active = Line(self._log, self._sort_failed)
+        self._backing_off = Line(self._log, self._sort_failed)
         self._backing_off_after_error = Line(self._log)
         self._refused = Refused()
         self._flights = Flights()
 
         self._retries: list[tuple[float, str]] = []
         self._next_unschedulable_flush = clock.now() + UNSCHEDULABLE_FLUSH_SECONDS
-        self._to_activate: list[Pod] = []
+        self._to_activate: list[str] = []
         self._is_ready = False
-        self._operation = _Operation(self._settle)
+        self._operation = Operation(self._settle)
 
     # What the watch says of pending pods
 
@@ -126,6 +119,7 @@ class SchedulingQueue:
             self.delete(old)
             self.add(new)
             return
+        self.last_told = POD_UPDATED.label
         waiting = self._known.get(new.uid)
         if waiting is None:
             self._enter_new(new, POD_UPDATED)
@@ -141,6 +135,7 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod) -> None:
         """A pod that no longer waits: deleted, or assigned to a node. One in flight goes when its attempt ends."""
+        self.last_told = POD_DELETED.label
         flight = self._flights.get(pod.uid)
         if flight is not None:
             flight.is_deleted = True
@@ -161,6 +156,7 @@ class SchedulingQueue:
                 self._on_entry(Place.ACTIVE.value, POPPED_FROM_BACKOFF)
             if waiting is not None:
                 waiting.attempts += 1
+                waiting.popped = self._clock.monotonic()
                 self._flights.start(waiting)
             return waiting
 
@@ -208,6 +204,7 @@ class SchedulingQueue:
         self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: Callable[[Pod], bool] | None = None
     ) -> None:
         """Something happened: try again the refused pods it may help, of those that `only` lets through."""
+        self.last_told = event.label
         if not self._wakers.is_of_interest(event):
             return
         with self._operation:
@@ -222,11 +219,47 @@ class SchedulingQueue:
         Asked for by a plugin while the queue is asking plugins, it is done right after that.
         """
         with self._operation:
-            self._to_activate.extend(pods)
+            # The uids now: what is no pod must fail here, where whoever asks can be told.
+            self._to_activate.extend([pod.uid for pod in pods])
+
+    def reconsider(self, pod: Pod) -> None:
+        """The pod's gate may have opened without an event: let in, it waits on as any other that was refused."""
+        waiting = self._known.get(pod.uid)
+        if waiting is None or waiting.gating is None:
+            return
+        gate = waiting.gating.plugin
+        with self._operation:
+            if self._gate.admits(waiting) and waiting.rejectors == {gate}:
+                # An error ended its last attempt. Nobody refused it, so no event would bring it back.
+                waiting.unschedulable_plugins.discard(gate)
+                self._move(waiting, Answer.AFTER_BACKOFF, ATTEMPT_FAILED)
+            else:
+                self._refused.put(waiting)
 
     def retry_after(self, pod: Pod, seconds: float) -> None:
         """Activate the pod after a while, if it still waits then."""
-        heapq.heappush(self._retries, (self._clock.now() + max(0.0, seconds), pod.uid))
+        with self._operation:
+            heapq.heappush(self._retries, (self._clock.now() + max(0.0, seconds), pod.uid))
+            self._is_ready = True
+
+    def adopt(
+        self, profiles: Mapping[str, ProfileRules], *, initial_backoff_seconds: float, max_backoff_seconds: float
+    ) -> None:
+        """Other rules from now on. No pod is lost, and none keeps waiting for what only the old rules would bring.
+
+        The new gates are asked about every pod; whoever was refused is worth another try, as is whoever will be
+        refused by the attempt that is under way.
+        """
+        self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
+        self._wakers = Wakers(profiles, self._log, self._on_fault, self._observer)
+        self._gate = Gate(profiles, self._log, self._on_fault, self._observer)
+        with self._operation:
+            for waiting in [*self._active, *self._backing_off, *self._backing_off_after_error]:
+                if not self._gate.admits(waiting):
+                    self._leave(waiting)
+                    self._refused.put(waiting)
+                    self._note(waiting, CONFIGURATION_RELOADED.label)
+            self.on(CONFIGURATION_RELOADED)
 
     # Time
 
@@ -252,8 +285,7 @@ class SchedulingQueue:
                 self._note(head[1], BACKOFF_COMPLETE)
         while self._retries and self._retries[0][0] <= now:
             _, uid = heapq.heappop(self._retries)
-            if uid in self._known:
-                self._to_activate.append(self._known[uid].pod)
+            self._to_activate.append(uid)
         self._activate_requested()
         if now >= self._next_unschedulable_flush:
             self._next_unschedulable_flush = now + UNSCHEDULABLE_FLUSH_SECONDS
@@ -287,9 +319,12 @@ class SchedulingQueue:
         }
 
     def refused_by(self) -> Counter[tuple[str, str]]:
-        """(plugin, scheduler name) → how many waiting pods the plugin refused last."""
+        """(plugin, scheduler name) → how many waiting pods the plugin refused last. May be asked on another thread."""
         return Counter(
-            (plugin, waiting.pod.spec.scheduler_name) for waiting in self.waiting() for plugin in waiting.rejectors
+            (plugin, waiting.pod.spec.scheduler_name)
+            for waiting in list(self._known.values())
+            if waiting.place is not Place.IN_FLIGHT
+            for plugin in tuple(waiting.rejectors)
         )
 
     def waiting(self) -> Iterator[Waiting]:
@@ -299,6 +334,10 @@ class SchedulingQueue:
     def in_flight(self) -> Iterator[Waiting]:
         """The pods that are being tried, in the order in which they were popped."""
         return iter(self._flights)
+
+    def kept_events(self) -> Counter[str]:
+        """By label: the events kept for pods in flight, and those pods. May be asked on another thread."""
+        return self._flights.kept()
 
     def find(self, uid: str) -> Waiting | None:
         """A pod in the queue or in flight."""
@@ -314,6 +353,7 @@ class SchedulingQueue:
     # Moves. A pod changes its place only once every plugin has been asked, so that no answer can lose it.
 
     def _enter_new(self, pod: Pod, event: ClusterEvent) -> None:
+        self.last_told = event.label
         waiting = self._known[pod.uid] = Waiting(pod, timestamp=self._clock.now())
         with self._operation:
             self._move(waiting, Answer.IMMEDIATELY, event.label)
@@ -380,8 +420,8 @@ class SchedulingQueue:
 
     def _activate_requested(self) -> None:
         requested, self._to_activate = self._to_activate, []
-        for pod in requested:
-            waiting = self._known.get(pod.uid)
+        for uid in requested:
+            waiting = self._known.get(uid)
             if waiting is None or waiting.place is Place.ACTIVE:
                 continue
             if waiting.place is Place.IN_FLIGHT:
@@ -419,8 +459,9 @@ class SchedulingQueue:
             window = self._backoff.window(waiting) or 0
             if waiting.failed_by_error:
                 self._backing_off_after_error.put(waiting, window=window)
-                return  # never popped early: nothing is ready yet
-            self._backing_off.put(waiting, turn, window)
+            else:
+                self._backing_off.put(waiting, turn, window)
+        # Also where nothing can be popped yet: whoever sleeps until the next flush must hear that it is sooner now.
         self._is_ready |= is_new_here
 
     def _leave(self, waiting: Waiting) -> None:
@@ -438,9 +479,17 @@ class SchedulingQueue:
     def _turn(self, waiting: Waiting) -> Turn:
         try:
             return (0, self._sort_key(waiting))
-        except Exception as cause:
-            self._log.error("sort_key failed; the pod is tried after all others", pod=waiting.pod, err=cause)
+        except ANY_FAULT as cause:
+            plugin = self._sort_failed()
+            self._log.error(
+                "sort_key failed; the pod is tried after all others", plugin=plugin, pod=waiting.pod, err=cause
+            )
             return (1,)
+
+    def _sort_failed(self) -> str:
+        plugin: str = getattr(getattr(self._sort_key, "__self__", None), "name", "sort_key")
+        self._on_fault(plugin, QUEUE_SORT)
+        return plugin
 
     def _note(self, waiting: Waiting, reason: str) -> None:
         place = Place.UNSCHEDULABLE if waiting.place is Place.GATED else waiting.place

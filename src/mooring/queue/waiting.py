@@ -44,6 +44,8 @@ class Waiting(QueuedPod):
     """How many attempts ended with a refusal."""
     consecutive_errors: int = 0
     """How many attempts in a row ended with an error."""
+    popped: float = 0.0
+    """When the attempt under way began, in the clock's monotonic time."""
     was_flushed: bool = False
     """Whether no event but the timeout of the unschedulable pods brought it back since it last failed."""
     flush_timestamp: float | None = None

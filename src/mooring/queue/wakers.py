@@ -6,6 +6,7 @@ hint whose test fails counts as "try again": a needless attempt costs little, a 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -15,9 +16,19 @@ from mooring.base.log import Log
 from mooring.framework.events import Action, ClusterEvent, Hint
 from mooring.framework.verdicts import Refusal
 from mooring.objects.core import Pod
+from mooring.queue.observer import QueueObserver
 from mooring.queue.waiting import Waiting
 
 PreEnqueue = Callable[[Pod], Refusal | None]
+OnFault = Callable[[str, str], None]
+"""Hears which plugin failed, and at what: an extension point as metrics name it."""
+ANY_FAULT = (Exception, SystemExit, asyncio.CancelledError)
+"""What a plugin may raise; a result that was cancelled, read by a plugin, must not end the watch that asked it."""
+QUEUEING_HINT, PRE_ENQUEUE, QUEUE_SORT = "QueueingHint", "PreEnqueue", "QueueSort"
+
+
+def unheard(_plugin: str, _point: str) -> None:
+    """Nobody counts faults."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,9 @@ class ProfileRules:
 
 
 NO_RULES = ProfileRules()
+
+QUEUE, SKIP, ERROR = "Queue", "QueueSkip", "Error"
+"""What a hint says, in kube-scheduler's words."""
 
 
 class Answer(IntEnum):
@@ -47,9 +61,17 @@ PluginHints = Mapping[str, Sequence[Hint]]
 class Wakers:
     """The hints of all profiles."""
 
-    def __init__(self, profiles: Mapping[str, ProfileRules], log: Log) -> None:
+    def __init__(
+        self,
+        profiles: Mapping[str, ProfileRules],
+        log: Log,
+        on_fault: OnFault = unheard,
+        observer: QueueObserver | None = None,
+    ) -> None:
         self._profiles = profiles
         self._log = log
+        self._on_fault = on_fault
+        self._observer = observer
         self._concerned: dict[tuple[str, Action], dict[str, PluginHints]] = {}
 
     def concerned(self, event: ClusterEvent) -> Mapping[str, PluginHints]:
@@ -94,19 +116,26 @@ class Wakers:
     def _says_queue(
         self, plugin: str, hints: Sequence[Hint], pod: Pod, event: ClusterEvent, old: Any, new: Any
     ) -> bool:
+        observer = self._observer
         for hint in hints:
-            if hint.test is None:
-                return True
-            try:
-                if hint.test(pod, old, new):
-                    return True
-            except Exception as cause:
-                self._log.error(
-                    "A queueing hint failed; the pod is tried again",
-                    plugin=plugin,
-                    event=event.label,
-                    pod=pod,
-                    err=cause,
-                )
+            began = 0.0 if observer is None else observer.now()
+            said = self._ask(plugin, hint, pod, event, old, new)
+            if observer is not None:
+                observer.hinted(plugin, event.label, said, observer.now() - began)
+            if said != SKIP:
                 return True
         return False
+
+    def _ask(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
+        try:
+            return QUEUE if hint.test is None or hint.test(pod, old, new) else SKIP
+        except ANY_FAULT as cause:
+            self._log.error(
+                "A queueing hint failed; the pod is tried again",
+                plugin=plugin,
+                event=event.label,
+                pod=pod,
+                err=cause,
+            )
+            self._on_fault(plugin, QUEUEING_HINT)
+            return ERROR

@@ -1,7 +1,8 @@
 """From a configuration to running profiles: plugin instances with their services, shared where configured alike.
 
 One instance per (class, arguments): profiles that configure a plugin in the same way share it, profiles that differ
-do not.
+do not. A new version of the configuration keeps those instances of the old one that it would build alike, with all they
+know.
 """
 
 from __future__ import annotations
@@ -17,21 +18,27 @@ from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.config import Configuration, ProfileConfiguration
-from mooring.engine import Profile
+from mooring.engine import EXTENDER, Profile
 from mooring.framework import (
     Args,
     Background,
+    ClaimsInFlight,
+    ClaimWriter,
     FeatureGates,
     Hint,
     Http,
+    Metrics,
     Objects,
     Plugin,
     Pod,
+    PodEvents,
     Pods,
     PodsWhere,
     Point,
+    Preemptions,
     Published,
     Queue,
+    VolumeWriter,
     WaitingPods,
 )
 from mooring.framework.events import registered_hints
@@ -41,21 +48,14 @@ from mooring.framework.services import Binder
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod
 from mooring.queue import ProfileRules, SchedulingQueue
+from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.http import HttpFetcher
 from mooring.scheduler.informers import Informers
-from mooring.scheduler.supervision import Supervisor
+from mooring.scheduler.metrics import PluginMetrics
+from mooring.scheduler.supervision import PluginBackground, Supervisor
+from mooring.scheduler.volume_writer import ApiVolumeWriter
 from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
-
-
-class ApiBinder:
-    """The `Binder` service: pods/binding, with the pod's uid as precondition."""
-
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
-
-    async def bind(self, pod: Pod, node: str) -> None:
-        await self._client.bind(pod.namespace, pod.name, pod.uid, node)
 
 
 class StatePods:
@@ -81,10 +81,6 @@ class QueueAccess:
         if self.queue is not None:
             self.queue.activate(pods)
 
-    def retry_after(self, pod: Pod, seconds: float) -> None:
-        if self.queue is not None:
-            self.queue.retry_after(pod, seconds)
-
 
 @dataclass
 class Services:
@@ -99,8 +95,13 @@ class Services:
     room: PermitRoom
     http: HttpFetcher
     queue: QueueAccess
+    preemptions: Preemptions
+    metrics: PluginMetrics
+    claim_writer: ClaimWriter
+    events: PodEvents
+    claims_in_flight: ClaimsInFlight = field(default_factory=ClaimsInFlight)
 
-    def provider(self, entry: PluginEntry, args: Args | None) -> Callable[[Any], Any]:
+    def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
         """Answers what one plugin's constructor asks for, by type."""
         shared: Mapping[Any, Callable[[], Any]] = {
             Clock: lambda: self.clock,
@@ -110,8 +111,14 @@ class Services:
             WaitingPods: lambda: self.room,
             Queue: lambda: self.queue,
             Http: lambda: self.http,
-            Background: lambda: self.supervisor.for_plugin(entry.name),
-            Binder: lambda: ApiBinder(self.client),
+            Background: lambda: background,
+            Binder: lambda: ApiBinder(self.client, self.clock),
+            VolumeWriter: lambda: ApiVolumeWriter(self.client),
+            ClaimWriter: lambda: self.claim_writer,
+            ClaimsInFlight: lambda: self.claims_in_flight,
+            PodEvents: lambda: self.events,
+            Preemptions: lambda: self.preemptions,
+            Metrics: lambda: self.metrics,
         }
 
         def provide(asked: Any) -> Any:
@@ -127,6 +134,20 @@ class Services:
         return provide
 
 
+@dataclass(eq=False)
+class Instance:
+    """A plugin that was built, and what must end with it."""
+
+    plugin: Plugin
+    kinds: tuple[type[KubeObject], ...]
+    """What it watches."""
+    background: PluginBackground
+
+
+InstanceKey = tuple[type[Plugin], bytes]
+"""The class and the arguments: what makes two instances alike."""
+
+
 @dataclass
 class Assembly:
     """The profiles, ready to decide, and what the queue must know of them."""
@@ -135,8 +156,18 @@ class Assembly:
     rules: dict[str, ProfileRules] = field(default_factory=dict)
     kinds: dict[str, dict[type[KubeObject], set[str]]] = field(default_factory=dict)
     """Per profile: the kinds it cannot do without, and the plugins that read them."""
-    plugins: list[Plugin] = field(default_factory=list)
-    """Each instance once, in the order they were built."""
+    instances: dict[InstanceKey, Instance] = field(default_factory=dict)
+    """Each once, in the order they were built."""
+
+    @property
+    def plugins(self) -> list[Plugin]:
+        return [instance.plugin for instance in self.instances.values()]
+
+    def become(self, new: Assembly) -> Assembly:
+        """Be what the other is, for everybody who looks at this one. What it was comes back."""
+        old = Assembly(self.profiles, self.rules, self.kinds, self.instances)
+        self.profiles, self.rules, self.kinds, self.instances = new.profiles, new.rules, new.kinds, new.instances
+        return old
 
     @property
     def sort_key(self) -> Callable[[Any], Any]:
@@ -146,18 +177,23 @@ class Assembly:
         return sort_key
 
 
-def assemble(configuration: Configuration, registry: Registry, services: Services) -> Assembly:
-    """Build every plugin instance and profile."""
+def assemble(
+    configuration: Configuration,
+    registry: Registry,
+    services: Services,
+    kept: Mapping[InstanceKey, Instance] | None = None,
+) -> Assembly:
+    """Build every plugin instance and profile; what is among `kept` is not built again."""
     assembly = Assembly()
-    instances: dict[tuple[type[Plugin], bytes], Plugin] = {}
+    is_extended = any(extender.filter_verb or extender.prioritize_verb for extender in configuration.extenders)
 
     def instance(entry: PluginEntry, profile: ProfileConfiguration) -> Plugin:
         args = profile.args.get(entry.name)
         key = (entry.cls, msgspec.json.encode(args))
-        if key not in instances:
-            instances[key] = build(entry.cls, services.provider(entry, args))
-            assembly.plugins.append(instances[key])
-        return instances[key]
+        if key not in assembly.instances:
+            alike = kept.get(key) if kept is not None else None
+            assembly.instances[key] = alike or _built(entry, args, services)
+        return assembly.instances[key].plugin
 
     for profile in configuration.profiles:
         used: dict[str, Plugin] = {}
@@ -175,17 +211,28 @@ def assemble(configuration: Configuration, registry: Registry, services: Service
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
-        assembly.profiles[name] = Profile(name, points, percentage)
-        assembly.rules[name] = _rules(points, used)
+        assembly.profiles[name] = Profile(name, points, percentage, is_extended=is_extended)
+        assembly.rules[name] = _rules(points, used, has_extenders=bool(configuration.extenders))
         assembly.kinds[name] = kinds
     return assembly
 
 
-def _rules(points: Mapping[Point, list[tuple[Plugin, int]]], used: Mapping[str, Plugin]) -> ProfileRules:
+def _built(entry: PluginEntry, args: Args | None, services: Services) -> Instance:
+    background = services.supervisor.for_plugin(entry.name)
+    plugin = build(entry.cls, services.provider(entry, args, background))
+    return Instance(plugin, entry.object_types, background)
+
+
+def _rules(
+    points: Mapping[Point, list[tuple[Plugin, int]]], used: Mapping[str, Plugin], *, has_extenders: bool
+) -> ProfileRules:
     refusers = {plugin.name for point in CAN_REFUSE for plugin, _ in points.get(point, ())}
     hints: dict[str, list[Hint]] = {
         name: registered_hints(plugin.events(), can_refuse=name in refusers) for name, plugin in used.items()
     }
+    if has_extenders:
+        # They cannot say what would help a pod that they refused: anything might.
+        hints[EXTENDER] = registered_hints(None, can_refuse=True)
     # That they have the method the registry has checked, not the type.
     gates = [(plugin.name, getattr(plugin, "pre_enqueue")) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]  # noqa: B009
     return ProfileRules(hints=hints, pre_enqueue=gates)

@@ -8,25 +8,32 @@ the watch goes on: after every await the pod may be gone, on another node, or so
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, Refused, asking, unreserve
-from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, described, fault
-from mooring.framework import Bound, Pod, Point, Refusal, Skip
+from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, PRE_BIND_PRE_FLIGHT, check_reasons, described, fault
+from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
 from mooring.objects.placed import PlacedPod
 from mooring.queue import SchedulingQueue, Waiting
+from mooring.scheduler.async_points import Patience, side_by_side
+from mooring.scheduler.extenders import Extenders
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
+from mooring.scheduler.metrics import Result, SchedulerMetrics
+from mooring.scheduler.plugin_errors import PluginErrors
 from mooring.scheduler.reporting import Reporter
 from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
 
 CANCELLATION_SECONDS = 1.0
+PREEMPTED = "the binding was cancelled: preempted by a pod of higher priority"
 
 _log = Log("scheduler")
 
@@ -42,8 +49,26 @@ class Placement:
     node: NodeView
     waits: Mapping[str, float]
     """Permit plugins that asked to wait, and how long."""
+    pre_binders: Sequence[Sequence[Any]] = ()
+    """The pre_bind plugins that have work to do for it; those of one group at the same time."""
+    pre_binding: asyncio.Task[None] | None = None
+    """While pre_bind plugins are at work."""
+    is_cancellable: bool = False
+    """Until they have done their work."""
+    is_preempted: bool = False
+    """A pod of higher priority takes its place."""
     is_bound: bool = False
     """From here on there is nothing to undo."""
+    fault: PluginFault | None = None
+    """What broke it."""
+
+
+class _Declined(Exception):
+    """A pre_bind or bind plugin said no: it ends the cycle from wherever it is said."""
+
+    def __init__(self, plugin: Plugin, refusal: Refusal) -> None:
+        self.plugin, self.refusal = plugin.name, refusal
+        super().__init__(", ".join(refusal.reasons) or f"plugin {plugin.name} refused without a reason")
 
 
 class Bindings:
@@ -57,6 +82,9 @@ class Bindings:
         failures: Failures,
         reporter: Reporter,
         journal: Journal,
+        metrics: SchedulerMetrics,
+        patience: Patience,
+        extenders: Extenders | None = None,
     ) -> None:
         self._state = state
         self._queue = queue
@@ -64,14 +92,40 @@ class Bindings:
         self._failures = failures
         self._reporter = reporter
         self._journal = journal
+        self._metrics = metrics
+        self._errors = PluginErrors(metrics.plugins)
+        self._patience = patience
+        self._extenders = extenders
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By the pod's uid."""
+        self._placements: dict[str, Placement] = {}
+        """Likewise."""
 
     def is_under_way(self, uid: str) -> bool:
         return uid in self._tasks
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def profile_of(self, uid: str) -> Profile | None:
+        """The profile that decided the pod's placement, while that is under way."""
+        placement = self._placements.get(uid)
+        return placement.profile if placement is not None else None
+
+    async def those_under_way(self) -> None:
+        """Until every binding that has begun by now has ended."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
     def begin(self, placement: Placement) -> None:
         """Bind it, without holding up the next decision."""
+        try:
+            plugins = placement.profile.at(Point.PRE_BIND)
+            needed = [plugin for plugin in plugins if _is_needed(plugin, placement)]
+            placement.pre_binders = side_by_side(plugins, needed)
+        except PluginFault as problem:
+            self.give_up(placement, problem)
+            return
         if placement.waits:
             self._room.enter(placement.pod, placement.node.name, placement.waits)
         self._spawn(placement, None)
@@ -79,6 +133,16 @@ class Bindings:
     def give_up(self, placement: Placement, why: Refused | PluginFault) -> None:
         """Undo a placement whose binding did not even begin."""
         self._spawn(placement, why)
+
+    def preempt(self, uid: str) -> bool:
+        """Cancel a binding that has not gone beyond pre_bind. False: there is none."""
+        placement = self._placements.get(uid)
+        if placement is None or not placement.is_cancellable:
+            return False
+        placement.is_preempted = True
+        if placement.pre_binding is not None:
+            placement.pre_binding.cancel()
+        return True
 
     async def finish(self, seconds: float) -> None:
         """At shutdown: let those that are at the API server end; those that wait for permission wait no longer."""
@@ -91,6 +155,7 @@ class Bindings:
 
     def _spawn(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
         pod = placement.pod
+        self._placements[pod.uid] = placement
         self._tasks[pod.uid] = asyncio.get_running_loop().create_task(
             self._see_through(placement, why_not), name=f"bind {pod.key}"
         )
@@ -110,15 +175,27 @@ class Bindings:
             if not placement.is_bound:
                 await self._broken(placement, internal(error))
         finally:
+            self._metrics.attempts.ended(placement.decision, placement.fault)
             # In the very step that put the pod back: its next attempt must not find this one still under way.
-            del self._tasks[placement.pod.uid]
+            del self._tasks[placement.pod.uid], self._placements[placement.pod.uid]
 
     async def _run(self, placement: Placement) -> None:
         pod = placement.pod
+        placement.is_cancellable = bool(placement.pre_binders)
+        if placement.waits or placement.pre_binders:
+            await self._reporter.settle(pod)
+            # It may take long; unless somebody else has bound it meanwhile, say where it is about to go.
+            if self._state.is_assumed(pod.uid):
+                await self._reporter.nominate(pod, placement.node.name)
         if placement.waits:
+            began = self._room.now()
             verdict = await self._room.wait(pod, placement.waits)
+            self._metrics.waited_on_permit(verdict.status, self._room.now() - began)
             if verdict.is_closed:
                 await self._undo(placement)
+                return
+            if verdict.is_preempted:
+                await self._broken(placement, PluginFault("", "waiting on permit for pod: preempted"))
                 return
             if verdict.refusal is not None:
                 await self._refused(placement, Refused(verdict.plugin, verdict.refusal))
@@ -132,34 +209,72 @@ class Bindings:
         except PluginFault as problem:
             await self._broken(placement, problem)
             return
+        except _Declined as no:
+            await self._declined(placement, no)
+            return
         placement.is_bound = True
         self._bound(placement)
         await self._post_bind(placement)
 
     async def _pre_bind(self, placement: Placement) -> None:
-        for plugin in placement.profile.at(Point.PRE_BIND):
-            with asking(placement.decision.cycle, plugin, PRE_BIND):
-                answer = await plugin.pre_bind(placement.pod, placement.node, placement.decision.cycle)
-            if isinstance(answer, Refusal):
-                raise fault(plugin, PRE_BIND, ", ".join(answer.reasons))
-            if answer is not None:
-                raise fault(plugin, PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None")
+        """As a task of its own: preemption may cancel it, and the undoing goes on."""
+        if not placement.pre_binders:
+            return
+        if placement.is_preempted:
+            raise PluginFault("", PREEMPTED)
+        placement.pre_binding = asyncio.ensure_future(self._ask_pre_binders(placement))
+        try:
+            await placement.pre_binding
+        except asyncio.CancelledError:
+            if not placement.is_preempted:
+                raise
+        finally:
+            placement.pre_binding = None
+            placement.is_cancellable = False
+        # Also where the work was done before it could be cancelled: the place is promised to another.
+        if placement.is_preempted:
+            raise PluginFault("", PREEMPTED)
+
+    async def _ask_pre_binders(self, placement: Placement) -> None:
+        for group in placement.pre_binders:
+            if len(group) == 1:
+                await self._ask_pre_binder(placement, group[0])
+            else:
+                await self._patience.ask_side_by_side(partial(self._ask_pre_binder, placement, each) for each in group)
+
+    async def _ask_pre_binder(self, placement: Placement, plugin: Any) -> None:
+        cycle = placement.decision.cycle
+        answer = await self._patience.ask(
+            cycle, plugin, PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
+        )
+        if isinstance(answer, Refusal):
+            check_reasons(plugin, PRE_BIND, answer)
+            _log.v(4).info("Pod rejected by PreBind plugin", pod=placement.pod, plugin=plugin.name)
+            raise _Declined(plugin, answer)
+        if answer is not None:
+            raise fault(plugin, PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None")
 
     async def _bind(self, placement: Placement) -> None:
         try:
             await self._ask_binders(placement)
-        except PluginFault:
+        except (PluginFault, _Declined):
             _log.v(1).info("Failed to bind pod", pod=placement.pod)
             raise
 
     async def _ask_binders(self, placement: Placement) -> None:
+        if self._extenders is not None and await self._extenders.bind(placement.pod, placement.node.name):
+            return
+        cycle = placement.decision.cycle
         for plugin in placement.profile.at(Point.BIND):
-            with asking(placement.decision.cycle, plugin, BIND):
-                answer = await plugin.bind(placement.pod, placement.node, placement.decision.cycle)
+            answer = await self._patience.ask(
+                cycle, plugin, BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
+            )
             if isinstance(answer, Bound):
                 return
             if isinstance(answer, Refusal):
-                raise fault(plugin, BIND, ", ".join(answer.reasons))
+                check_reasons(plugin, BIND, answer)
+                _log.v(4).info("Pod rejected by Bind plugin", pod=placement.pod, plugin=plugin.name)
+                raise _Declined(plugin, answer)
             if not isinstance(answer, Skip):
                 raise fault(plugin, BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal")
         raise PluginFault("", "no bind plugin took the pod: all of them skipped it")
@@ -181,26 +296,33 @@ class Bindings:
                 unschedulablePlugins=sorted(placement.waiting.unschedulable_plugins),
                 pendingPlugins=sorted(placement.waiting.pending_plugins),
             )
+        waiting = placement.waiting
+        self._metrics.attempted(Result.SCHEDULED, placement.profile.name, waiting.popped)
+        self._metrics.bound(waiting.attempts, waiting.initial_attempt, after_flush=waiting.was_flushed)
         self._journal.note(placement.pod, bound=True)
         self._reporter.scheduled(placement.pod, placement.node.name)
 
     async def _post_bind(self, placement: Placement) -> None:
+        cycle = placement.decision.cycle
         for plugin in placement.profile.at(Point.POST_BIND):
             try:
-                with asking(placement.decision.cycle, plugin, POST_BIND):
-                    await plugin.post_bind(placement.pod, placement.node, placement.decision.cycle)
+                await self._patience.ask(
+                    cycle, plugin, POST_BIND, partial(plugin.post_bind, placement.pod, placement.node, cycle)
+                )
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
+                self._errors.count(problem)
                 Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, err=problem)
 
     async def _broken(self, placement: Placement, problem: PluginFault) -> None:
         """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
+        placement.fault = problem
         await self._undo(placement)
         forgotten = self._forget(placement.pod)
         if forgotten is not None:
             self._queue.on(ASSIGNED_POD_DELETED, forgotten, None)
         self._journal.note(placement.pod, node=None, error=str(problem))
-        self._failures.broken(placement.waiting, str(problem))
+        self._failures.broken(placement.waiting, problem)
 
     async def _refused(self, placement: Placement, refused: Refused) -> None:
         """A reserve or permit plugin said no: undo, and count it as a refusal of this one node."""
@@ -211,14 +333,25 @@ class Bindings:
         self._failures.refused(
             placement.waiting, refused.message, unschedulable=unschedulable, pending=pending, nominate=""
         )
+        self._tell_the_others(placement.pod, forgotten)
+
+    async def _declined(self, placement: Placement, no: _Declined) -> None:
+        """A pre_bind or bind plugin said no: a refusal by its words, but time is all that can help."""
+        await self._undo(placement)
+        forgotten = self._forget(placement.pod)
+        self._journal.note(placement.pod, node=None, message=str(no), refusedBy=[no.plugin])
+        self._failures.declined(placement.waiting, no.plugin, str(no))
+        self._tell_the_others(placement.pod, forgotten)
+
+    def _tell_the_others(self, pod: Pod, forgotten: PlacedPod | None) -> None:
+        """After the pod is back and without it, so that it does not wake itself."""
         if forgotten is not None:
-            # After the pod is back and without it, so that it does not wake itself.
-            uid = placement.pod.uid
-            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda pod: pod.uid != uid)
+            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda other: other.uid != pod.uid)
 
     async def _undo(self, placement: Placement) -> None:
-        for problem in await unreserve(placement.profile, placement.decision):
+        for problem in await unreserve(placement.profile, placement.decision, self._patience.ask):
             Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem)
+            self._errors.count(problem)
 
     def _forget(self, pod: Pod) -> PlacedPod | None:
         """Take the assumed pod off its node; None if the watch has removed or confirmed it meanwhile.
@@ -232,6 +365,18 @@ class Bindings:
         except Exception as error:
             _log.error("ForgetPod failed", pod=pod, err=described(error))
             return None
+
+
+def _is_needed(plugin: Any, placement: Placement) -> bool:
+    """Whether the plugin's pre_bind has something to do for this pod; it does if it does not say otherwise."""
+    needs_pre_bind = getattr(plugin, "needs_pre_bind", None)
+    if needs_pre_bind is None:
+        return True
+    with asking(placement.decision.cycle, plugin, PRE_BIND_PRE_FLIGHT):
+        answer = needs_pre_bind(placement.pod, placement.node, placement.decision.cycle)
+    if not isinstance(answer, bool):
+        raise fault(plugin, PRE_BIND_PRE_FLIGHT, f"needs_pre_bind returned {answer!r}; it must return True or False")
+    return answer
 
 
 def internal(error: Exception) -> PluginFault:

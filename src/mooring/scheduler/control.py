@@ -39,18 +39,20 @@ class ControlSocket:
     """Answers while it is open."""
 
     def __init__(self, server: str, answer: Answer) -> None:
-        self._path = socket_folder() / f"{_digest(server)}-{os.getpid()}-{id(self):x}.sock"
+        self._name = f"{_digest(server)}-{os.getpid()}-{id(self):x}.sock"
         self._answer = answer
+        self._path: Path | None = None
         self._listener: asyncio.Server | None = None
         self._conversations: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen. Without a place for the socket the scheduler works all the same, and says so."""
         try:
-            folder = self._path.parent
+            folder = socket_folder()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.stat().st_uid != os.getuid():
                 raise PermissionError(f"{folder} belongs to another user")
+            self._path = folder / self._name
             self._path.unlink(missing_ok=True)
             self._listener = await asyncio.start_unix_server(self._welcome, path=str(self._path))
             self._path.chmod(0o600)
@@ -67,7 +69,8 @@ class ControlSocket:
             conversation.cancel()
         await asyncio.gather(*self._conversations, return_exceptions=True)
         await listener.wait_closed()
-        self._path.unlink(missing_ok=True)
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
 
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._listener is None:  # accepted in the moment in which we closed

@@ -1,7 +1,8 @@
 """From the watch of pods and nodes to state and queue: which change is what event for whom.
 
 A pod with a node is placed; one without a node and with one of our scheduler names waits in the queue; any other is
-left alone. A pod that has ended leaves the watch as a deletion (the field selector sees to that).
+left alone, and remembered, because a reloaded configuration may make it ours. A pod that has ended leaves the watch as
+a deletion (the field selector sees to that).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from mooring.objects.core import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import PodRequests
-from mooring.queue import SchedulingQueue
+from mooring.queue import Place, SchedulingQueue
+from mooring.scheduler.nominator import Nominator
 from mooring.state import State
 
 POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -40,15 +42,58 @@ class PodFeed:
         *,
         on_placed: Callable[[Pod], None],
         on_deleted: Callable[[Pod], None],
+        on_shown: Callable[[Pod], None] = lambda _pod: None,
+        on_left: Callable[[Pod], None] = lambda _pod: None,
     ) -> None:
         self._state = state
         self._queue = queue
         self._schedulers = frozenset(schedulers)
+        self.nominator = Nominator(state.nominations, queue)
         self._on_placed = on_placed
         self._on_deleted = on_deleted
+        self._on_shown = on_shown
+        self._on_left = on_left
         self._waiting: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
         """namespace/name → uid of every pod we know: a recreated pod of the same name is another pod."""
+        self._strangers: dict[str, Pod] = {}
+        """namespace/name → a pod that waits for a scheduler that we are not; we may become it."""
+
+    def is_ours(self, pod: Pod) -> bool:
+        """Whether its scheduler name is one of our profiles."""
+        return pod.spec.scheduler_name in self._schedulers
+
+    def leave(self, pod: Pod) -> None:
+        """We are no longer its scheduler: it waits for another, and we have nothing to do with it."""
+        _log.info(
+            "Leaving the pod alone: its scheduler name is no longer one of our profiles",
+            pod=pod,
+            schedulerName=pod.spec.scheduler_name,
+        )
+        latest = self._waiting.pop(pod.uid, pod)
+        if self._uids.get(pod.key) == pod.uid:
+            del self._uids[pod.key]
+            self._strangers[pod.key] = latest
+        self._state.remove_pending(pod.uid)
+        self._queue.delete(latest)
+        self.nominator.deleted(latest, was_assumed=False)
+        self._on_left(latest)
+
+    def leave_all_but(self, schedulers: Collection[str]) -> None:
+        """These are our profiles now. Pods of others are left, unless they are being tried or bound: those when that
+        has failed."""
+        self._schedulers = frozenset(schedulers)
+        for pod in list(self._waiting.values()):
+            is_under_way = self._state.is_assumed(pod.uid) or self._queue.where(pod) == Place.IN_FLIGHT.value
+            if not self.is_ours(pod) and not is_under_way:
+                self.leave(pod)
+
+    def take_up(self) -> int:
+        """Let the pods in that wait for a profile that was added; tells how many."""
+        found = [pod for pod in self._strangers.values() if self.is_ours(pod)]
+        for pod in found:
+            self.changed(pod)
+        return len(found)
 
     def latest(self, uid: str) -> Pod | None:
         """The newest object of a pod that is not on a node yet."""
@@ -65,6 +110,7 @@ class PodFeed:
 
     def listed(self, pods: list[Pod]) -> None:
         present = {pod.uid for pod in pods}
+        self._strangers.clear()
         for key, uid in list(self._uids.items()):
             if uid not in present:
                 self._remove(key, uid)
@@ -75,14 +121,18 @@ class PodFeed:
         known = self._uids.get(pod.key)
         if known is not None and known != pod.uid:
             self._remove(pod.key, known)
+        self._strangers.pop(pod.key, None)
         if pod.spec.node_name:
             self._uids[pod.key] = pod.uid
             self._place(pod)
-        elif pod.spec.scheduler_name in self._schedulers:
+        elif self.is_ours(pod) or pod.uid in self._waiting:
             self._uids[pod.key] = pod.uid
             self._wait(pod)
+        else:
+            self._strangers[pod.key] = pod
 
     def deleted(self, pod: Pod) -> None:
+        self._strangers.pop(pod.key, None)
         if self._uids.get(pod.key) == pod.uid:
             self._remove(pod.key, pod.uid, pod)
 
@@ -91,6 +141,7 @@ class PodFeed:
             _log.v(3).info("Delete event for unscheduled pod", pod=pod)
             self._queue.delete(waiting)
             self._state.remove_pending(pod.uid)
+            self.nominator.placed(pod.uid)
             self._on_placed(pod)
         old = self._state.pod(pod.uid)
         if old is not None and old.assumed_at is None and old.resource_version == pod.metadata.resource_version:
@@ -115,6 +166,7 @@ class PodFeed:
             return
         self._waiting[pod.uid] = pod
         self._state.set_pending(pod)
+        self._on_shown(pod)
         if self.node_of(pod.uid) is not None:
             # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
             self._queue.on(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
@@ -126,9 +178,11 @@ class PodFeed:
         if old is None:
             _log.v(3).info("Add event for unscheduled pod", pod=pod)
             self._queue.add(pod)
+            self.nominator.added(pod)
         else:
             _log.v(4).info("Update event for unscheduled pod", pod=pod)
             self._queue.update(old, pod)
+            self.nominator.updated(old, pod)
 
     def _remove(self, key: str, uid: str, pod: Pod | None = None) -> None:
         del self._uids[key]
@@ -136,8 +190,10 @@ class PodFeed:
         if waiting is not None:
             _log.v(3).info("Delete event for unscheduled pod", pod=waiting)
             self._state.remove_pending(uid)
-            if not self._state.is_assumed(uid):
+            was_assumed = self._state.is_assumed(uid)
+            if not was_assumed:
                 self._queue.delete(waiting)
+            self.nominator.deleted(waiting, was_assumed=was_assumed)
             self._on_deleted(waiting)
             return
         gone = self._state.remove_pod(uid)

@@ -7,53 +7,73 @@ profiles whose plugins need it: `missing` names it for their pods' messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 from mooring.client import ApiClient, Reflector
 from mooring.framework.events import Action, ClusterEvent, resource_name
+from mooring.framework.kept import KeptObjects
 from mooring.objects.meta import KubeObject
 
 K = TypeVar("K", bound=KubeObject)
 Publish = Callable[[ClusterEvent, Any, Any], None]
 
 
-class ObjectStore(Generic[K]):
+class ObjectStore(KeptObjects[K]):
     """All objects of a kind: the `Objects[K]` that plugins read, and the feed that a watch fills."""
 
     def __init__(self, kind: type[K], publish: Publish, on_synced: Callable[[], None]) -> None:
+        super().__init__()
         self.kind = kind
-        self._objects: dict[str, K] = {}
         self._publish = publish
         self._on_synced = on_synced
         self._resource = resource_name(kind)
+        self._assumed: dict[str, int] = {}
+        """Objects that we have written ourselves, until the watch has come as far: their versions."""
         self.synced = False
 
-    def get(self, name: str, namespace: str | None = None) -> K | None:
-        return self._objects.get(f"{namespace}/{name}" if namespace else name)
-
-    def all(self) -> Iterable[K]:
-        return list(self._objects.values())
-
     def listed(self, objects: list[K]) -> None:
-        gone = self._objects.keys() - {found.key for found in objects}
-        for key in gone:
-            self.deleted(self._objects[key])
+        for key in self.keys() - {found.key for found in objects}:
+            self._remove(key)
         for found in objects:
             self.changed(found)
         self.synced = True
         self._on_synced()
 
     def changed(self, found: K) -> None:
+        if self._assumed and found.key in self._assumed:
+            if int(found.metadata.resource_version) < self._assumed[found.key]:
+                return  # from before our own writing
+            del self._assumed[found.key]
+        self._put(found)
+
+    def assume(self, written: K) -> bool:
+        """Show what the API server answered when we wrote it; the watch will bring it too. False: it is old news.
+
+        Only for what the watch has shown before: it alone knows what has been deleted since.
+        """
+        old = self._objects.get(written.key)
+        version = int(written.metadata.resource_version)
+        if old is None or old.uid != written.uid or version < int(old.metadata.resource_version):
+            return False
+        self._assumed[written.key] = version
+        self._put(written)
+        return True
+
+    def _put(self, found: K) -> None:
         old = self._objects.get(found.key)
         if old is not None and old.metadata.resource_version == found.metadata.resource_version:
             return
-        self._objects[found.key] = found
+        self.keep(found)
         action = Action.ADD if old is None else Action.UPDATE
         self._publish(ClusterEvent(self._resource, action), old, found)
 
     def deleted(self, found: K) -> None:
-        old = self._objects.pop(found.key, None)
+        self._remove(found.key)
+
+    def _remove(self, key: str) -> None:
+        self._assumed.pop(key, None)
+        old = self.drop(key)
         if old is not None:
             self._publish(ClusterEvent(self._resource, Action.DELETE), old, None)
 
@@ -67,6 +87,8 @@ class Informers:
         self._on_synced = on_synced
         self._stores: dict[type[KubeObject], ObjectStore[Any]] = {}
         self._reflectors: dict[type[KubeObject], Reflector[Any]] = {}
+        self._watches: dict[type[KubeObject], asyncio.Task[None]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
 
     def store(self, kind: type[K]) -> ObjectStore[K]:
         """The objects of a kind; asking for it is what makes it watched."""
@@ -76,17 +98,39 @@ class Informers:
             self._reflectors[kind] = Reflector(self._client, kind, store)
         return self._stores[kind]
 
-    def start(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        return [
-            tasks.create_task(reflector.run(), name=f"watch {kind.KIND.name}")
-            for kind, reflector in self._reflectors.items()
-        ]
+    def assume(self, written: KubeObject) -> None:
+        """Show what we have written before the watch does, if anybody looks at its kind."""
+        if (store := self._stores.get(type(written))) is not None:
+            store.assume(written)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Watch, among these tasks, every kind that was asked for."""
+        self._tasks = tasks
+        self.follow()
+
+    def follow(self) -> None:
+        """Watch those too that were asked for meanwhile."""
+        assert self._tasks is not None
+        for kind, reflector in self._reflectors.items():
+            if kind not in self._watches:
+                self._watches[kind] = self._tasks.create_task(reflector.run(), name=f"watch {kind.KIND.name}")
+
+    def keep_only(self, kinds: Collection[type[KubeObject]]) -> None:
+        """Nobody reads the others any more: they are forgotten, and no longer watched."""
+        for kind in self._stores.keys() - set(kinds):
+            del self._stores[kind], self._reflectors[kind]
+            if (watch := self._watches.pop(kind, None)) is not None:
+                watch.cancel()
+
+    def stop(self) -> None:
+        for watch in self._watches.values():
+            watch.cancel()
 
     async def settled(self, at_most_seconds: float) -> None:
         """Until every kind has been listed or has a problem to tell; a start looks better without false alarms."""
         try:
             async with asyncio.timeout(at_most_seconds):
-                for reflector in self._reflectors.values():
+                for reflector in list(self._reflectors.values()):
                     await reflector.settled.wait()
         except TimeoutError:
             return

@@ -1,4 +1,4 @@
-"""The path of a pod: popped, decided, assumed, reserved, permitted; then bound beside the next one's decision.
+"""A scheduler: its parts put together, its life, and the loop that lets one pod after the other have its turn.
 
 Watch events are applied between decisions on this one thread, so a decision sees one state and needs no lock.
 """
@@ -7,40 +7,60 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from mooring.base.clock import Clock, SystemClock
-from mooring.base.errors import PluginFault
+from mooring.base.errors import ApiError
 from mooring.base.log import Log
-from mooring.client import ApiClient, Reflector
+from mooring.client import ApiClient, Feed, Reflector
 from mooring.config import Configuration
-from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve
-from mooring.engine.asking import described, is_its_own
-from mooring.framework import FeatureGates, Plugin, Pod, Point
+from mooring.engine import Decision, Profile
+from mooring.framework import FeatureGates, Pod
 from mooring.framework.events import ASSIGNED_POD_DELETED, ClusterEvent
 from mooring.framework.registry import Registry
 from mooring.objects.core import Node
 from mooring.objects.meta import KubeObject
-from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue, Waiting
+from mooring.scheduler.answers import Answers
 from mooring.scheduler.assembly import QueueAccess, Services, assemble
-from mooring.scheduler.binding import Bindings, Placement, internal
+from mooring.scheduler.async_points import Patience
+from mooring.scheduler.attempts import Attempts
+from mooring.scheduler.binding import Bindings
+from mooring.scheduler.claim_releases import ClaimReleases
+from mooring.scheduler.claim_writer import ApiClaimWriter
+from mooring.scheduler.conclusions import Conclusions
 from mooring.scheduler.control import ControlSocket
+from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
+from mooring.scheduler.extenders import Documents, Extenders
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.feeds import POD_FIELDS, NodeFeed, PodFeed
 from mooring.scheduler.http import HttpFetcher
 from mooring.scheduler.informers import Informers
+from mooring.scheduler.inspection import Inspection
 from mooring.scheduler.journal import Journal
+from mooring.scheduler.lifecycle import Lifecycle
+from mooring.scheduler.metrics import SchedulerMetrics, Sizes
+from mooring.scheduler.metrics.handling import TimedFeed
+from mooring.scheduler.metrics.resources import PodResources
+from mooring.scheduler.plugin_errors import PluginErrors
+from mooring.scheduler.reload.versions import Adopted, Parts, Versions
 from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.rivals import Rivals
 from mooring.scheduler.supervision import Supervisor
 from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.watchdog import Watchdog
 from mooring.state import State
 
 SLOW_START_SECONDS = 5.0
 LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
+BUSY_OR_STARTING = (403, 408, 429)
+"""Beside 5xx: refusals of the first contact that say nothing about what we need. One that starts forbids everything."""
 
 _log = Log("scheduler")
+
+
+async def _at_once() -> None: ...
 
 
 class Scheduler:
@@ -55,34 +75,51 @@ class Scheduler:
         clock: Clock | None = None,
         gates: FeatureGates | None = None,
         max_unschedulable_seconds: float = 300.0,
+        may_schedule: Callable[[], Awaitable[None]] = _at_once,
+        reporter: Reporter | None = None,
     ) -> None:
+        """`may_schedule` is waited for when everything is ready: where several stand by, one leads.
+
+        `reporter` tells the world of attempts; without one, events and conditions are written.
+        """
+        gates = gates or FeatureGates()
         self._client = client
+        self._may_schedule = may_schedule
         self._clock = clock if clock is not None else SystemClock()
+        self.metrics = SchedulerMetrics(gates, self._clock)
+        client.transport.observer = self.metrics.requests
         self.state = State()
         self.ready = asyncio.Event()
         """Set when the first lists have come and the plugins have started."""
         self._stopping = asyncio.Event()
         self._wake = asyncio.Event()
-        self._supervisor = Supervisor(self._clock)
+        errors = PluginErrors(self.metrics.plugins)
+        self._supervisor = Supervisor(self._clock, on_fault=errors.note)
         self._http = HttpFetcher()
         self._room = PermitRoom(self._clock)
         self._informers = Informers(client, self._publish, self._on_kind_listed)
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        self.reporter = reporter or Reporter(client, self._clock, names, events=client.beside("mooring events"))
+        self._rivals = Rivals(client, self._clock, self.reporter, self.metrics.plugins)
+        claim_writer = ApiClaimWriter(client, self._informers, self._clock)
         access = QueueAccess()
-        self._assembly = assemble(
-            configuration,
-            registry,
-            Services(
-                clock=self._clock,
-                client=client,
-                gates=gates or FeatureGates(),
-                state=self.state,
-                informers=self._informers,
-                supervisor=self._supervisor,
-                room=self._room,
-                http=self._http,
-                queue=access,
-            ),
+        under_way = PreemptionsUnderWay(self.state)
+        services = Services(
+            clock=self._clock,
+            client=client,
+            gates=gates,
+            state=self.state,
+            informers=self._informers,
+            supervisor=self._supervisor,
+            room=self._room,
+            http=self._http,
+            queue=access,
+            preemptions=under_way,
+            metrics=self.metrics.plugins,
+            claim_writer=claim_writer,
+            events=self.reporter,
         )
+        self._assembly = assemble(configuration, registry, services)
         self.queue = access.queue = SchedulingQueue(
             self._clock,
             sort_key=self._assembly.sort_key,
@@ -91,25 +128,102 @@ class Scheduler:
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
             max_unschedulable_seconds=max_unschedulable_seconds,
             on_ready=self._wake.set,
+            on_entry=self.metrics.entered,
+            on_fault=errors.note,
+            observer=self.metrics,
         )
         self.journal = Journal(self._clock)
-        self.reporter = Reporter(client, self._clock, self._assembly.profiles)
         self._pods = PodFeed(
             self.state,
             self.queue,
             self._assembly.profiles,
             on_placed=self._on_pod_placed,
             on_deleted=self._on_pod_deleted,
+            on_shown=self.reporter.seen,
+            on_left=self._waits_no_longer,
         )
         self._nodes = NodeFeed(self.state, self.queue)
-        self._failures = Failures(client, self.queue, self._pods, self.reporter)
-        self._bindings = Bindings(self.state, self.queue, self._room, self._failures, self.reporter, self.journal)
-        self._control = ControlSocket(client.connection.server, self._answer)
-        self._held: dict[str, Pod] = {}
-        """Pods whose profile waits for a kind that has not been listed."""
-        self._started: list[Plugin] = []
-        self._starts: dict[str, int] = {}
-        self._decisions = 0
+        self._failures = Failures(self.queue, self._pods, self.reporter, self.metrics)
+        self._documents: Documents | None = None
+        self._extenders: Extenders | None = None
+        if configuration.extenders:
+            self._documents = Documents(configuration.extenders, self._pods, self._nodes)
+            self._extenders = Extenders(configuration.extenders, self._documents)
+        self.pod_resources = PodResources(self._pods if self._documents is None else self._documents.pods)
+        self._bindings = Bindings(
+            self.state,
+            self.queue,
+            self._room,
+            self._failures,
+            self.reporter,
+            self.journal,
+            self.metrics,
+            Patience(self._clock),
+            self._extenders,
+        )
+        self._evictions = Evictions(
+            client,
+            self._clock,
+            under_way,
+            self.queue,
+            self._pods,
+            self.state,
+            self._room,
+            self._bindings,
+            self.reporter,
+            self.metrics,
+        )
+        answers = Answers(self.state, self.queue, self._pods, self.journal, self._assembly)
+        self.metrics.watch(answers.sizes)
+        self.metrics.watch(self._tasks_at_work)
+        self._claim_releases = ClaimReleases(claim_writer, self.queue)
+        self._control = ControlSocket(client.connection.server, answers.explained)
+        self._between_cycles = asyncio.Event()
+        """Not set while extenders are asked about a pod; no other decision waits for anything."""
+        self._between_cycles.set()
+        self._lifecycle = Lifecycle(on_fault=errors.note)
+        self._versions = Versions(
+            configuration,
+            registry,
+            self._assembly,
+            Parts(
+                services=services,
+                informers=self._informers,
+                lifecycle=self._lifecycle,
+                queue=self.queue,
+                pods=self._pods,
+                room=self._room,
+                bindings=self._bindings,
+                reporter=self.reporter,
+                metrics=self.metrics,
+                between_cycles=self._until_between_cycles,
+            ),
+        )
+        self._conclusions = Conclusions(
+            state=self.state,
+            queue=self.queue,
+            clock=self._clock,
+            journal=self.journal,
+            failures=self._failures,
+            bindings=self._bindings,
+            evictions=self._evictions,
+            claim_releases=self._claim_releases,
+            rivals=self._rivals,
+            metrics=self.metrics,
+        )
+        self._attempts = Attempts(
+            assembly=self._assembly,
+            state=self.state,
+            queue=self.queue,
+            pods=self._pods,
+            informers=self._informers,
+            journal=self.journal,
+            failures=self._failures,
+            reporter=self.reporter,
+            bindings=self._bindings,
+            metrics=self.metrics,
+            conclude=self._conclude,
+        )
 
     # The life of the scheduler
 
@@ -117,15 +231,18 @@ class Scheduler:
         """Watch and schedule until `stop`. Raises `Unreachable` at once if the API server does not answer."""
         if not await self._reach_server():
             return
-        pods = Reflector(self._client, Pod, self._pods, field_selector=POD_FIELDS)
-        nodes = Reflector(self._client, Node, self._nodes)
+        pods, nodes = self._reflectors()
+        with Watchdog():
+            await self._run(pods, nodes)
+
+    async def _run(self, pods: Reflector[Pod], nodes: Reflector[Node]) -> None:
         async with asyncio.TaskGroup() as tasks:
             own = [
                 tasks.create_task(nodes.run(), name="watch nodes"),
                 tasks.create_task(pods.run(), name="watch pods"),
                 tasks.create_task(self.reporter.recorder.run(), name="events"),
             ]
-            own += self._informers.start(tasks)
+            self._informers.start(tasks)
             loop = tasks.create_task(self._schedule_when_synced([nodes, pods]), name="scheduling loop")
             try:
                 await self._stopping.wait()
@@ -134,8 +251,26 @@ class Scheduler:
                 loop.cancel()
                 await asyncio.wait([loop], timeout=LAST_WORDS_SECONDS)
                 await self._end()
+                self._informers.stop()
                 for task in own:
                     task.cancel()
+
+    def _reflectors(self) -> tuple[Reflector[Pod], Reflector[Node]]:
+        feed = TimedFeed(self._seen_first(self.pod_resources), self.queue, self.metrics)
+        if self._documents is None:
+            return (
+                Reflector(self._client, Pod, feed, field_selector=POD_FIELDS),
+                Reflector(self._client, Node, TimedFeed(self._nodes, self.queue, self.metrics)),
+            )
+        pods, nodes = self._documents.pods, self._documents.nodes
+        return (
+            Reflector(self._client, Pod, feed, field_selector=POD_FIELDS, on_document=pods.keep),
+            Reflector(self._client, Node, TimedFeed(nodes, self.queue, self.metrics), on_document=nodes.keep),
+        )
+
+    def _seen_first(self, pods: Feed[Pod]) -> Feed[Pod]:
+        """Who hears of pods before state and queue do: here nobody."""
+        return pods
 
     def stop(self) -> None:
         """End `run` cleanly: bindings under way and events queued get a few seconds."""
@@ -151,6 +286,12 @@ class Scheduler:
                 return False
             await contact
             return True
+        except ApiError as error:
+            if error.code not in BUSY_OR_STARTING and error.code < 500:
+                raise
+            # It is there; what it will not let us know we need not know, and lists are asked for until they come.
+            _log.warning("The API server did not tell its version", code=error.code, err=error)
+            return True
         finally:
             contact.cancel()
             stopping.cancel()
@@ -159,38 +300,22 @@ class Scheduler:
         for reflector in reflectors:
             await self._first_list(reflector)
         await self._informers.settled(SLOW_START_SECONDS)
-        for plugin in self._assembly.plugins:
-            await self._start(plugin)
+        for instance in list(self._assembly.instances.values()):
+            await self._lifecycle.start(instance)
         await self._control.open()
         self.ready.set()
+        await self._may_schedule()
         await self._schedule_forever()
 
     async def _first_list(self, reflector: Reflector[Any]) -> None:
         while not reflector.synced.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(reflector.synced.wait(), SLOW_START_SECONDS)
-            if reflector.problem is not None:
-                _log.warning("Still waiting for the first list", problem=reflector.problem)
-
-    async def _start(self, plugin: Plugin) -> None:
-        start = getattr(plugin, "start", None)
-        self._started.append(plugin)
-        if start is None:
-            return
-        starting = asyncio.ensure_future(start())
-        try:
-            while not starting.done():
-                await asyncio.wait([starting], timeout=SLOW_START_SECONDS)
-                if not starting.done():
-                    _log.warning("Still waiting for a plugin to start", plugin=plugin.name)
-            await starting
-        except BaseException as error:  # one plugin's trouble is not the other profiles'
-            if not is_its_own(error):
-                starting.cancel()
-                raise
-            Log(plugin.name).error(
-                "Plugin failed to start; going on without what it would have done", err=described(error)
-            )
+                # Not wait_for: Python 3.11's forgets a cancellation that comes in the very step of the list.
+                async with asyncio.timeout(SLOW_START_SECONDS):
+                    await reflector.synced.wait()
+            if not reflector.synced.is_set():
+                problem = reflector.problem or "the server has not answered yet"
+                _log.warning("Still waiting for the first list", kind=reflector.kind.name, problem=problem)
 
     async def _end(self) -> None:
         """What is under way gets a few seconds, all of it together; nothing is left running."""
@@ -201,24 +326,16 @@ class Scheduler:
 
         await self._control.close()
         await self._bindings.finish(left())
-        await self._failures.finish(left())
-        for plugin in self._started:
-            await self._stop(plugin, left())
+        await self._evictions.finish(left())
+        await self._claim_releases.finish(left())
+        await self._versions.close()
+        await self._lifecycle.stop_all(left)
         await self._supervisor.stop(left())
         await self._http.close()
+        if self._extenders is not None:
+            await self._extenders.close()
+        await self._rivals.close()
         await self.reporter.close(left())
-
-    async def _stop(self, plugin: Plugin, seconds: float) -> None:
-        stop = getattr(plugin, "stop", None)
-        if stop is None:
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await stop()
-        except BaseException as error:
-            if not is_its_own(error):
-                raise
-            Log(plugin.name).error("Plugin failed to stop", err=described(error))
 
     # The loop
 
@@ -228,7 +345,12 @@ class Scheduler:
             if waiting is None:
                 await self._until_something_happens()
                 continue
-            self._attempt(waiting)
+            if self._extenders is not None and self._extenders.concern(waiting.pod):
+                self._between_cycles.clear()
+                await self._attempts.attempt_with(self._extenders, waiting)
+                self._between_cycles.set()
+            else:
+                self._attempts.attempt(waiting)
             # Watch events and binding answers are applied here, between two decisions.
             await asyncio.sleep(0)
 
@@ -242,114 +364,44 @@ class Scheduler:
             alarm.cancel()
             wake.cancel()
 
-    def _attempt(self, waiting: Waiting) -> None:
-        """One pod, from the queue to the start of its binding. Nothing waits here, so nothing comes in between."""
-        pod = waiting.pod
-        profile = self._assembly.profiles[pod.spec.scheduler_name]
-        _log.v(4).info("About to try and schedule pod", pod=pod)
-        if self._skips(pod):
-            self.queue.done(pod.uid)
-            return
-        _log.v(3).info("Attempting to schedule pod", pod=pod)
-        decision: Decision | None = None
-        try:
-            if not self._holds(waiting, profile):
-                decision = self._decide(waiting, profile)
-                if decision is not None:
-                    self._place(waiting, profile, decision)
-        except Exception as error:  # a bug of ours must cost one attempt, not the pod and not the scheduler
-            _log.error("Unexpected fault while scheduling", pod=pod, err=described(error))
-            if decision is None or decision.view is None:
-                self._failures.broken(waiting, str(internal(error)))
-            else:
-                self._bindings.give_up(Placement(waiting, pod, profile, decision, decision.view, {}), internal(error))
+    def _conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+        """Do what was decided."""
+        self._conclusions.conclude(waiting, profile, decision)
 
-    def _skips(self, pod: Pod) -> bool:
-        if pod.is_terminating:
-            _log.v(3).info("Skip schedule deleting pod", pod=pod)
-            self.reporter.failed(pod, f"skip schedule deleting pod: {pod.key}")
-            return True
-        return self._bindings.is_under_way(pod.uid)
+    # Another version of its configuration
 
-    def _holds(self, waiting: Waiting, profile: Profile) -> bool:
-        """Whether the profile must wait for a kind that its plugins read; only its own pods do."""
-        kinds = self._assembly.kinds[profile.name]
-        missing = self._informers.missing(kinds)
-        if not missing:
-            return False
-        plugins = sorted({plugin for kind, _ in missing for plugin in kinds[kind]})
-        why = "; ".join(problem for _, problem in missing)
-        self._held[waiting.pod.uid] = waiting.pod
-        message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
-        self.journal.write(
-            waiting.pod, {"attempt": waiting.attempts, "node": None, "message": message, "refusedBy": plugins}
-        )
-        self._failures.refused(waiting, message, unschedulable=plugins)
-        return True
+    async def adopt(self, configuration: Configuration, registry: Registry) -> Adopted:
+        """Let this configuration decide from the next cycle on. Only after `ready`.
 
-    def _decide(self, waiting: Waiting, profile: Profile) -> Decision | None:
-        """Decide; a refusal or fault is dealt with here and gives None."""
-        pod = waiting.pod
-        try:
-            _ = pod.requests
-        except BadQuantity as error:
-            message = f"the requests of pod {pod.key} cannot be read: {error}"
-            self.journal.write(pod, {"attempt": waiting.attempts, "node": None, "message": message})
-            self._failures.broken(waiting, message)
-            return None
-        self._decisions += 1
-        decision = decide(
-            profile,
-            pod,
-            self.state,
-            attempt=waiting.attempts,
-            seed=self._decisions,
-            start=self._starts.get(profile.name, 0),
-        )
-        self._starts[profile.name] = decision.next_start
-        self.journal.write(pod, decision.evidence())
-        if decision.fault is not None:
-            self._failures.broken(waiting, str(decision.fault))
-            return None
-        if decision.node is None:
-            unschedulable, pending = decision.rejectors
-            plan = decision.plan
-            # Without any node no nomination can hold.
-            unhelped = None if decision.node_count else ""
-            nominate = plan.nominate if plan is not None else unhelped
-            if not profile.at(Point.POST_FILTER):
-                _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
-            self._failures.refused(
-                waiting, decision.message, unschedulable=unschedulable, pending=pending, nominate=nominate
-            )
-            if plan is not None:
-                self._failures.execute(plan, pod)
-            return None
-        return decision
+        Raises `OperatorMistake` or `Fault` if it cannot; the one in force then goes on whole.
+        """
+        return await self._versions.adopt(configuration, registry)
 
-    def _place(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
-        """Assume the pod on its node, reserve, ask for permission, and start binding."""
-        pod = waiting.pod
-        assert decision.view is not None
-        self.state.assume(pod, decision.view.name, self._clock.now())
-        placement = Placement(waiting, pod, profile, decision, decision.view, {})
-        answer: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
-        if isinstance(answer, Permitted):
-            placement.waits = answer.waits
-            self._bindings.begin(placement)
-        else:
-            self._bindings.give_up(placement, answer)
+    async def _until_between_cycles(self) -> None:
+        await self._between_cycles.wait()
+
+    @property
+    def configuration(self) -> Configuration:
+        """The one in force."""
+        return self._versions.configuration
+
+    @property
+    def version(self) -> int:
+        """How many configurations have been in force, this one included."""
+        return self._versions.number
 
     # What the watches report
 
     def _publish(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        began = self._clock.monotonic()
         self.queue.on(event, old, new)
+        self.metrics.handled(event.label, self._clock.monotonic() - began)
 
     def _on_kind_listed(self, kind: type[KubeObject]) -> None:
-        held, self._held = self._held, {}
-        self.queue.activate(held.values())
+        self._attempts.kind_came()
 
     def _on_pod_placed(self, pod: Pod) -> None:
+        self._rivals.placed(pod)
         self._waits_no_longer(pod)
         # Ours are bound after they waited: it was somebody else.
         self._room.reject(pod.uid, "", f"the pod was bound to node {pod.spec.node_name} by somebody else")
@@ -363,39 +415,29 @@ class Scheduler:
 
     def _waits_no_longer(self, pod: Pod) -> None:
         self.reporter.forget(pod.uid)
-        self._held.pop(pod.uid, None)
+        self._rivals.forget(pod.uid)
+        self._attempts.forget(pod.uid)
 
     # What can be asked of it
 
-    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The control socket's questions."""
-        key = question["explain"]
-        found = self.journal.read(key)
-        if found is None:
-            return {"found": False, "profiles": sorted(self._assembly.profiles), "gating": self._gating(key)}
-        waiting = self.queue.find(found["uid"])
-        if waiting is not None:
-            found["waitsFor"] = self._waits_for(waiting)
-        return {
-            "found": True,
-            "decision": found,
-            "queue": self.queue.where(found["uid"]),
-            "gating": self._gating(key),
-        }
+    def _tasks_at_work(self) -> list[Sizes]:
+        return [Sizes("goroutines", {("binding",): len(self._bindings), ("preemption",): len(self._evictions)})]
 
-    def _gating(self, key: str) -> dict[str, Any] | None:
-        """Which plugin keeps the pod out of the queue, if one does."""
-        uid = self._pods.uid_of(key)
-        waiting = self.queue.find(uid) if uid is not None else None
-        if waiting is None or waiting.gating is None:
-            return None
-        return {"uid": uid, "plugin": waiting.gating.plugin, "reasons": list(waiting.gating.reasons)}
+    def health_checks(self) -> dict[str, dict[str, Callable[[], str | None]]]:
+        """By endpoint and name. Asked on another thread, at any moment."""
 
-    def _waits_for(self, waiting: Waiting) -> list[dict[str, Any]]:
-        """What would bring the pod back, as those who refused it have named it."""
-        hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
-        return [
-            {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
-            for plugin in sorted(waiting.rejectors)
-            for hint in hints.get(plugin, ())
-        ]
+        def shutdown() -> str | None:
+            return "the scheduler is stopping" if self._stopping.is_set() else None
+
+        def sync() -> str | None:
+            return None if self.ready.is_set() else "waiting for the first lists of pods and nodes"
+
+        return {"healthz": {}, "livez": {}, "readyz": {"shutdown": shutdown, "sched-handler-sync": sync}}
+
+    def uid_of(self, key: str) -> str | None:
+        """The uid of the pod that has this `namespace/name` now."""
+        return self._pods.uid_of(key)
+
+    async def inspect(self) -> list[str]:
+        """Compare what is believed with the API server, and write it all to the log; the differences come back."""
+        return await Inspection(self._client, self.state, self.queue, self._clock).run()

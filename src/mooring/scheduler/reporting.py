@@ -1,13 +1,15 @@
 """What the world is told about an attempt: the Scheduled and FailedScheduling events, and the PodScheduled condition.
 
 A condition is patched only when it says something new, and never delays a binding: writes run beside the loop, the
-newest word for a pod replacing one that has not been sent yet.
+newest word for a pod replacing one that has not been sent yet. A word that the server does not take now, because it is
+away, starts or has no time, is kept and said again: nothing else may ever happen to the pod that would make us say it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from mooring.base.clock import Clock, timestamp
@@ -17,7 +19,12 @@ from mooring.client import ApiClient, EventRecorder
 from mooring.objects.core import ObjectReference, Pod
 
 TRIES, PAUSE_SECONDS, PAUSE_GROWTH = 4, 0.01, 5.0
-RETRIED = (409, 500, 503)
+CONFLICT = 409
+_RETRIED_AS_IT_IS = (500, 503)
+RETRIED = (CONFLICT, *_RETRIED_AS_IT_IS)
+LATER_SECONDS, MOST_LATER_SECONDS = 1.0, 30.0
+_TAKEN_LATER = (401, 403, 408, CONFLICT, 429)
+"""Beside 5xx. A server that starts knows neither users nor their rights, and forbids what it will allow."""
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
@@ -35,18 +42,40 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
+@dataclass(slots=True)
+class _Word:
+    """What is to be said about a pod that waits."""
+
+    pod: Pod
+    body: dict[str, Any]
+    is_late: bool = False
+    """Whether the server would not take it before."""
+
+
 class Reporter:
     """Writes events and conditions in the name of the pod's profile."""
 
-    def __init__(self, client: ApiClient, clock: Clock, profiles: Iterable[str]) -> None:
+    def __init__(
+        self, client: ApiClient, clock: Clock, profiles: Iterable[str], *, events: ApiClient | None = None
+    ) -> None:
+        """`events`: a client for them alone, closed with the reporter; their number must not hold up anything else."""
         self._client = client
         self._clock = clock
-        self.recorder = EventRecorder(client, controller="mooring", clock=clock)
+        self._event_client = events
+        self.recorder = EventRecorder(events or client, controller="mooring", clock=clock)
         self._events = {name: self.recorder.for_controller(name) for name in profiles}
+        """One for each profile that there is or was: what it began, it still reports."""
         self._said: dict[str, tuple[str, str, str | None]] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
-        self._unsent: dict[str, tuple[Pod, dict[str, Any]]] = {}
+        self._unsent: dict[str, _Word] = {}
         self._writers: dict[str, asyncio.Task[None]] = {}
+        self._untaken: dict[str, _Word] = {}
+        """What the server would not take, in the order in which it is said again."""
+        self._repeater: asyncio.Task[None] | None = None
+
+    def adopt(self, profiles: Iterable[str]) -> None:
+        """There are these profiles now."""
+        self._events |= {name: self.recorder.for_controller(name) for name in profiles if name not in self._events}
 
     def scheduled(self, pod: Pod, node: str) -> None:
         self._said.pop(pod.uid, None)
@@ -63,13 +92,27 @@ class Reporter:
             reference(pod), type="Warning", reason="FailedScheduling", action="Scheduling", note=message
         )
 
-    def preempted(self, victim: ObjectReference, preemptor: Pod, node: str) -> None:
+    def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
+        """What a plugin says about the pod."""
+        self._events[pod.spec.scheduler_name].record(
+            reference(pod), type="Normal", reason=reason, action=action, note=note
+        )
+
+    def warned(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
+        """What should worry whoever runs the pod."""
+        self._events[pod.spec.scheduler_name].record(
+            reference(pod), type="Warning", reason=reason, action=action, note=note
+        )
+
+    def preempted(self, victim: ObjectReference, preemptor: Pod, node: str, *, in_memory: bool = False) -> None:
+        """`in_memory`: the victim was on its way to the node and was only taken back."""
+        where = " (in kube-scheduler memory)." if in_memory else ""
         self._events[preemptor.spec.scheduler_name].record(
             victim,
             type="Normal",
             reason="Preempted",
             action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node}",
+            note=f"Preempted by pod {preemptor.uid} on node {node}{where}",
         )
 
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None:
@@ -93,51 +136,139 @@ class Reporter:
             status["nominatedNodeName"] = nominate or None
         self._said[pod.uid] = (reason, message, nominate)
         # The uid makes it a word about this very pod, not about a namesake made meanwhile.
-        self._unsent[pod.uid] = (pod, {"metadata": {"uid": pod.uid}, "status": status})
-        if pod.uid not in self._writers:
-            self._writers[pod.uid] = asyncio.get_running_loop().create_task(self._write(pod.uid))
+        self._untaken.pop(pod.uid, None)
+        self._send(_Word(pod, {"metadata": {"uid": pod.uid}, "status": status}))
+
+    async def nominate(self, pod: Pod, node: str) -> None:
+        """Before the pod has to wait for its binding: say where it is about to go. A failure costs nothing."""
+        await self.settle(pod)
+        await self._say_node(pod, node)
+
+    async def clear_nomination(self, pod: Pod) -> bool:
+        """The pod was outbid: its node goes to another. False: that could not be said."""
+        return await self._say_node(pod, "")
+
+    async def _say_node(self, pod: Pod, node: str) -> bool:
+        # Whatever is said of its condition next is news: the watch may not have shown this by then.
+        self._said[pod.uid] = ("", "", node)
+        return await self._patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}})
+
+    def seen(self, pod: Pod) -> None:
+        """The watch shows this of the pod. Once it shows what we said, it is what the next word is compared with."""
+        said = self._said.get(pod.uid)
+        if said is not None and not self._differs(pod, *said):
+            del self._said[pod.uid]
+            self._untaken.pop(pod.uid, None)  # it was taken after all; only the answer was lost
 
     async def settle(self, pod: Pod) -> None:
         """Before the pod is bound: no earlier word about it may reach the server after the binding."""
-        self._unsent.pop(pod.uid, None)
+        self._take_back(pod.uid)
         if (writer := self._writers.get(pod.uid)) is not None:
             await writer
+            self._take_back(pod.uid)
+
+    def _take_back(self, uid: str) -> None:
+        unheard = self._unsent.pop(uid, None), self._untaken.pop(uid, None)
+        if any(unheard):
+            # Nobody has heard it: if the binding fails, the same words are news.
+            self._said.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node: nothing is left to say."""
         self._said.pop(uid, None)
         self._unsent.pop(uid, None)
+        self._untaken.pop(uid, None)
 
     def _is_news(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
         said = self._said.get(pod.uid)
         if said is not None:
             return said != (reason, message, nominate)
+        return self._differs(pod, reason, message, nominate)
+
+    def _differs(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
         old = pod.condition("PodScheduled")
         same = old is not None and (old.status, old.reason, old.message) == ("False", reason, message)
         return not same or (nominate is not None and nominate != pod.status.nominated_node_name)
 
+    def _send(self, word: _Word) -> None:
+        uid = word.pod.uid
+        self._unsent[uid] = word
+        if uid not in self._writers:
+            self._writers[uid] = asyncio.get_running_loop().create_task(self._write(uid))
+
     async def _write(self, uid: str) -> None:
         try:
-            while (unsent := self._unsent.pop(uid, None)) is not None:
-                await self._patch(*unsent)
+            while (word := self._unsent.pop(uid, None)) is not None:
+                try:
+                    await self._patch_waiting(word.pod, word.body)
+                except Exception as error:  # whatever it is: a condition is not worth a pod
+                    self._not_taken(word, error)
         finally:
             del self._writers[uid]
 
-    async def _patch(self, pod: Pod, body: dict[str, Any]) -> None:
-        pause = PAUSE_SECONDS
+    def _not_taken(self, word: _Word, error: Exception) -> None:
+        uid = word.pod.uid
+        if is_gone(error):
+            self._said.pop(uid, None)
+            return
+        (_log.v(2).info if word.is_late else _log.error)("Error updating pod", pod=word.pod, err=error)
+        if not _is_taken_later(error):
+            self._said.pop(uid, None)
+        elif uid in self._said and uid not in self._unsent:  # neither forgotten nor overtaken meanwhile
+            word.is_late = True
+            self._untaken[uid] = word
+            if self._repeater is None:
+                self._repeater = asyncio.get_running_loop().create_task(self._repeat())
+
+    async def _repeat(self) -> None:
+        """Say again what was not taken: one word, and as long as they are taken, all others."""
+        pause = LATER_SECONDS
+        try:
+            while self._untaken:
+                await self._clock.sleep(pause)
+                pause = LATER_SECONDS if await self._all_taken() else min(pause * 2, MOST_LATER_SECONDS)
+        finally:
+            self._repeater = None
+
+    async def _all_taken(self) -> bool:
+        while self._untaken:
+            uid = next(iter(self._untaken))
+            self._send(self._untaken.pop(uid))
+            await asyncio.wait([self._writers[uid]])
+            if uid in self._untaken:  # as the last one now: the next time another is tried first
+                return False
+        return True
+
+    async def _patch(self, pod: Pod, body: dict[str, Any]) -> bool:
+        """Whether it was written, or nobody is left to be told."""
+        try:
+            await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
+            return True
+        except Exception as error:
+            self._said.pop(pod.uid, None)
+            if is_gone(error):
+                return True
+            _log.error("Error updating pod", pod=pod, err=error)
+            return False
+
+    async def _patch_waiting(self, pod: Pod, body: dict[str, Any]) -> None:
+        """Patch the version that we know. Has the pod changed, then only if nobody has bound it meanwhile.
+
+        The watch may be late: a binding refused because of a rival's is often the first that we hear of it.
+        """
+        version = pod.metadata.resource_version
         for attempt in range(1, TRIES + 1):
+            body["metadata"]["resourceVersion"] = version
             try:
-                await self._client.patch(Pod.KIND, pod.name, pod.namespace, body, subresource="status")
+                await patch_status(self._client, self._clock, pod.namespace, pod.name, body, retried=_RETRIED_AS_IT_IS)
                 return
-            except Exception as error:  # whatever it is: a condition is not worth a pod
-                if is_gone(error):
-                    return
-                if attempt == TRIES or not _may_pass(error):
-                    self._said.pop(pod.uid, None)
-                    _log.error("Error updating pod", pod=pod, err=error)
-                    return
-            await self._clock.sleep(pause)
-            pause *= PAUSE_GROWTH
+            except ApiError as error:
+                if attempt == TRIES or error.code != CONFLICT or is_gone(error):
+                    raise
+            now = await self._client.get(Pod.KIND, pod.name, pod.namespace)
+            if now["spec"].get("nodeName"):
+                return
+            version = now["metadata"]["resourceVersion"]
 
     async def flush(self, seconds: float) -> None:
         """Send what is on its way."""
@@ -148,8 +279,34 @@ class Reporter:
     async def close(self, seconds: float) -> None:
         """At shutdown: send what is on its way, and leave nothing running."""
         await self.flush(seconds)
+        if self._repeater is not None:
+            self._repeater.cancel()
         for writer in self._writers.values():
             writer.cancel()
+        if self._event_client is not None:
+            await self._event_client.close()
+
+
+async def patch_status(
+    client: ApiClient,
+    clock: Clock,
+    namespace: str,
+    name: str,
+    body: dict[str, Any],
+    *,
+    retried: Collection[int] = RETRIED,
+) -> None:
+    """Patch a pod's status; what may pass is tried again a few times, a few moments apart."""
+    pause = PAUSE_SECONDS
+    for attempt in range(1, TRIES + 1):
+        try:
+            await client.patch(Pod.KIND, name, namespace, body, subresource="status")
+            return
+        except Exception as error:
+            if attempt == TRIES or is_gone(error) or not _may_pass(error, retried):
+                raise
+        await clock.sleep(pause)
+        pause *= PAUSE_GROWTH
 
 
 def is_gone(error: Exception) -> bool:
@@ -161,5 +318,10 @@ def is_gone(error: Exception) -> bool:
     return error.code == 404 or is_other
 
 
-def _may_pass(error: Exception) -> bool:
-    return error.code in RETRIED if isinstance(error, ApiError) else isinstance(error, Fault)
+def _is_taken_later(error: Exception) -> bool:
+    """Whether the server may take the same words another time: the fault is not in them."""
+    return not isinstance(error, ApiError) or error.code in _TAKEN_LATER or error.code >= 500
+
+
+def _may_pass(error: Exception, retried: Collection[int]) -> bool:
+    return error.code in retried if isinstance(error, ApiError) else isinstance(error, Fault)

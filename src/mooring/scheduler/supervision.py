@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from weakref import WeakSet
 
 from mooring.base.clock import Clock
+from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.engine.asking import described, is_its_own
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 STOP_SECONDS = 5.0
+BACKGROUND = "Background"
 
 _log = Log("scheduler")
 
@@ -21,17 +24,20 @@ Work = Callable[[], Awaitable[None]]
 class Supervisor:
     """Keeps background tasks running until `stop`."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_fault: Callable[[str, str], None] = lambda _plugin, _what: None) -> None:
+        """`on_fault` hears of each failure: whose it was, and "Background"."""
         self._clock = clock
+        self._on_fault = on_fault
         self._tasks: set[asyncio.Task[None]] = set()
 
     def for_plugin(self, plugin: str) -> PluginBackground:
         return PluginBackground(self, plugin)
 
-    def spawn(self, owner: str, work: Work) -> None:
+    def spawn(self, owner: str, work: Work) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._keep(owner, work), name=f"background {owner}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _keep(self, owner: str, work: Work) -> None:
         pause = FIRST_PAUSE
@@ -46,33 +52,46 @@ class Supervisor:
                 if self._clock.monotonic() - began > LONGEST_PAUSE:
                     pause = FIRST_PAUSE
                 Log(owner).error("Background task failed; starting it again", err=described(error), seconds=pause)
+                self._on_fault(owner, BACKGROUND)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
         """End all of it; work that does not let itself be cancelled is left behind."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            _, left = await asyncio.wait(self._tasks, timeout=seconds)
-            for task in left:
-                _log.warning("Background task does not end", task=task.get_name())
+        await _end(self._tasks, seconds)
+
+
+async def _end(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=seconds)
+        for task in left:
+            _log.warning("Background task does not end", task=task.get_name())
 
 
 class PluginBackground:
-    """The `Background` service of one plugin."""
+    """The `Background` service of one plugin instance."""
 
     def __init__(self, supervisor: Supervisor, plugin: str) -> None:
         self._supervisor = supervisor
         self._plugin = plugin
+        self._tasks: WeakSet[asyncio.Task[None]] = WeakSet()
 
     def every(self, seconds: float, work: Work) -> None:
+        if not seconds > 0:
+            raise Fault(f"background work every {seconds!r} seconds: it must be a positive number")
+
         async def again_and_again() -> None:
             while True:
                 await work()
                 await self._supervisor._clock.sleep(seconds)
 
-        self._supervisor.spawn(self._plugin, again_and_again)
+        self.run(again_and_again)
 
     def run(self, work: Work) -> None:
-        self._supervisor.spawn(self._plugin, work)
+        self._tasks.add(self._supervisor.spawn(self._plugin, work))
+
+    async def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End the work of this instance alone."""
+        await _end([task for task in self._tasks if not task.done()], seconds)

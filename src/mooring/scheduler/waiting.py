@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from mooring.base.clock import Clock
+from mooring.base.clock import Clock, ends_within
 from mooring.base.durations import go_duration
 from mooring.framework import Pod, Refusal, WaitingPod
+from mooring.framework.verdicts import Code
 
 
 @dataclass(slots=True)
@@ -21,8 +21,17 @@ class Verdict:
 
     plugin: str = ""
     refusal: Refusal | None = None
+    is_preempted: bool = False
+    """A pod of higher priority takes its place."""
     is_closed: bool = False
     """Nobody will decide any more: the scheduler ends."""
+
+    @property
+    def status(self) -> str:
+        """As kube-scheduler's metric says it."""
+        if self.is_preempted or self.is_closed:
+            return Code.ERROR.value
+        return Code.SUCCESS.value if self.refusal is None else self.refusal.code.value
 
 
 class _Entry:
@@ -37,6 +46,10 @@ class PermitRoom:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
+
+    def now(self) -> float:
+        """By the clock that ends the waiting."""
+        return self._clock.monotonic()
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in self._entries.values()])
@@ -55,6 +68,14 @@ class PermitRoom:
         if entry is None or entry.verdict.done():
             return False
         entry.verdict.set_result(Verdict(plugin, Refusal(reason)))
+        return True
+
+    def preempt(self, uid: str) -> bool:
+        """The place goes to a pod of higher priority; this one is tried again later. False: no such pod."""
+        entry = self._entries.get(uid)
+        if entry is None or entry.verdict.done():
+            return False
+        entry.verdict.set_result(Verdict(is_preempted=True))
         return True
 
     def close(self) -> None:
@@ -79,15 +100,7 @@ class PermitRoom:
                 if left <= 0:
                     late = f"rejected due to timeout after waiting {go_duration(waits[plugin])} at plugin {plugin}"
                     return Verdict(plugin, Refusal(late))
-                await self._until_verdict_or(left, entry.verdict)
+                await ends_within(self._clock, left, entry.verdict)
             return entry.verdict.result()
         finally:
             del self._entries[pod.uid]
-
-    async def _until_verdict_or(self, seconds: float, verdict: asyncio.Future[Verdict]) -> None:
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        ends: list[asyncio.Future[Any]] = [verdict, alarm]
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            alarm.cancel()

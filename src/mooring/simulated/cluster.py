@@ -16,13 +16,26 @@ from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.meta import Kind
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
+from mooring.simulated.device_claims import DeviceClaims
 from mooring.simulated.discovery import Discovery, UnknownKind
+from mooring.simulated.ephemeral_claims import EphemeralClaims
 from mooring.simulated.events import Events
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
-from mooring.simulated.records import Deployment, Document, Job, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.records import (
+    ClaimRecord,
+    ClaimTemplate,
+    Deployment,
+    Document,
+    Job,
+    NodeRecord,
+    PodRecord,
+    ReplicaSet,
+)
+from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
@@ -64,6 +77,7 @@ class SimulatedCluster:
             "heartbeats": heartbeats.run,
             **self.kubelets.tasks(),
         }
+        self._controllers = controllers
         if controllers:
             self._add_controllers()
 
@@ -72,10 +86,27 @@ class SimulatedCluster:
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
         jobs = Watched(client, Job)
-        self._watched += [replica_sets, deployments, jobs]
+        claims = Watched(client, PersistentVolumeClaim)
+        volumes = Watched(client, PersistentVolume)
+        storage_classes = Watched(client, StorageClass)
+        self._watched += [replica_sets, deployments, jobs, claims, volumes, storage_classes]
         self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
+        self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()
+        self._runs |= Volumes(client, claims, volumes, storage_classes, events, clock=clock).tasks()
+
+    async def _add_device_claims(self) -> None:
+        """Unless the server is too old to have them."""
+        kind = ClaimRecord.KIND
+        try:
+            await self._discovery.kind(kind.api_version, kind.kind)
+        except UnknownKind as error:
+            self._log.v(1).info("No controller of device claims runs", reason=str(error))
+            return
+        claims, templates = Watched(self._client, ClaimRecord), Watched(self._client, ClaimTemplate)
+        self._watched += [claims, templates]
+        self._runs |= DeviceClaims(self._client, self.pods, claims, templates, self.events, clock=self._clock).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:
         """Create what the cluster starts with and run. Returns when everything is watched.
@@ -87,6 +118,8 @@ class SimulatedCluster:
         for definition in initial.definitions:
             await self._until_served(definition)
         await self._create_all(initial.nodes)
+        if self._controllers:
+            await self._add_device_claims()
         for watched in self._watched:
             self._spawn(f"watching {watched.type.KIND.plural}", watched.reflector.run)
         await asyncio.gather(*(watched.reflector.synced.wait() for watched in self._watched))

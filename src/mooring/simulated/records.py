@@ -57,6 +57,14 @@ class ReadinessGate(Wire):
     condition_type: str = ""
 
 
+class PodClaimRecord(Wire):
+    """A claim of devices that the pod names, or one that is made for it after a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodRecordSpec(Wire):
     containers: list[ContainerRecord] = []
     init_containers: list[ContainerRecord] = []
@@ -65,6 +73,8 @@ class PodRecordSpec(Wire):
     restart_policy: str = "Always"
     readiness_gates: list[ReadinessGate] = []
     tolerations: list[Toleration] = []
+    volumes: list[Document] = []
+    resource_claims: list[PodClaimRecord] = []
 
 
 class ConditionRecord(Wire):
@@ -76,6 +86,13 @@ class ConditionRecord(Wire):
     last_update_time: str | None = None
 
 
+class PodClaimStatus(Wire):
+    """The claim that was made after a template; without a name none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodRecordStatus(Wire):
     phase: str = ""
     conditions: list[ConditionRecord] = []
@@ -83,6 +100,7 @@ class PodRecordStatus(Wire):
     start_time: str | None = None
     container_statuses: list[Document] = []
     init_container_statuses: list[Document] = []
+    resource_claim_statuses: list[PodClaimStatus] = []
 
 
 class PodRecord(Record, version="v1", plural="pods", kind="Pod"):
@@ -230,6 +248,34 @@ class Job(Record, group="batch", version="v1", plural="jobs"):
     @property
     def is_finished(self) -> bool:
         return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
+
+
+class ClaimStatus(Wire):
+    allocation: Document | None = None
+    reserved_for: list[Document] = []
+
+
+class ClaimRecord(Record, group="resource.k8s.io", version="v1", plural="resourceclaims", kind="ResourceClaim"):
+    """A claim of devices as its controller sees it: who uses it, not what it asks for."""
+
+    KIND: ClassVar[Kind]
+
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+
+class ClaimTemplateSpec(Wire):
+    metadata: Document = {}
+    spec: Document = {}
+
+
+class ClaimTemplate(
+    Record, group="resource.k8s.io", version="v1", plural="resourceclaimtemplates", kind="ResourceClaimTemplate"
+):
+    """What claims of devices are made after."""
+
+    KIND: ClassVar[Kind]
+
+    spec: ClaimTemplateSpec = msgspec.field(default_factory=ClaimTemplateSpec)
 
 
 def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from mooring.client import ApiClient, Reflector
-from mooring.simulated.records import Record, controller_of
+from mooring.objects.meta import KubeObject
+from mooring.simulated.records import controller_of
 
-T = TypeVar("T", bound=Record)
+T = TypeVar("T", bound=KubeObject)
 
 _REMEMBERED_DELETIONS = 10_000
 
@@ -106,7 +107,7 @@ class Watched(Generic[T]):
                 del self._owned[controller[2]]
 
 
-def _version(object: Record) -> int:
+def _version(object: KubeObject) -> int:
     """Resource versions of one kind are numbers that grow; since 1.35 clients may rely on it."""
     text = object.metadata.resource_version
     return int(text) if text.isdecimal() else 0

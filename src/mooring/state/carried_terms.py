@@ -1,44 +1,122 @@
 """The (anti-)affinity terms that pods on nodes carry: which of them select an incoming pod, and where carriers are.
 
 Every placed pod's terms are known from the moment it is placed, asked for or not. Equal terms of different pods are
-one term with a tally of its carriers per domain of the term's topology key.
+one term with a tally of its carriers per domain of the term's topology key. There may be a term for every workload
+of the cluster, most with a handful of carriers: a tally costs what it counts, not a column per term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from mooring.framework import ALL_NODES, PodsWhere, Term, TermKind
+from mooring.framework import BoolArray, IntArray, NodeRows, NodeView, PodsWhere, Term, TermKind
 from mooring.objects import Pod
-from mooring.objects.core import Affinity, PodAffinity, PodAffinityTerm
+from mooring.objects.core import Affinity
 from mooring.objects.placed import PlacedPod
-from mooring.objects.selectors import Labels, LabelSelector
+from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
+from mooring.objects.selectors import Labels, Requirement
+from mooring.state.columns import Column, InternedColumn
 from mooring.state.selector_index import SelectorIndex
 from mooring.state.table import NodeTable
-from mooring.state.tallies import StandingTally
+from mooring.state.views import Rows
 
 _encode = msgspec.msgpack.Encoder().encode
+
+_MOSTLY_EMPTY = 64
+"""Where fewer than one domain in so many has a carrier, a column costs more to keep than to make when asked."""
+
+_Identity = tuple[TermKind, int, str, PodsWhere, frozenset[str], tuple[Requirement, ...] | None]
+
+
+class CarrierTally:
+    """How many carriers there are per value of a node label. Told of pods only: who changes a node takes its pods off
+    before and puts them back after."""
+
+    __slots__ = ("_by_domain", "_column", "_shown", "total")
+
+    def __init__(self, table: NodeTable, key: str) -> None:
+        self._column: InternedColumn[str | None] = table.label(key)
+        self._column.pins += 1
+        self._by_domain: dict[int, int] = {}
+        self._shown: Column | None = None
+        """The same as a column, once somebody has asked about many nodes; if it is not mostly empty."""
+        self.total = 0
+
+    def close(self) -> None:
+        """The count is no longer kept."""
+        self._column.pins -= 1
+
+    def count(self, row: int, carriers: int) -> None:
+        """So many more carriers on this row."""
+        domain = self._column.codes.cells[row]
+        if not domain:
+            return
+        left = self._by_domain.get(domain, 0) + carriers
+        if left:
+            self._by_domain[domain] = left
+        else:
+            del self._by_domain[domain]
+        self.total += carriers
+        if self._shown is not None:
+            if domain < len(self._shown.data):
+                self._shown.cells[domain] = left
+            else:
+                self._shown = None
+
+    def at(self, node: NodeView) -> int | None:
+        domain = self._column.codes.cells[node.row]
+        return self._by_domain.get(domain, 0) if domain else None
+
+    def at_rows(self, nodes: NodeRows) -> IntArray:
+        counts: IntArray = self._counts().take(self._codes(nodes))
+        return counts
+
+    def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        return rule(self._counts()).take(self._codes(nodes))
+
+    def lacking(self, nodes: NodeRows) -> BoolArray:
+        lacking: BoolArray = self._codes(nodes) == 0
+        return lacking
+
+    def _codes(self, nodes: NodeRows) -> NDArray[np.intp]:
+        return cast(Rows, nodes).cells(self._column.codes)
+
+    def _counts(self) -> IntArray:
+        """The counts, with a cell for every domain there is by now."""
+        size = self._column.size
+        if self._shown is not None and len(self._shown.data) >= size:
+            return self._shown.data
+        is_worth_keeping = len(self._by_domain) * _MOSTLY_EMPTY >= size
+        shown = Column(size + size // 8 + 16 if is_worth_keeping else size, np.int64)
+        for domain, carriers in self._by_domain.items():
+            shown.cells[domain] = carriers
+        self._shown = shown if is_worth_keeping else None
+        return shown.data
+
+    def per_domain(self) -> dict[str, int]:
+        """The counts by domain, for people and tests."""
+        domains = np.unique(self._column.codes.data).tolist()
+        return {str(self._column.values[code]): self._by_domain.get(code, 0) for code in domains if code}
 
 
 class CarriedTerm:
     """A term, whom it selects, and a count of its carriers."""
 
-    __slots__ = ("carriers", "namespace_selector", "namespaces", "tally", "term", "where")
+    __slots__ = ("carriers", "identity", "namespace_selector", "namespaces", "tally", "term", "where")
 
-    def __init__(self, term: Term, carrier_namespace: str, tally: StandingTally) -> None:
-        own = term.term
+    def __init__(self, term: Term, identity: _Identity, tally: CarrierTally) -> None:
         self.term = term
+        self.identity = identity
+        self.where, self.namespaces = identity[3:5]
+        self.namespace_selector = term.term.namespace_selector
         self.tally = tally
         self.carriers = 0
-        self.namespaces = frozenset(own.namespaces)
-        self.namespace_selector = own.namespace_selector
-        if not own.namespaces and own.namespace_selector is None:
-            self.namespaces = frozenset((carrier_namespace,))
-        selector = own.label_selector or LabelSelector()
-        # A namespace selector may match namespaces that nobody has heard of yet: filed under any namespace.
-        self.where = PodsWhere(self.namespaces if self.namespace_selector is None else None, (selector.requirements(),))
+        """Also those on nodes that lack the topology key."""
 
     def selects(self, pod: Pod, namespace_labels: Labels) -> bool:
         if pod.namespace not in self.namespaces and not (
@@ -54,11 +132,11 @@ class CarriedTerms:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._by_pod_template: dict[tuple[str, bytes], tuple[CarriedTerm, ...]] = {}
-        self._known: dict[tuple[str, bytes], CarriedTerm] = {}
+        self._known: dict[_Identity, CarriedTerm] = {}
         self._index: dict[TermKind, SelectorIndex[CarriedTerm]] = {kind: SelectorIndex() for kind in TermKind}
 
-    def __iter__(self) -> Iterator[StandingTally]:
-        return (carried.tally for carried in self._known.values())
+    def __iter__(self) -> Iterator[CarriedTerm]:
+        return iter(self._known.values())
 
     def count(self, pod: PlacedPod, row: int, sign: int) -> None:
         """A pod with its terms came onto a row (1) or left it (-1)."""
@@ -66,24 +144,27 @@ class CarriedTerms:
             carried.carriers += sign
             carried.tally.count(row, sign)
 
-    def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, StandingTally]]:
+    def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, CarrierTally]]:
         """The terms of this kind that select the pod, each with the count of its carriers."""
+        index = self._index[kind]
+        if not index:
+            return []
         return [
             (carried.term, carried.tally)
-            for carried in self._index[kind].candidates(pod.namespace, pod.labels)
+            for carried in index.candidates(pod.namespace, pod.labels)
             if carried.carriers and carried.selects(pod, namespace_labels)
         ]
 
     def drop_unused(self) -> None:
         """Forget terms that no pod carries any more."""
-        for key, carried in list(self._known.items()):
+        for identity, carried in list(self._known.items()):
             if not carried.carriers:
-                del self._known[key]
+                del self._known[identity]
                 self._index[carried.term.kind].remove(carried.where, carried)
                 carried.tally.close()
         self._by_pod_template = {
-            key: terms
-            for key, terms in self._by_pod_template.items()
+            template: terms
+            for template, terms in self._by_pod_template.items()
             if terms and all(carried.carriers for carried in terms)
         }
 
@@ -99,30 +180,32 @@ class CarriedTerms:
         return terms
 
     def _intern(self, term: Term, namespace: str) -> CarriedTerm:
-        key = (namespace, _encode(term))
-        carried = self._known.get(key)
+        identity = _identity(term, namespace)
+        carried = self._known.get(identity)
         if carried is None:
-            tally = StandingTally(self._table, term.term.topology_key, ALL_NODES)
-            carried = self._known[key] = CarriedTerm(term, namespace, tally)
+            tally = CarrierTally(self._table, term.term.topology_key)
+            carried = self._known[identity] = CarriedTerm(term, identity, tally)
             self._index[term.kind].add(carried.where, carried)
         return carried
 
 
 def _terms(affinity: Affinity) -> Iterator[Term]:
-    """The terms that can select a pod; one without a selector selects nobody."""
-    for wanted, required, preferred in (
-        (affinity.pod_affinity, TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED_AFFINITY),
-        (affinity.pod_anti_affinity, TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY),
-    ):
-        for kind, weight, term in _of(wanted or PodAffinity(), required, preferred):
-            if term.label_selector is not None:
-                yield Term(kind, weight, term)
+    """The terms that can select a pod. One without a selector selects nobody, and where one of a kind cannot be read,
+    kube-scheduler knows none of that kind."""
+    for kind in TermKind:
+        terms = terms_of(affinity, kind)
+        if terms and not unreadable(terms):
+            for weight, term in terms:
+                if term.label_selector is not None:
+                    yield Term(kind, weight, term)
 
 
-def _of(
-    wanted: PodAffinity, required: TermKind, preferred: TermKind
-) -> Iterator[tuple[TermKind, int, PodAffinityTerm]]:
-    for term in wanted.required:
-        yield required, 0, term
-    for weighted in wanted.preferred:
-        yield preferred, weighted.weight, weighted.pod_affinity_term
+def _identity(term: Term, namespace: str) -> _Identity:
+    """All that matters of a term; terms that are equal in it are one."""
+    own = term.term
+    assert own.label_selector is not None
+    namespaces = named_namespaces(own, namespace)
+    by_labels = own.namespace_selector.requirements() if own.namespace_selector is not None else None
+    # A namespace selector may match namespaces that nobody has heard of yet: filed under any namespace.
+    where = PodsWhere(namespaces if by_labels is None else None, (own.label_selector.requirements(),))
+    return term.kind, term.weight, own.topology_key, where, namespaces, by_labels

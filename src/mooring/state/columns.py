@@ -6,13 +6,15 @@ removed can point there (row -1) and reads nothing instead of its successor's nu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework import BoolArray, IntArray
+from mooring.framework.nodes import Capacity
+from mooring.framework.verdicts import constant
 
 LARGEST = 2**63 - 1
 
@@ -45,13 +47,41 @@ class Column:
 
 
 class AmountColumn(Column):
-    """Sums of amounts. A sum beyond 64 bits is shown as the largest number and remembered, so that it can shrink."""
+    """Sums of amounts. A sum beyond 64 bits is shown as the largest number and remembered, so that it can shrink.
 
-    __slots__ = ("_beyond",)
+    Once somebody has asked for them as floating point they are kept as that too: NumPy takes three times as long over
+    whole numbers and fractions in one operation.
+    """
+
+    __slots__ = ("_beyond", "_bound", "_floats", "_is_bound_loose")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, np.int64)
         self._beyond: dict[int, int] = {}
+        self._floats: Column | None = None
+        self._bound = 0
+        """No cell has more."""
+        self._is_bound_loose = False
+
+    def stays_within(self, amount: float) -> bool:
+        """Whether no cell has more than this. Mostly answered without a look at the cells."""
+        if self._bound <= amount:
+            return True
+        if self._is_bound_loose:
+            self._bound = int(self.data.max())
+            self._is_bound_loose = False
+        return self._bound <= amount
+
+    def grow(self, capacity: int) -> None:
+        super().grow(capacity)
+        if self._floats is not None:
+            self._floats.grow(capacity)
+
+    def floats(self) -> Column:
+        if self._floats is None:
+            self._floats = Column(len(self.data), np.float64)
+            self._floats.data[:] = self.data
+        return self._floats
 
     def add(self, row: int, amount: int) -> None:
         if self._beyond and row in self._beyond:
@@ -59,7 +89,10 @@ class AmountColumn(Column):
             return
         total = self.cells[row] + amount
         if -LARGEST <= total <= LARGEST:
+            self._note(row, total)
             self.cells[row] = total
+            if self._floats is not None:
+                self._floats.cells[row] = total
         else:
             self._set_beyond(row, total)
 
@@ -71,7 +104,42 @@ class AmountColumn(Column):
         shown = max(-LARGEST, min(LARGEST, total))
         if shown != total:
             self._beyond[row] = total
+        self._note(row, shown)
         self.cells[row] = shown
+        if self._floats is not None:
+            self._floats.cells[row] = shown
+
+    def _note(self, row: int, amount: int) -> None:
+        """The cell is about to have this amount."""
+        if amount > self._bound:
+            self._bound = amount
+        elif self.cells[row] == self._bound:
+            self._is_bound_loose = True
+
+
+class CapacityColumn(AmountColumn):
+    """Amounts that seldom change: what arithmetic needs of them is kept until they do."""
+
+    __slots__ = ("_ready",)
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity)
+        self._ready: Capacity | None = None
+
+    def grow(self, capacity: int) -> None:
+        super().grow(capacity)
+        self._ready = None
+
+    def put(self, row: int, amount: int) -> None:
+        super().put(row, amount)
+        self._ready = None
+
+    def ready(self, count: int) -> Capacity:
+        """The first cells, ready for arithmetic."""
+        if self._ready is None or len(self._ready.floats) != count:
+            self._ready = Capacity.of(self.data[:count])
+            self._ready.floats.flags.writeable = False
+        return self._ready
 
 
 class InternedColumn(Generic[V]):
@@ -128,6 +196,13 @@ class InternedColumn(Generic[V]):
         """Where the value passes; the test is asked once per distinct value."""
         return self._judged(codes, lambda value: bool(test(value)), np.bool_)
 
+    def where_any(self, codes: NDArray[np.intp], values: Iterable[V]) -> BoolArray:
+        """Where the value is one of these; asks nothing per distinct value, however many there are."""
+        wanted = [code for value in set(values) if (code := self._code_of.get(value)) is not None]
+        is_wanted = np.zeros(len(self.values), bool)
+        is_wanted[wanted] = True
+        return is_wanted.take(codes)
+
     def numbers(self, codes: NDArray[np.intp], number: Callable[[V], int]) -> IntArray:
         """A number per row from its value; asked once per distinct value."""
         return self._judged(codes, number, np.int64)
@@ -137,7 +212,8 @@ class InternedColumn(Generic[V]):
             used = self._uses
             answers = [judge(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
             if len(set(answers)) == 1:
-                return np.full(len(codes), answers[0], dtype)
+                # Closed to writing, as every column that plugins are handed.
+                return constant(np.array(answers[:1], dtype), len(codes))
             return np.array(answers, dtype).take(codes)
         distinct, places = np.unique(codes, return_inverse=True)
         return np.array([judge(self.values[code]) for code in distinct.tolist()], dtype).take(places)

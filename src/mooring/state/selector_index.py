@@ -24,6 +24,10 @@ class SelectorIndex(Generic[T]):
     def __init__(self) -> None:
         self._at: dict[_Place, dict[int, T]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether anything is filed."""
+        return bool(self._at)
+
     def add(self, where: PodsWhere, thing: T) -> None:
         for place in _places(where):
             self._at.setdefault(place, {})[id(thing)] = thing

@@ -6,10 +6,7 @@ columns, tallies, sums and carried terms in step. Nothing here decides anything 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-
-import msgspec
+from collections.abc import Collection, Iterable, Sequence
 
 from mooring.base.errors import Fault
 from mooring.base.log import Log
@@ -18,10 +15,16 @@ from mooring.objects import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.selectors import Labels
-from mooring.state.carried_terms import CarriedTerms
+from mooring.state.below import BelowPriorities, FreedRows
+from mooring.state.carried_terms import CarriedTerms, CarrierTally
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
+from mooring.state.images import KnownImage
+from mooring.state.kept_columns import KeptColumn
+from mooring.state.nominations import Nominations
+from mooring.state.ports import PortsInUse
 from mooring.state.selections import Members, PodIndex, Selection, amount_of
+from mooring.state.supposition import Supposition
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
 from mooring.state.views import Rows, RowView
@@ -45,7 +48,8 @@ class State:
         self._waiting_index: PodIndex[Pod, Members[Pod]] = PodIndex(Members)
         self._terms = CarriedTerms(self._table)
         self._departures = 0
-        self._namespaces: dict[str, Labels] = {}
+        self.nominations = Nominations()
+        self._below = BelowPriorities(self._table)
 
     # Nodes
 
@@ -61,6 +65,10 @@ class State:
     def node(self, name: str) -> RowView | None:
         return self._table.get(name)
 
+    def keep_column(self, *, reads_pods: bool) -> KeptColumn:
+        """A column to be worked out from nodes, and from the pods on them where that is said."""
+        return KeptColumn(self._table, reads_pods=reads_pods)
+
     @property
     def node_changes(self) -> ChangeLog:
         """Rows whose node object moved."""
@@ -71,13 +79,15 @@ class State:
         """Rows whose pods moved."""
         return self._table.pod_changes
 
+    def image(self, name: str) -> KnownImage | None:
+        """An image by one of its names; None if no node lists it."""
+        return self._table.images.get(name)
+
     def set_node(self, node: Node) -> Node | None:
         """Add or replace a node. Returns the object it replaces."""
         view = self._table.get(node.name)
         if view is None:
             view = self._table.add(node)
-            for tally in self._tallies():
-                tally.enter(view)
             for pod in self._ghosts.pop(node.name, {}).values():
                 self._table.put_pod(view, pod)
                 self._count(pod, view.row, self._index.selecting(pod), 1)
@@ -86,11 +96,9 @@ class State:
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
             self._table.replace(view, node)
             return old
-        for tally in self._tallies():
-            tally.leave(view.row)
+        self._count_terms(view, -1)
         self._table.replace(view, node)
-        for tally in self._tallies():
-            tally.enter(view)
+        self._count_terms(view, 1)
         return old
 
     def remove_node(self, name: str) -> Node | None:
@@ -102,20 +110,24 @@ class State:
             self._count(pod, view.row, self._index.selecting(pod), -1)
             self._table.take_pod(view, pod)
             self._ghosts.setdefault(name, {})[pod.uid] = pod
-        for tally in self._tallies():
-            tally.leave(view.row)
         self._table.remove(view)
         return view.object
 
-    def _tallies(self) -> Iterator[StandingTally]:
-        for selection in self._index:
-            yield from selection.tallies.values()
-        yield from self._terms
+    def _count_terms(self, view: RowView, sign: int) -> None:
+        """The terms on a row, whose domains are about to change (-1) or have changed (1)."""
+        for pod in view.placed.values():
+            if pod.affinity is not None:
+                self._terms.count(pod, view.row, sign)
 
     # Pods on nodes
 
     def pod(self, uid: str) -> PlacedPod | None:
         return self._pods.get(uid)
+
+    def pod_counts(self) -> tuple[int, int]:
+        """How many pods are assumed, and how many there are on nodes in all. May be asked on another thread."""
+        pods = list(self._pods.values())
+        return sum(1 for pod in pods if pod.assumed_at is not None), len(pods)
 
     def is_assumed(self, uid: str) -> bool:
         pod = self._pods.get(uid)
@@ -154,6 +166,7 @@ class State:
             record = placed(pod, node, assumed_at=at)
         except BadQuantity as problem:
             raise Fault(f"pod {pod.key} cannot be assumed: {problem}") from problem
+        self.nominations.remove(pod.uid)
         self._put(record)
         return record
 
@@ -220,10 +233,11 @@ class State:
         tally = selection.tallies.get((key, on))
         if tally is None:
             tally = selection.tallies[key, on] = StandingTally(self._table, key, on)
-            for pod in self._index.visible(selection):
+            counted = [(pod, 1) for pod in self._index.visible(selection)]
+            for pod, sign in [*counted, *((pod, -1) for pod in self._index.taken_off(selection))]:
                 view = self._table.get(pod.node)
                 if view is not None:
-                    tally.count(view.row, 1)
+                    tally.count(view.row, sign)
         tally.asked = selection.asked
         return tally
 
@@ -236,13 +250,20 @@ class State:
             selection.totals[resource] = total
         return total
 
-    def carriers(self, pod: Pod, kind: TermKind) -> Sequence[tuple[Term, StandingTally]]:
-        """The terms of existing pods that select this pod, each with the count of the pods that carry it."""
-        return self._terms.selecting(pod, kind, self._namespaces.get(pod.namespace, {}))
+    def carriers(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, CarrierTally]]:
+        """The terms of existing pods that select this pod, each with the count of the pods that carry it.
+
+        `namespace_labels` are those of the pod's namespace: some terms select by them.
+        """
+        return self._terms.selecting(pod, kind, namespace_labels)
 
     def placed(self, where: PodsWhere) -> list[PlacedPod]:
         """The pods on nodes that match, assumed ones among them."""
         return self._index.members(where)
+
+    def claim_uses(self, namespace: str, claims: Iterable[str]) -> int:
+        """How often pods on nodes use these claims; see `VolumesInUse`."""
+        return self._table.volumes.claim_uses(namespace, claims)
 
     # Pods that wait
 
@@ -261,60 +282,56 @@ class State:
         """The waiting pods that match. One that is assumed counts as placed, not as waiting."""
         return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
 
-    # Namespaces, whose labels some terms select by
-
-    def set_namespace(self, name: str, labels: Labels) -> None:
-        self._namespaces[name] = labels
-
-    def remove_namespace(self, name: str) -> None:
-        self._namespaces.pop(name, None)
-
     # Suppositions
 
-    @contextmanager
-    def what_if(
-        self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()
-    ) -> Iterator[None]:
+    def what_if(self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()) -> Supposition:
         """Inside the `with`, these pods are not on the node, and those are. Undone exactly; may be nested."""
-        view = self._table.get(node)
-        if view is None:
-            raise Fault(f"there is no node {node} to suppose anything about")
-        try:
-            gone = [view.placed[pod.uid] for pod in without]
-        except KeyError as uid:
-            raise Fault(f"pod {uid} is not on node {node}, so it cannot be supposed away") from None
-        added = [msgspec.structs.replace(pod, node=node) for pod in adding]
-        before = view.placed
-        outermost = not self._index.supposing
-        self._pause(outermost)
-        view.placed = dict(before)
-        for pod in gone:
-            self._table.take_pod(view, pod)
+        return Supposition(self, node, without, adding)
+
+    def freed(self, nodes: Rows, priority: int) -> FreedRows | None:
+        """The nodes as they would be without the pods below a priority; None inside a supposition."""
+        return None if self._index.supposing else FreedRows(nodes, self._below(priority))
+
+    @property
+    def ports(self) -> PortsInUse:
+        return self._table.ports
+
+    def begin_supposing(self) -> bool:
+        """Returns whether this is the outermost supposition."""
+        if self._index.supposing:
+            return False
+        self._index.supposing = self.node_changes.paused = self.pod_changes.paused = True
+        return True
+
+    def end_supposing(self, is_outermost: bool) -> None:
+        if is_outermost:
+            self._index.supposing = self.node_changes.paused = self.pod_changes.paused = False
+
+    def hide(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        """Suppose pods away; only a `Supposition` may, because it undoes it."""
+        self._table.take_pods(view, pods)
+        for pod in pods:
+            if pod.ports:
+                self._table.ports.suppose_free(view.row, pod.ports)
             self._count(pod, view.row, self._index.hide(pod), -1)
-        for pod in added:
-            self._table.put_pod(view, pod)
-            self._count(pod, view.row, self._index.put(pod), 1)
-        try:
-            yield
-        finally:
-            for pod in reversed(added):
-                self._count(pod, view.row, self._index.take(pod), -1)
-                self._table.take_pod(view, pod)
-            for pod in reversed(gone):
-                self._table.put_pod(view, pod)
-                self._count(pod, view.row, self._index.show(pod), 1)
-            view.placed = before
-            self._resume(outermost)
 
-    def _pause(self, outermost: bool) -> None:
-        if outermost:
-            self._index.supposing = True
-            self.node_changes.paused = self.pod_changes.paused = True
+    def show(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        self._table.put_pods(view, pods)
+        for pod in pods:
+            if pod.ports:
+                self._table.ports.suppose_taken(view.row, pod.ports)
+            self._count(pod, view.row, self._index.show(pod), 1)
 
-    def _resume(self, outermost: bool) -> None:
-        if outermost:
-            self._index.supposing = False
-            self.node_changes.paused = self.pod_changes.paused = False
+    def suppose(self, view: RowView, pod: PlacedPod) -> None:
+        """Suppose one more pod there."""
+        self._table.put_pod(view, pod)
+        if pod.ports:
+            self._table.ports.suppose_taken(view.row, pod.ports)
+        self._count(pod, view.row, [*self._index.put(pod), *self._index.also_supposed(pod)], 1)
+
+    def unsuppose(self, view: RowView, pod: PlacedPod) -> None:
+        self._count(pod, view.row, [*self._index.take(pod), *self._index.also_supposed(pod)], -1)
+        self._table.take_pod(view, pod)
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[PlacedPod]) -> list[str]:
         """Where our belief differs from what the API server says; each difference a sentence."""
@@ -322,7 +339,7 @@ class State:
 
 
 def _counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
-    """Whether columns, tallies, sums and terms are the same for both records."""
+    """Whether columns, tallies, sums, terms, ports and volumes are the same for both records."""
     return (
         old.node == new.node
         and old.namespace == new.namespace
@@ -330,4 +347,6 @@ def _counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
         and old.labels == new.labels
         and old.requests == new.requests
         and old.affinity == new.affinity
+        and old.ports == new.ports
+        and old.volumes == new.volumes
     )

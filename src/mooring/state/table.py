@@ -6,24 +6,32 @@ moved, `pod_changes` rows whose pods moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.base.log import Log
-from mooring.framework import IntArray
+from mooring.framework import IntArray, NodesWhere
 from mooring.objects import Node
 from mooring.objects.core import Taint
 from mooring.objects.placed import PlacedPod
 from mooring.objects.quantity import BadQuantity, amount
 from mooring.objects.requests import Amounts, is_counted
 from mooring.state.changes import ChangeLog
-from mooring.state.columns import AmountColumn, Column, InternedColumn
+from mooring.state.columns import AmountColumn, CapacityColumn, Column, InternedColumn
+from mooring.state.domains import Domains
+from mooring.state.images import ImageIndex
+from mooring.state.kept_columns import KeptColumn
+from mooring.state.ports import PortsInUse
 from mooring.state.views import REMOVED, Rows, RowView
+from mooring.state.volumes import VolumesInUse
 
 PODS = "pods"
 FIRST_CAPACITY = 64
 MOST_LABEL_COLUMNS = 256
+MOST_KEPT_COLUMNS = 64
 
 log = Log("state")
 
@@ -39,7 +47,7 @@ class NodeTable:
         self._row_of: dict[str, int] = {}
         self._all: Rows | None = None
         self.views: list[RowView | None] = []
-        self.allocatable: dict[str, AmountColumn] = {}
+        self.allocatable: dict[str, CapacityColumn] = {}
         self.requested: dict[str, AmountColumn] = {}
         self.requested_nonzero = {
             "cpu": AmountColumn(self._capacity),
@@ -47,10 +55,21 @@ class NodeTable:
         }
         self.is_unschedulable = Column(self._capacity, np.bool_)
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(self._capacity, ())
+        self.features: InternedColumn[tuple[str, ...]] = InternedColumn(self._capacity, ())
         self._labels: dict[str, InternedColumn[str | None]] = {}
         """The label columns somebody asked for, the longest unasked first."""
+        self.images = ImageIndex(self)
+        self.ports = PortsInUse()
+        self.volumes = VolumesInUse(self._capacity)
+        self._domains: dict[tuple[str, NodesWhere], Domains] = {}
+        self._kept: dict[Hashable, KeptColumn] = {}
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
+
+    @property
+    def capacity(self) -> int:
+        """How many cells a column has."""
+        return self._capacity
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -85,24 +104,38 @@ class NodeTable:
         self._row_of[node.name] = row
         self._all = None
         self._write(view)
+        for domains in self._domains.values():
+            domains.enter(view)
         return view
 
     def replace(self, view: RowView, node: Node) -> None:
         """A newer object of the same node. A heartbeat that changes nothing we read is not a change."""
         old = view.object
         view.show(node)
-        if not _reads_alike(old, node):
+        if _reads_alike(old, node):
+            return
+        if old.labels == node.labels and old.spec.taints == node.spec.taints:
             self._write(view, old)
+            return
+        for domains in self._domains.values():
+            domains.leave(view.row)
+        self._write(view, old)
+        for domains in self._domains.values():
+            domains.enter(view)
 
     def remove(self, view: RowView) -> None:
         """Take the node out. Its pods must have been taken off before."""
         row = view.row
+        for domains in self._domains.values():
+            domains.leave(row)
         for column in self.allocatable.values():
             column.put(row, 0)
         self.is_unschedulable.cells[row] = False
         self.taints.put(row, ())
+        self.features.put(row, ())
         for labels in self._labels.values():
             labels.put(row, None)
+        self.images.take(row, view.images)
         del self._row_of[view.name]
         self.views[row] = None
         self._freed.append(row)
@@ -118,6 +151,34 @@ class NodeTable:
         del view.placed[pod.uid]
         self._count(view.row, pod, -1)
 
+    def put_pods(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        """As `put_pod` for each, with one change per column."""
+        view.placed.update((pod.uid, pod) for pod in pods)
+        self._count_all(view.row, pods, 1)
+
+    def take_pods(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        """As `take_pod` for each, with one change per column."""
+        for pod in pods:
+            del view.placed[pod.uid]
+        self._count_all(view.row, pods, -1)
+
+    def _count_all(self, row: int, pods: Collection[PlacedPod], sign: int) -> None:
+        amounts: Amounts = {PODS: len(pods)}
+        cpu_milli = memory_bytes = 0
+        for pod in pods:
+            requests = pod.requests
+            for resource, asked in requests.amounts.items():
+                amounts[resource] = amounts.get(resource, 0) + asked
+            cpu_milli += requests.nonzero_cpu_milli
+            memory_bytes += requests.nonzero_memory_bytes
+            if pod.ports or pod.volumes:
+                self._count_held(row, pod, sign)
+        for resource, asked in amounts.items():
+            self._requested(resource).add(row, sign * asked)
+        self.requested_nonzero["cpu"].add(row, sign * cpu_milli)
+        self.requested_nonzero["memory"].add(row, sign * memory_bytes)
+        self.pod_changes.record(row)
+
     def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
         requests = pod.requests
         self._requested(PODS).add(row, sign)
@@ -125,7 +186,16 @@ class NodeTable:
             self._requested(resource).add(row, sign * asked)
         self.requested_nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
         self.requested_nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
+        if pod.ports or pod.volumes:
+            self._count_held(row, pod, sign)
         self.pod_changes.record(row)
+
+    def _count_held(self, row: int, pod: PlacedPod, sign: int) -> None:
+        """The ports and volumes that a pod holds."""
+        if pod.ports:
+            self.ports.count(row, pod.ports, sign)
+        if pod.volumes:
+            self.volumes.count(row, pod, sign, is_supposed=self.pod_changes.paused)
 
     def label(self, key: str) -> InternedColumn[str | None]:
         """The column of a label, made when it is first asked for and kept up to date from then on."""
@@ -137,6 +207,32 @@ class NodeTable:
             self._drop_unasked_labels()
         self._labels[key] = column
         return column
+
+    def domains(self, key: str, on: NodesWhere) -> Domains:
+        """The topology domains of a label over these nodes, kept until `drop_domains`."""
+        domains = self._domains.get((key, on))
+        if domains is None:
+            domains = self._domains[key, on] = Domains(self.label(key), on, self.all())
+        return domains
+
+    def kept(
+        self,
+        key: Hashable,
+        nodes: Rows,
+        judge: Callable[[Rows], NDArray[Any]],
+        judge_one: Callable[[RowView], Any],
+    ) -> NDArray[Any]:
+        """A column that somebody works out from nodes and their pods, kept under this key."""
+        column = self._kept.get(key)
+        if column is None:
+            if len(self._kept) >= MOST_KEPT_COLUMNS:
+                del self._kept[next(iter(self._kept))]
+            column = self._kept[key] = KeptColumn(self)
+        return column.read(nodes, judge, judge_one)
+
+    def drop_domains(self, key: str, on: NodesWhere) -> None:
+        """Nobody needs them any more."""
+        self._domains.pop((key, on)).close()
 
     def _drop_unasked_labels(self) -> None:
         """Keep the number of columns bounded: a pod may ask for any key it likes."""
@@ -161,7 +257,9 @@ class NodeTable:
             for column in amounts.values():
                 column.grow(self._capacity)
         self.is_unschedulable.grow(self._capacity)
+        self.volumes.mounts.grow(self._capacity)
         self.taints.codes.grow(self._capacity)
+        self.features.codes.grow(self._capacity)
         for labels in self._labels.values():
             labels.codes.grow(self._capacity)
 
@@ -175,8 +273,12 @@ class NodeTable:
         row = view.row
         if old is None or old.status.allocatable != view.object.status.allocatable:
             self._write_allocatable(view)
+        if old is None or old.status.images != view.images:
+            self.images.take(row, old.status.images if old is not None else ())
+            self.images.put(row, view.images)
         self.is_unschedulable.cells[row] = view.is_unschedulable
         self.taints.put(row, view.taints)
+        self.features.put(row, tuple(view.declared_features))
         for key, labels in self._labels.items():
             labels.put(row, view.labels.get(key))
         self.node_changes.record(row)
@@ -184,7 +286,7 @@ class NodeTable:
     def _write_allocatable(self, view: RowView) -> None:
         amounts = allocatable_of(view.object)
         for resource in amounts.keys() - self.allocatable.keys():
-            self.allocatable[resource] = AmountColumn(self._capacity)
+            self.allocatable[resource] = CapacityColumn(self._capacity)
         for resource, column in self.allocatable.items():
             column.put(view.row, amounts.get(resource, 0))
 

@@ -2,79 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.framework import BoolArray, IntArray, NodeRows, NodesWhere, NodeView
-from mooring.objects.placement_rules import first_untolerated, selector_matches
-from mooring.state.columns import Column, InternedColumn
+from mooring.framework import ALL_NODES, BoolArray, IntArray, NodeRows, NodesWhere, NodeView
+from mooring.state.columns import Column
+from mooring.state.domains import NOWHERE
 from mooring.state.table import NodeTable
-from mooring.state.views import RowView
-
-_REPELLING = ("NoSchedule", "NoExecute")
+from mooring.state.views import Rows
 
 
 class StandingTally:
     """How many pods there are per value of a label, over the nodes that count.
 
-    Told of every pod that comes or goes (`count`) and of every node (`enter`, `leave`). A domain exists while a node
-    that counts is in it.
+    Told of every pod that comes or goes (`count`), and by its domains of nodes.
     """
 
-    __slots__ = ("_column", "_domain_of", "_lowest", "_nodes", "_on", "_on_row", "_pods", "asked", "domains", "total")
+    __slots__ = (
+        "_by_domain",
+        "_by_row",
+        "_domains",
+        "_everywhere",
+        "_in_domain",
+        "_key",
+        "_on",
+        "_on_row",
+        "_table",
+        "_with",
+        "asked",
+        "total",
+        "without_key",
+    )
 
     def __init__(self, table: NodeTable, key: str, on: NodesWhere) -> None:
-        self._column: InternedColumn[str | None] = table.label(key)
-        self._column.pins += 1
-        self._on = on
-        self._domain_of = Column(len(self._column.codes.data), np.intp)
-        """Per row the domain it counts into; 0: none."""
-        self._pods = Column(max(16, 2 * self._column.size), np.int64)
-        self._nodes = Column(max(16, 2 * self._column.size), np.int64)
+        self._table, self._key, self._on = table, key, on
+        self._domains = table.domains(key, on)
+        self._domains.tallies[self] = None
+        self._everywhere = table.domains(key, ALL_NODES)
+        """The domains of the label over all nodes, whoever counts."""
+        self._domains.users += 1
+        self._everywhere.users += 1
+        self._in_domain: dict[int, int] = {}
+        self._by_domain: Column | None = None
+        """The same as a column, once somebody has asked about many nodes: most Services have few pods."""
+        self._with: dict[int, int] = {}
+        """A number of pods (not 0) → how many domains have it."""
         self._on_row: dict[int, int] = {}
         """Matching pods per row, also of rows that do not count: a node may begin to count."""
-        self._lowest: int | None = None
-        self.domains = 0
+        self._by_row: Column | None = None
+        """The same as a column, once somebody has asked about many nodes."""
         self.total = 0
+        self.without_key = 0
         self.asked = 0
         """When a plugin last asked for it, in pod changes."""
-        for view in table:
-            self.enter(view)
 
     def close(self) -> None:
         """The count is no longer kept."""
-        self._column.pins -= 1
+        del self._domains.tallies[self]
+        for domains, on in ((self._domains, self._on), (self._everywhere, ALL_NODES)):
+            domains.users -= 1
+            if not domains.users:
+                self._table.drop_domains(self._key, on)
 
-    def enter(self, view: RowView) -> None:
-        """A node came, or came back changed."""
-        row = view.row
-        code = self._column.codes.cells[row]
-        if not code or not includes(self._on, view):
-            return
-        if row >= len(self._domain_of.data):
-            self._domain_of.grow(len(self._column.codes.data))
-        if code >= len(self._pods.data):
-            self._pods.grow(2 * self._column.size)
-            self._nodes.grow(2 * self._column.size)
-        self._domain_of.cells[row] = code
-        if not self._nodes.cells[code]:
-            self.domains += 1
-            self._lowest = None
-        self._nodes.cells[code] += 1
+    def row_entered(self, row: int, code: int) -> None:
+        """A node counts from now on, into this domain."""
         if pods := self._on_row.get(row):
             self._add(code, pods)
 
-    def leave(self, row: int) -> None:
-        """A node goes, or is about to change."""
-        code = self._domain_at(row)
-        if not code:
-            return
+    def row_left(self, row: int, code: int) -> None:
+        """A node that counted into this domain does so no longer."""
         if pods := self._on_row.get(row):
             self._add(code, -pods)
-        self._domain_of.cells[row] = 0
-        self._nodes.cells[code] -= 1
-        if not self._nodes.cells[code]:
-            self.domains -= 1
-            self._lowest = None
 
     def count(self, row: int, pods: int) -> None:
         """So many more matching pods on this row."""
@@ -83,58 +84,107 @@ class StandingTally:
             self._on_row[row] = left
         else:
             del self._on_row[row]
-        if code := self._domain_at(row):
+        if self._by_row is not None:
+            self._fit_rows(self._by_row).cells[row] = left
+        code = self._domains.of_row.cells[row]
+        if code != NOWHERE:
             self._add(code, pods)
 
-    def _domain_at(self, row: int) -> int:
-        return self._domain_of.cells[row] if row < len(self._domain_of.data) else 0
-
     def _add(self, code: int, pods: int) -> None:
-        before = self._pods.cells[code]
-        self._pods.cells[code] = before + pods
+        if not code:
+            self.without_key += pods
+            return
+        before = self._in_domain.get(code, 0)
+        after = before + pods
+        if after:
+            self._in_domain[code] = after
+        else:
+            del self._in_domain[code]
+        if self._by_domain is not None:
+            self._fit(self._by_domain).cells[code] = after
         self.total += pods
-        if self._lowest is not None:
-            if before + pods < self._lowest:
-                self._lowest = before + pods
-            elif before == self._lowest:
-                self._lowest = None
+        equal = self._with
+        if before:
+            if equal[before] == 1:
+                del equal[before]
+            else:
+                equal[before] -= 1
+        if after:
+            equal[after] = equal.get(after, 0) + 1
+
+    def _counts(self) -> Column:
+        """The counts by domain, as a column with a cell for every domain there is by now."""
+        if self._by_domain is None:
+            self._by_domain = Column(max(16, 2 * self._domains.column.size), np.int64)
+            for code, pods in self._in_domain.items():
+                self._by_domain.cells[code] = pods
+        return self._fit(self._by_domain)
+
+    def _fit(self, column: Column) -> Column:
+        if len(column.data) < self._domains.column.size:
+            column.grow(2 * self._domains.column.size)
+        return column
+
+    def _fit_rows(self, column: Column) -> Column:
+        capacity = len(self._domains.column.codes.data)
+        if len(column.data) < capacity:
+            column.grow(capacity)
+        return column
+
+    @property
+    def domains(self) -> int:
+        return self._domains.count
 
     @property
     def lowest(self) -> int:
-        if self._lowest is None:
-            counts = self._pods.data[self._nodes.data > 0]
-            self._lowest = int(counts.min()) if len(counts) else 0
-        return self._lowest
+        lowest = min(self._with, default=0)
+        if sum(self._with.values()) < self._domains.count:
+            return min(lowest, 0)  # below 0: a supposition may take away what was never counted
+        return lowest
 
     def at(self, node: NodeView) -> int | None:
-        code = self._column.codes.cells[node.row]
+        code = self._domains.column.codes.cells[node.row]
         if not code:
             return None
-        return self._pods.cells[code] if code < len(self._pods.data) else 0
+        return self._in_domain.get(code, 0)
 
     def at_rows(self, nodes: NodeRows) -> IntArray:
-        if len(self._pods.data) < self._column.size:
-            self._pods.grow(2 * self._column.size)
-            self._nodes.grow(2 * self._column.size)
-        counts: IntArray = self._pods.data.take(self._column.codes.data.take(nodes.rows))
+        counts: IntArray = self._counts().data.take(self._codes(nodes))
         return counts
 
+    def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        return rule(self._counts().data).take(self._codes(nodes))
+
+    def on(self, node: NodeView) -> int:
+        return self._on_row.get(node.row, 0)
+
+    def on_rows(self, nodes: NodeRows) -> IntArray:
+        if self._by_row is None:
+            self._by_row = Column(len(self._domains.column.codes.data), np.int64)
+            for row, pods in self._on_row.items():
+                self._by_row.cells[row] = pods
+        return cast(Rows, nodes).cells(self._fit_rows(self._by_row))
+
     def lacking(self, nodes: NodeRows) -> BoolArray:
-        lacking: BoolArray = self._column.codes.data.take(nodes.rows) == 0
+        lacking: BoolArray = self._codes(nodes) == 0
         return lacking
+
+    def spans(self, nodes: NodeRows) -> bool:
+        if nodes is self._table.all():
+            return self._everywhere.lacking == 0
+        return bool(self._codes(nodes).all())
+
+    def domains_among(self, nodes: NodeRows, where: BoolArray | None = None) -> int:
+        if where is None and nodes is self._table.all():
+            return self._everywhere.count
+        codes = self._codes(nodes)
+        nodes_in = np.bincount(codes if where is None else codes[where], minlength=1)
+        return int(np.count_nonzero(nodes_in[1:]))
+
+    def _codes(self, nodes: NodeRows) -> NDArray[np.intp]:
+        return cast(Rows, nodes).cells(self._domains.column.codes)
 
     def per_domain(self) -> dict[str, int]:
         """The counts by domain, for people and tests."""
-        values = self._column.values
-        return {str(values[code]): self._pods.cells[code] for code in np.flatnonzero(self._nodes.data).tolist()}
-
-
-def includes(on: NodesWhere, view: RowView) -> bool:
-    """Whether the node counts into tallies over these nodes."""
-    labels = view.labels
-    return (
-        all(key in labels for key in on.keys)
-        and all(labels.get(key) == value for key, value in on.node_selector)
-        and (on.affinity is None or selector_matches(on.affinity, view.name, labels))
-        and (on.tolerations is None or first_untolerated(view.taints, on.tolerations, _REPELLING) is None)
-    )
+        values = self._domains.column.values
+        return {str(values[code]): self._in_domain.get(code, 0) for code in self._domains.codes()}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework import BoolArray, IntArray
+from mooring.framework.nodes import Capacity
+from mooring.framework.verdicts import FloatArray
 from mooring.objects import Node
 from mooring.objects.core import ContainerImage, Taint
-from mooring.objects.placed import PlacedPod
+from mooring.objects.placed import HostPort, PlacedPod
+from mooring.objects.volumes import Disk
 from mooring.state.columns import Column, InternedColumn
 
 if TYPE_CHECKING:
@@ -68,12 +71,26 @@ class RowView:
         return self.object.status.images
 
     @property
+    def declared_features(self) -> Sequence[str]:
+        return self.object.status.declared_features
+
+    @property
     def pods(self) -> Sequence[PlacedPod]:
         return tuple(self.placed.values())
+
+    @property
+    def ports(self) -> Sequence[HostPort]:
+        held = [port for pod in self.placed.values() for port in pod.ports]
+        if held and (free := self._table.ports.supposed_free):
+            return [port for port in held if (self.row, port) not in free]
+        return held
 
     def allocatable(self, resource: str) -> int:
         column = self._table.allocatable.get(resource)
         return column.cells[self.row] if column is not None else 0
+
+    def offers(self, resource: str) -> bool:
+        return resource in self.object.status.allocatable
 
     def requested(self, resource: str) -> int:
         column = self._table.requested.get(resource)
@@ -103,6 +120,11 @@ class Rows:
         self._names: tuple[str, ...] | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether a node's place here is its row in the table: all nodes, and no gap from one that is gone."""
+        return self._is_prefix
+
+    @property
     def names(self) -> Sequence[str]:
         if self._names is None:
             self._names = tuple(view.name for view in self)
@@ -110,7 +132,7 @@ class Rows:
 
     @property
     def is_unschedulable(self) -> BoolArray:
-        return self._cells(self._table.is_unschedulable)
+        return self.cells(self._table.is_unschedulable)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -135,40 +157,93 @@ class Rows:
         """The nodes on these rows of the table."""
         return Rows(self._table, rows)
 
-    def _cells(self, column: Column) -> NDArray[Any]:
+    def cells_of(self, mask: BoolArray) -> BoolArray:
+        """Of a mask over the whole table, the cells of these nodes."""
+        return mask[: len(self.rows)] if self._is_prefix else mask.take(self.rows)
+
+    def cells(self, column: Column) -> NDArray[Any]:
+        """Their part of a column of the table."""
         return column.first(len(self.rows)) if self._is_prefix else column.data.take(self.rows)
 
     def allocatable(self, resource: str) -> IntArray:
         column = self._table.allocatable.get(resource)
-        return self._cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
+        return self.cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
+
+    def capacity(self, resource: str) -> Capacity:
+        column = self._table.allocatable.get(resource)
+        if column is not None and self._is_prefix:
+            return column.ready(len(self.rows))
+        return Capacity.of(self.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
         column = self._table.requested.get(resource)
-        return self._cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
+        return self.cells(column) if column is not None else np.zeros(len(self.rows), np.int64)
 
     def requested_nonzero(self, resource: str) -> IntArray:
         column = self._table.requested_nonzero.get(resource)
-        return self._cells(column) if column is not None else self.requested(resource)
+        return self.cells(column) if column is not None else self.requested(resource)
+
+    def used(self, resource: str, *, nonzero: bool = False) -> FloatArray:
+        column = self._table.requested_nonzero.get(resource) if nonzero else None
+        column = column or self._table.requested.get(resource)
+        return self.cells(column.floats()) if column is not None else np.zeros(len(self.rows))
+
+    def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
+        every_node, there = self._table.all(), self._table.allocatable.get(resource)
+        if there is None or not every_node._is_prefix:
+            return False
+        column = self._table.requested_nonzero.get(resource) if nonzero else None
+        column = column or self._table.requested.get(resource)
+        spare = there.ready(len(every_node)).lowest - amount
+        return spare >= 0 if column is None else column.stays_within(spare)
 
     def free(self, resource: str) -> IntArray:
         free: IntArray = self.allocatable(resource) - self.requested(resource)
         return free
 
+    def kept(
+        self,
+        key: Hashable,
+        judge: Callable[[Rows], NDArray[Any]],
+        judge_one: Callable[[RowView], Any],
+    ) -> NDArray[Any]:
+        return self._table.kept(key, self, judge, judge_one)
+
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
         column = self._table.label(key)
-        return column.where(self._codes(column), test)
+        return column.where(self.codes(column), test)
+
+    def where_label_in(self, key: str, values: Iterable[str]) -> BoolArray:
+        column = self._table.label(key)
+        return column.where_any(self.codes(column), values)
 
     def label_numbers(self, key: str, number: Callable[[str | None], int]) -> IntArray:
         column = self._table.label(key)
-        return column.numbers(self._codes(column), number)
+        return column.numbers(self.codes(column), number)
 
     def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
         column = self._table.taints
-        return column.where(self._codes(column), test)
+        return column.where(self.codes(column), test)
+
+    def where_features(self, test: Callable[[Sequence[str]], bool]) -> BoolArray:
+        column = self._table.features
+        return column.where(self.codes(column), test)
 
     def count_taints(self, count: Callable[[Sequence[Taint]], int]) -> IntArray:
         column = self._table.taints
-        return column.numbers(self._codes(column), count)
+        return column.numbers(self.codes(column), count)
 
-    def _codes(self, column: InternedColumn[Any]) -> NDArray[np.intp]:
-        return self._cells(column.codes)
+    def where_port_taken(self, wanted: Sequence[HostPort]) -> BoolArray:
+        mask = self._table.ports.where_taken(wanted, self._table.capacity)
+        return np.zeros(len(self.rows), bool) if mask is None else self.cells_of(mask)
+
+    def where_disk_mounted(self, disks: Sequence[Disk]) -> BoolArray:
+        mask = self._table.volumes.where_mounted(disks, self._table.capacity)
+        return np.zeros(len(self.rows), bool) if mask is None else self.cells_of(mask)
+
+    @property
+    def volume_mounts(self) -> IntArray:
+        return self.cells(self._table.volumes.mounts)
+
+    def codes(self, column: InternedColumn[Any]) -> NDArray[np.intp]:
+        return self.cells(column.codes)

@@ -8,7 +8,16 @@
 holds the plain and the vector form of a rule equal; `mooring.testing.strategies` has hypothesis strategies for that.
 """
 
-from mooring.testing.builders import a_node_object, a_pod, a_taint, a_toleration, requires
+from mooring.testing.builders import (
+    a_constraint,
+    a_node_object,
+    a_pod,
+    a_taint,
+    a_term,
+    a_toleration,
+    pod_rules,
+    requires,
+)
 from mooring.testing.cluster import Cluster, TestCycle, a_cluster, a_cycle, a_node
 from mooring.testing.forms import (
     name_of,
@@ -25,15 +34,18 @@ __all__ = [
     "Services",
     "TestCycle",
     "a_cluster",
+    "a_constraint",
     "a_cycle",
     "a_node",
     "a_node_object",
     "a_plugin",
     "a_pod",
     "a_taint",
+    "a_term",
     "a_toleration",
     "name_of",
     "plugins_with_both_forms",
+    "pod_rules",
     "refused_at_once",
     "refused_one_by_one",
     "requires",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mooring.base.clock import timestamp
 from mooring.objects import Node, ObjectMeta, OwnerReference, Pod
@@ -20,14 +21,19 @@ from mooring.objects.core import (
     NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
+    PodAffinity,
+    PodAffinityTerm,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
     ResourceRequirements,
     Taint,
     Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
 )
 from mooring.objects.quantity import QuantityText
+from mooring.objects.selectors import LabelSelector
 
 _numbers = itertools.count(1)
 
@@ -48,11 +54,13 @@ def a_pod(
     tolerations: Sequence[Toleration] = (),
     node_selector: Mapping[str, str] | None = None,
     affinity: Affinity | None = None,
+    spread: Sequence[TopologySpreadConstraint] = (),
     scheduler: str = DEFAULT_SCHEDULER,
     gates: Sequence[str] = (),
     ports: Sequence[int] = (),
     owner: str | None = None,
     created: float | None = None,
+    volumes: Sequence[Mapping[str, Any]] = (),
 ) -> Pod:
     """A pod with one container. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
     asked: dict[str, QuantityText] = {}
@@ -85,8 +93,10 @@ def a_pod(
             node_selector=dict(node_selector or {}),
             affinity=affinity,
             tolerations=list(tolerations),
+            topology_spread_constraints=list(spread),
             priority=priority,
             scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
+            volumes=[{"name": f"volume-{at}"} | dict(volume) for at, volume in enumerate(volumes)],
         ),
         status=PodStatus(phase="Running" if node else "Pending", nominated_node_name=nominated),
     )
@@ -157,4 +167,64 @@ def requires(*terms: Iterable[tuple[str, str, Sequence[str]]]) -> Affinity:
                 ]
             )
         )
+    )
+
+
+def a_term(
+    labels: Mapping[str, str] | LabelSelector | None = None,
+    key: str = "zone",
+    *,
+    namespaces: Sequence[str] = (),
+    namespace_selector: LabelSelector | None = None,
+) -> PodAffinityTerm:
+    """A term of pod (anti-)affinity: pods with these labels, in the domain of this key. Without labels: no pods."""
+    selector = labels if labels is None or isinstance(labels, LabelSelector) else LabelSelector(match_labels={**labels})
+    return PodAffinityTerm(
+        label_selector=selector,
+        topology_key=key,
+        namespaces=list(namespaces),
+        namespace_selector=namespace_selector,
+    )
+
+
+def pod_rules(
+    *,
+    near: Sequence[PodAffinityTerm] = (),
+    away: Sequence[PodAffinityTerm] = (),
+    rather_near: Sequence[tuple[int, PodAffinityTerm]] = (),
+    rather_away: Sequence[tuple[int, PodAffinityTerm]] = (),
+) -> Affinity:
+    """Required and preferred pod affinity (`near`) and anti-affinity (`away`) by terms (`a_term`)."""
+
+    def preferred(terms: Sequence[tuple[int, PodAffinityTerm]]) -> list[WeightedPodAffinityTerm]:
+        return [WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in terms]
+
+    return Affinity(
+        pod_affinity=PodAffinity(required=list(near), preferred=preferred(rather_near)),
+        pod_anti_affinity=PodAffinity(required=list(away), preferred=preferred(rather_away)),
+    )
+
+
+def a_constraint(
+    key: str = "zone",
+    *,
+    skew: int = 1,
+    soft: bool = False,
+    labels: Mapping[str, str] | LabelSelector | None = None,
+    min_domains: int | None = None,
+    match_label_keys: Sequence[str] = (),
+    node_affinity: str = "Honor",
+    node_taints: str = "Ignore",
+) -> TopologySpreadConstraint:
+    """A topology spread constraint over the domains of this key. Without labels: it counts no pods."""
+    selector = labels if labels is None or isinstance(labels, LabelSelector) else LabelSelector(match_labels={**labels})
+    return TopologySpreadConstraint(
+        max_skew=skew,
+        topology_key=key,
+        when_unsatisfiable="ScheduleAnyway" if soft else "DoNotSchedule",
+        label_selector=selector,
+        min_domains=min_domains,
+        match_label_keys=list(match_label_keys),
+        node_affinity_policy=node_affinity,
+        node_taints_policy=node_taints,
     )

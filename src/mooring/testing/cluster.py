@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from mooring.base.errors import StateMissing
 from mooring.engine import Decision, Profile, decide
 from mooring.framework import (
     ALL_NODES,
+    Counts,
+    Image,
     NodeRows,
     NodesWhere,
     NodeView,
@@ -28,6 +30,7 @@ from mooring.framework.points import points_of
 from mooring.objects.core import Taint
 from mooring.objects.placed import placed
 from mooring.objects.quantity import QuantityText
+from mooring.objects.selectors import Labels
 from mooring.state import RowView, State
 from mooring.testing.builders import a_node_object
 from mooring.testing.services import Services
@@ -95,8 +98,12 @@ class TestCycle:
     def filter_state(self, plugin: Plugin) -> Any:
         if plugin not in self._filter_states:
             answer = cast(Any, plugin).pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
-            self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
+            if plugin not in self._filter_states or not isinstance(answer, Skip | Refusal):
+                self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
         return self._left(self._filter_states[plugin], plugin, "pre_filter")
+
+    def leave_state(self, plugin: Plugin, state: Any) -> None:
+        self._filter_states[plugin] = state
 
     def score_state(self, plugin: Plugin) -> Any:
         if plugin not in self._score_states:
@@ -116,8 +123,14 @@ class TestCycle:
     def total(self, pods: PodsWhere, resource: str) -> int:
         return self._state.total(pods, resource)
 
-    def carriers(self, kind: TermKind) -> Sequence[tuple[Term, Tally]]:
-        return self._state.carriers(self._pod, kind)
+    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+        return self._state.carriers(self._pod, kind, namespace_labels)
+
+    def claim_uses(self, claims: Collection[str]) -> int:
+        return self._state.claim_uses(self._pod.namespace, claims)
+
+    def image(self, name: str) -> Image | None:
+        return self._state.image(name)
 
     def value(self, published: Published[T]) -> T | None:
         self.versions[published] = published.version

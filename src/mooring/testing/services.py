@@ -17,31 +17,41 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from mooring.base.clock import Clock, ManualClock
-from mooring.base.errors import Fault, OperatorMistake, Problem
+from mooring.base.errors import ApiError, Fault, OperatorMistake, Problem
 from mooring.base.log import Log
 from mooring.framework import (
     Args,
     Background,
     Binder,
+    ClaimsInFlight,
+    ClaimWriter,
     FeatureGates,
     Http,
     HttpAnswer,
+    Metrics,
     Objects,
     Plugin,
     Pod,
+    PodEvents,
     Pods,
+    Preemptions,
     Published,
     Queue,
+    VolumeWriter,
     WaitingPod,
     WaitingPods,
 )
+from mooring.framework.kept import KeptObjects
 from mooring.framework.registry import build, check_contract
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import placed
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.state import State
+from mooring.testing.claims import MemoryClaimWriter
 
 P = TypeVar("P", bound=Plugin)
 T = TypeVar("T")
+K = TypeVar("K", bound=KubeObject)
 
 
 class MemoryLog(Log):
@@ -75,27 +85,22 @@ class MemoryLog(Log):
         self.lines.append((severity, message, values))
 
 
-class MemoryObjects:
+class MemoryObjects(KeptObjects[Any]):
     """All objects of one kind, as the test put them there."""
 
     def __init__(self, items: Iterable[KubeObject] = ()) -> None:
-        self._items: dict[tuple[str, str], KubeObject] = {}
+        super().__init__()
         self.synced = True
         for item in items:
             self.put(item)
 
     def put(self, item: KubeObject) -> None:
         """Add it, or replace the one of that name."""
-        self._items[(item.namespace, item.name)] = item
+        self.keep(item)
 
     def remove(self, item: KubeObject) -> None:
-        del self._items[(item.namespace, item.name)]
-
-    def get(self, name: str, namespace: str | None = None) -> Any:
-        return self._items.get((namespace or "", name))
-
-    def all(self) -> Iterable[Any]:
-        return list(self._items.values())
+        if self.drop(item.key) is None:
+            raise KeyError(item.key)
 
 
 class MemoryWaitingPods:
@@ -142,13 +147,19 @@ class MemoryQueue:
 
     def __init__(self) -> None:
         self.activated: list[str] = []
-        self.retries: list[tuple[str, float]] = []
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated += [pod.name for pod in pods]
 
-    def retry_after(self, pod: Pod, seconds: float) -> None:
-        self.retries.append((pod.name, seconds))
+
+class MemoryPreemptions:
+    """For whom pods are being evicted, as the test says."""
+
+    def __init__(self) -> None:
+        self.under_way: set[str] = set()
+
+    def is_under_way(self, uid: str) -> bool:
+        return uid in self.under_way
 
 
 class MemoryHttp:
@@ -200,6 +211,50 @@ class StepBackground:
             await work()
 
 
+class MemoryMetrics:
+    """What plugins counted: `value("name", label="…")`."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+
+    def value(self, name: str, /, **labels: str) -> float:
+        """A counter's sum, a gauge's last value, or how often a histogram observed; 0 before the first."""
+        return self._values.get((name, tuple(sorted(labels.items()))), 0.0)
+
+    def counter(self, name: str, description: str, *labels: str) -> MemoryMetric:
+        return MemoryMetric(self._values, name, labels)
+
+    def gauge(self, name: str, description: str, *labels: str) -> MemoryMetric:
+        return MemoryMetric(self._values, name, labels)
+
+    def histogram(self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()) -> MemoryMetric:
+        return MemoryMetric(self._values, name, labels)
+
+
+class MemoryMetric:
+    """One of them; wrong labels fail the test as they would fail Prometheus' client."""
+
+    def __init__(
+        self, values: dict[tuple[str, tuple[tuple[str, str], ...]], float], name: str, labels: tuple[str, ...]
+    ) -> None:
+        self._values, self._name, self._labels = values, name, labels
+
+    def _key(self, labels: Mapping[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+        if set(labels) != set(self._labels):
+            raise ValueError(f"metric {self._name} has the labels {self._labels}, not {tuple(labels)}")
+        return self._name, tuple(sorted(labels.items()))
+
+    def inc(self, amount: float = 1.0, /, **labels: str) -> None:
+        key = self._key(labels)
+        self._values[key] = self._values.get(key, 0.0) + amount
+
+    def set(self, value: float, /, **labels: str) -> None:
+        self._values[self._key(labels)] = value
+
+    def observe(self, value: float, /, **labels: str) -> None:
+        self.inc(1.0, **labels)
+
+
 class MemoryBinder:
     """Bindings that were asked for."""
 
@@ -212,6 +267,53 @@ class MemoryBinder:
         if self.failure is not None:
             raise self.failure
         self.bound.append((pod.key, node))
+
+
+class MemoryVolumeWriter:
+    """Writes straight into the objects that plugins read, unless the test holds the news back."""
+
+    def __init__(self, objects: Callable[[type[KubeObject]], MemoryObjects]) -> None:
+        self._objects = objects
+        self._version = 1_000_000
+        self.written: list[tuple[str, str]] = []
+        """Volume and claim, or claim and node."""
+        self.failures: dict[str, Exception] = {}
+        """What is raised instead of writing the object of this key."""
+        self.is_shown = True
+        """Whether `Objects` show what is written, as the watch would, or not yet."""
+
+    async def write_claim_ref(self, volume: PersistentVolume) -> PersistentVolume:
+        ref = volume.spec.claim_ref
+        return self._write(volume, f"{ref.namespace}/{ref.name}" if ref is not None else "")
+
+    async def write_selected_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        return self._write(claim, claim.selected_node or "")
+
+    def _write(self, item: K, what: str) -> K:
+        if (failure := self.failures.get(item.key)) is not None:
+            raise failure
+        kept = self._objects(type(item))
+        there = kept.get(item.name, item.namespace or None)
+        if there is None or there.metadata.resource_version != item.metadata.resource_version:
+            raise ApiError(409, "Conflict", f'Operation cannot be fulfilled on {item.KIND.plural} "{item.name}"')
+        self.written.append((item.key, what))
+        self._version += 1
+        metadata = msgspec.structs.replace(item.metadata, resource_version=str(self._version))
+        written = msgspec.structs.replace(item, metadata=metadata)
+        if self.is_shown:
+            kept.put(written)
+        return written
+
+
+class MemoryEvents:
+    """What plugins said about pods."""
+
+    def __init__(self) -> None:
+        self.recorded: list[tuple[str, str, str]] = []
+        """Pod (namespace/name), reason and note."""
+
+    def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
+        self.recorded.append((pod.key, reason, note))
 
 
 class Services:
@@ -243,6 +345,12 @@ class Services:
         self.waiting_pods = MemoryWaitingPods()
         self.queue = MemoryQueue()
         self.binder = MemoryBinder()
+        self.volume_writer = MemoryVolumeWriter(self.objects)
+        self.metrics = MemoryMetrics()
+        self.preemptions = MemoryPreemptions()
+        self.claim_writer = MemoryClaimWriter(self.objects)
+        self.claims_in_flight = ClaimsInFlight()
+        self.events = MemoryEvents()
         self._objects = {kind: MemoryObjects(items) for kind, items in (objects or {}).items()}
         self._published: dict[Any, Published[Any]] = {}
         for kind, value in (published or {}).items():
@@ -272,6 +380,12 @@ class Services:
             WaitingPods: self.waiting_pods,
             Queue: self.queue,
             Binder: self.binder,
+            VolumeWriter: self.volume_writer,
+            Metrics: self.metrics,
+            Preemptions: self.preemptions,
+            ClaimWriter: self.claim_writer,
+            ClaimsInFlight: self.claims_in_flight,
+            PodEvents: self.events,
         }[asked]
 
 

@@ -6,6 +6,7 @@ from small tables rather than built from the ground: a cluster takes a few milli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from hypothesis import strategies as st
@@ -23,13 +24,16 @@ from mooring.objects.core import (
     Toleration,
 )
 from mooring.objects.quantity import QuantityText
-from mooring.testing.builders import a_pod
+from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.testing.builders import a_constraint, a_pod, a_term, pod_rules
 from mooring.testing.cluster import Cluster, a_cluster, a_node
 
 KEYS = ["zone", "tier"]
 VALUES = ["", "a", "1", "10"]
 EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
 EXTENDED = ["example.com/gpu", "hugepages-2Mi"]
+IMAGES = {"registry.example/app:1": 500_000_000, "other": 7_000_000}
+HOST_PORTS = [[], [], [80], [80, 81]]
 NODES = [f"node-{number}" for number in range(1, 7)]
 
 LABELS = [{}, *({key: value} for key, value in product(KEYS, VALUES)), {"zone": "a", "tier": "10"}]
@@ -57,12 +61,48 @@ REQUIREMENTS = [
     ),
     *(
         NodeSelectorRequirement(key=key, operator=operator, values=[bound])
-        for key, operator, bound in product(KEYS, ["Gt", "Lt"], ["5", "many"])
+        for key, operator, bound in product(KEYS, ["Gt", "Lt"], ["5", "0"])
     ),
+]
+UNREADABLE = [
+    NodeSelectorRequirement(key="zone", operator="Gt", values=["many"]),
+    NodeSelectorRequirement(key="tier", operator="NotIn", values=["a b"]),
+    NodeSelectorRequirement(key="tier", operator="Near", values=["a"]),
 ]
 BY_NAME = [
     NodeSelectorRequirement(key="metadata.name", operator=operator, values=[name])
     for operator, name in product(["In", "NotIn"], NODES[:2])
+]
+POD_SELECTORS = [
+    None,
+    LabelSelector(),
+    *(LabelSelector(match_labels=labels) for labels in LABELS[1:4]),
+    *(
+        LabelSelector(match_expressions=[LabelSelectorRequirement(key="zone", operator=operator, values=values)])
+        for operator, values in [("In", ["a", "1"]), ("NotIn", ["a"]), ("Exists", [])]
+    ),
+]
+POD_TERMS = [
+    *(a_term(selector, key) for selector, key in product(POD_SELECTORS, KEYS)),
+    *(
+        a_term(LabelSelector(), "zone", namespaces=namespaces, namespace_selector=selector)
+        for namespaces, selector in product([[], ["shop"]], [LabelSelector(), LabelSelector(match_labels={"a": "b"})])
+    ),
+]
+SPREADS = [
+    *(
+        a_constraint(key, soft=soft, labels=selector, skew=skew)
+        for key, soft, selector, skew in product(
+            [*KEYS, "kubernetes.io/hostname"], [False, True], POD_SELECTORS, [1, 3]
+        )
+    ),
+    *(
+        a_constraint(
+            "zone", soft=soft, labels={}, match_label_keys=["tier"], node_affinity=affinity, node_taints=taints
+        )
+        for soft, affinity, taints in product([False, True], ["Honor", "Ignore"], ["Honor", "Ignore"])
+    ),
+    *(a_constraint("tier", labels=LABELS[1], min_domains=domains) for domains in (1, 3)),
 ]
 REQUESTS: dict[str, list[QuantityText]] = {
     "cpu": ["0", "1m", "500m", "1", "9"],
@@ -72,17 +112,32 @@ REQUESTS: dict[str, list[QuantityText]] = {
 }
 
 
-def node_terms() -> SearchStrategy[NodeSelectorTerm]:
+DISKS = [
+    {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+    *({"gcePersistentDisk": {"pdName": "disk", "readOnly": read_only}} for read_only in (False, True)),
+]
+"""Of the sort that a node must not mount twice."""
+
+
+def node_terms(expressions: Sequence[NodeSelectorRequirement] = REQUIREMENTS) -> SearchStrategy[NodeSelectorTerm]:
     return st.builds(
         NodeSelectorTerm,
-        match_expressions=st.lists(st.sampled_from(REQUIREMENTS), max_size=2),
+        match_expressions=st.lists(st.sampled_from(expressions), max_size=2),
         match_fields=st.lists(st.sampled_from(BY_NAME), max_size=1),
     )
 
 
+def pod_affinities() -> SearchStrategy[Affinity]:
+    """Pod affinity and anti-affinity, required and preferred: some of each."""
+    terms = st.lists(st.sampled_from(POD_TERMS), max_size=2)
+    preferences = st.lists(st.tuples(st.integers(1, 100), st.sampled_from(POD_TERMS)), max_size=2)
+    return st.builds(pod_rules, near=terms, away=terms, rather_near=preferences, rather_away=preferences)
+
+
 def affinities() -> SearchStrategy[Affinity]:
     """Node affinity: required terms, preferred ones, both or neither."""
-    required = st.builds(NodeSelector, node_selector_terms=st.lists(node_terms(), min_size=1, max_size=2))
+    terms = st.lists(node_terms([*REQUIREMENTS, *UNREADABLE]), min_size=1, max_size=2)
+    required = st.builds(NodeSelector, node_selector_terms=terms)
     preferred = st.builds(PreferredSchedulingTerm, weight=st.integers(1, 100), preference=node_terms())
     return st.builds(
         Affinity,
@@ -108,7 +163,10 @@ def pods() -> SearchStrategy[Pod]:
         priority=st.sampled_from([None, -5, 5]),
         tolerations=st.lists(st.sampled_from(TOLERATIONS), max_size=2),
         node_selector=st.sampled_from(LABELS[:9]),
-        affinity=st.none() | affinities(),
+        affinity=st.none() | affinities() | pod_affinities(),
+        spread=st.lists(st.sampled_from(SPREADS), max_size=2),
+        ports=st.sampled_from(HOST_PORTS),
+        volumes=st.lists(st.sampled_from(DISKS), max_size=1),
     )
 
 
@@ -124,7 +182,18 @@ def nodes(name: str) -> SearchStrategy[NodeView]:
         labels=st.sampled_from(LABELS),
         taints=st.lists(st.sampled_from(TAINTS), max_size=2),
         unschedulable=st.booleans(),
-        running=st.lists(st.builds(a_pod, requests=requests()), max_size=1),
+        images=st.sampled_from([{}, IMAGES, {"registry.example/app:1": 900_000_000}]),
+        running=st.lists(
+            st.builds(
+                a_pod,
+                labels=st.sampled_from(LABELS),
+                requests=requests(),
+                affinity=st.none() | pod_affinities(),
+                ports=st.sampled_from(HOST_PORTS),
+                volumes=st.lists(st.sampled_from(DISKS), max_size=1),
+            ),
+            max_size=1,
+        ),
     )
 
 

@@ -6,11 +6,21 @@ import msgspec
 import pytest
 from tests.plugins.verdicts import verdict, wakes
 
-from mooring.base.errors import OperatorMistake
+from mooring.base.errors import Fault, OperatorMistake
 from mooring.framework import UNRESOLVABLE, OnlyNodes, Refusal, Skip
 from mooring.objects import core
 from mooring.plugins.default.node_affinity import CONFLICT, NOT_ENFORCED, NOT_SELECTED, NodeAffinity
-from mooring.testing import a_cycle, a_node, a_node_object, a_plugin, a_pod, requires
+from mooring.testing import (
+    a_cluster,
+    a_cycle,
+    a_node,
+    a_node_object,
+    a_plugin,
+    a_pod,
+    refused_at_once,
+    refused_one_by_one,
+    requires,
+)
 
 SSD = {"disk": "ssd"}
 ENFORCED = {
@@ -149,13 +159,112 @@ def test_terms_that_cannot_be_understood_are_named_by_their_path():
             "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]
         },
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}}
+            {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}},
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}},
         ],
     }
     with pytest.raises(OperatorMistake) as raised:
         a_plugin(NodeAffinity, added_affinity=msgspec.convert(wrong, core.NodeAffinity))
     assert [problem.path.rpartition("Execution")[2] for problem in raised.value.problems] == [
         ".nodeSelectorTerms[0].matchExpressions[0].operator",
-        "[0].weight",
-        "[0].preference.matchExpressions[0].values",
+        "[1].matchExpressions[0].values[0]",
     ]
+
+
+def wants(key: str, operator: str, *values: str) -> core.NodeSelectorRequirement:
+    return core.NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+
+
+NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+NO_INTEGER = "for 'Gt', 'Lt' operators, the value must be an integer"
+UNREADABLE = {
+    "a bound that is no number": (wants("num", "Gt", "many"), f'values[0]: Invalid value: "many": {NO_INTEGER}'),
+    "a bound beyond 64 bits": (wants("num", "Lt", "9" * 20), f'values[0]: Invalid value: "{"9" * 20}": {NO_INTEGER}'),
+    "two bounds": (
+        wants("num", "Lt", "1", "2"),
+        """values: Invalid value: ["1","2"]: for 'Gt', 'Lt' operators, exactly one value is required""",
+    ),
+    "no bound": (
+        wants("num", "Gt"),
+        "values: Invalid value: null: for 'Gt', 'Lt' operators, exactly one value is required",
+    ),
+    "an operator that nobody knows": (
+        wants("num", "Near", "a"),
+        'operator: Unsupported value: "Near": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"',
+    ),
+    "nothing to be in": (
+        wants("num", "NotIn"),
+        "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+    ),
+    "values that Exists has no use for": (
+        wants("num", "Exists", "a"),
+        'values: Invalid value: ["a"]: values set must be empty for exists and does not exist',
+    ),
+    "a key that is no name": (wants("bad key", "In", "5"), f'key: Invalid value: "bad key": {NAME_RULE}'),
+    "a value that no label can have": (
+        wants("num", "In", "5", "a b"),
+        f'values[1][num]: Invalid value: "a b": {VALUE_RULE}',
+    ),
+    "a sign that no label can begin with": (
+        wants("num", "Gt", "+3"),
+        f'values[0][num]: Invalid value: "+3": {VALUE_RULE}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_preference_that_cannot_be_read_fails_the_attempt_in_kube_schedulers_words(part, mistake):
+    term = core.NodeSelectorTerm(match_expressions=[wants("num", "Exists"), part])
+    preferred = [core.PreferredSchedulingTerm(weight=3, preference=term)]
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    cluster = a_cluster(a_node("a"), a_node("b"), plugins=[a_plugin(NodeAffinity)])
+    fault = cluster.decide(pod).fault
+    assert str(fault) == f'running PreScore plugin "NodeAffinity": [0].matchExpressions[1].{mistake}'
+
+
+@pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_preference_without_weight_is_not_read(part, mistake):
+    term = core.NodeSelectorTerm(match_expressions=[part])
+    preferred = [core.PreferredSchedulingTerm(weight=0, preference=term)]
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    assert a_plugin(NodeAffinity).pre_score(pod, a_cycle(pod).nodes, a_cycle(pod)) is None
+
+
+@pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_required_term_that_cannot_be_read_matches_no_node_and_leaves_the_others_alone(part, mistake):
+    terms = [core.NodeSelectorTerm(match_expressions=[part])]
+    node, plugin = a_node(labels={"num": "5"}), a_plugin(NodeAffinity)
+
+    def asked() -> object:
+        required = core.NodeSelector(node_selector_terms=terms)
+        pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(required=required)))
+        one_by_one = refused_one_by_one(plugin, pod, cluster := a_cluster(node))
+        assert refused_at_once(plugin, pod, cluster) == one_by_one
+        return one_by_one
+
+    assert asked() == {"node": (UNRESOLVABLE, (NOT_SELECTED,))}
+    terms.append(core.NodeSelectorTerm(match_expressions=[wants("num", "In", "5")]))
+    assert asked() == {}
+
+
+def test_every_mistake_is_told_once_and_all_of_them_in_brackets():
+    fields = [wants("metadata.name", "In", "n0", "n1"), wants("metadata.name", "Exists")]
+    term = core.NodeSelectorTerm(match_expressions=[wants("num", "Gt", "many")], match_fields=fields)
+    preferred = [core.PreferredSchedulingTerm(weight=1, preference=term)]
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    with pytest.raises(Fault) as raised:
+        a_plugin(NodeAffinity).pre_score(pod, a_cycle(pod).nodes, a_cycle(pod))
+    assert str(raised.value) == (
+        f'[[0].matchExpressions[0].values[0]: Invalid value: "many": {NO_INTEGER}, '
+        '[0].matchFields[0].values: Invalid value: ["n0","n1"]: must have one element, '
+        '[0].matchFields[1].operator: Unsupported value: "Exists": supported values: "In", "NotIn"]'
+    )

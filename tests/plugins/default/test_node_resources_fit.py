@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.plugins.verdicts import verdict, wakes
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
+from mooring.framework.nodes import Capacity
 from mooring.objects.placed import placed
 from mooring.plugins.default.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit, insufficient
+from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
 from mooring.testing import a_cycle, a_node, a_node_object, a_plugin, a_pod
 
 GPU = "example.com/gpu"
@@ -146,3 +151,18 @@ def test_mistakes_in_the_strategy_are_named_by_their_path(path, scoring):
     with pytest.raises(OperatorMistake) as raised:
         a_plugin(NodeResourcesFit, scoring_strategy=scoring)
     assert any(problem.path.endswith(path) for problem in raised.value.problems)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(1, 100)), min_size=1, max_size=6),
+    st.sampled_from(["LeastAllocated", "MostAllocated"]),
+)
+def test_dividing_many_at_once_is_exact_however_large_the_numbers(resources, strategy):
+    small = [(requested % 2**40, capacity % 2**40, weight) for requested, capacity, weight in resources]
+    scorer = Scorer(ScoringStrategy(type=strategy))
+    for given_resources in (small, [each for each in resources if each[1] < 2**53]):
+        rows = [
+            Usage(np.array([used], np.float64), 0, Capacity.of(np.array([capacity])), weight, used > capacity)
+            for used, capacity, weight in given_resources
+        ]
+        assert scorer.score_rows(rows, 1).tolist() == [scorer.score(given_resources)]

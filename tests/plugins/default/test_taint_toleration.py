@@ -43,7 +43,19 @@ def test_hard_taints(tolerated, tainted, refusal):
 
 
 @pytest.mark.parametrize(
-    ("operator", "taint", "refusal"), [("Gt", "7", None), ("Lt", "7", REFUSED), ("Gt", "x", REFUSED)]
+    ("operator", "taint", "refusal"),
+    [
+        ("Gt", "7", None),
+        ("Gt", "5", REFUSED),
+        ("Lt", "7", REFUSED),
+        ("Lt", "-7", None),
+        ("Lt", "0", None),
+        ("Gt", "x", REFUSED),
+        ("Gt", "", REFUSED),
+        ("Gt", "07", REFUSED),
+        ("Gt", "+7", REFUSED),
+        ("Gt", "9" * 20, REFUSED),
+    ],
 )
 def test_numbers_compare_where_the_gate_is_on(operator, taint, refusal):
     gates = Services(gates={"TaintTolerationComparisonOperators": True})

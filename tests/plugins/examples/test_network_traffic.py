@@ -216,6 +216,22 @@ async def test_when_prometheus_is_back_its_values_count_and_the_log_says_so():
     assert len(warnings(services)) == 2
 
 
+async def test_an_outage_shows_in_the_metrics():
+    services = Services(http={URL: an_answer(a=100, b=400)})
+    await started(services)
+    shown = services.metrics.value
+    assert (shown("networktraffic_prometheus_answers"), shown("networktraffic_nodes")) == (1, 2)
+    services.http.answers[URL] = Fault("down")
+    services.clock.advance(30)
+    await services.background.step()
+    assert (shown("networktraffic_prometheus_answers"), shown("networktraffic_nodes")) == (0, 2)
+    services.clock.advance(1000)
+    await services.background.step()
+    assert (shown("networktraffic_prometheus_answers"), shown("networktraffic_nodes")) == (0, 0)
+    assert shown("networktraffic_refreshes_total", result="answered") == 1
+    assert shown("networktraffic_refreshes_total", result="failed") == 2
+
+
 def test_before_the_first_answer_every_node_counts_alike():
     plugin = a_plugin(NetworkTraffic, prometheus_address=ADDRESS)
     assert scores(plugin, "a", "b") == {"a": 100, "b": 100}

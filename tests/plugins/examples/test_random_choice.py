@@ -8,7 +8,7 @@ from tests.plugins.verdicts import normalized, verdict, wakes
 from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE
 from mooring.plugins.examples.random_choice import NOT_DRAWN, RandomChoice
-from mooring.testing import Services, a_cluster, a_cycle, a_node, a_node_object, a_plugin, a_pod
+from mooring.testing import a_cluster, a_cycle, a_node, a_node_object, a_plugin, a_pod
 
 NODES = [a_node(f"node-{number}") for number in range(400)]
 
@@ -77,19 +77,11 @@ def refused_everywhere() -> str:
 
 
 def test_a_pod_without_a_node_says_so_and_asks_to_be_tried_again():
-    services = Services()
-    cluster = a_cluster(a_node("node-1"), plugins=[a_plugin(RandomChoice, services, retry_seconds=2.5)])
+    cluster = a_cluster(a_node("node-1"), plugins=[a_plugin(RandomChoice, retry_seconds=2.5)])
     decision = cluster.schedule(a_pod("web", uid=refused_everywhere()))
     assert decision.node is None
     assert decision.message.startswith("0/1 nodes are available: 1 node(s) were not drawn.")
-    assert services.queue.retries == [("web", 2.5)]
-
-
-def test_a_pod_with_a_node_asks_for_nothing():
-    services = Services()
-    nodes = [a_node(f"node-{number}") for number in range(40)]
-    assert a_cluster(*nodes, plugins=[a_plugin(RandomChoice, services)]).schedule(a_pod()).node is not None
-    assert services.queue.retries == []
+    assert [remedy.retry_after for remedy in decision.post_filtered.remedies] == [2.5]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,15 @@ class AccessReview(_Review):
         return {"allowed": True, "reason": "the embedded API server allows its token everything"}
 
 
+class UserAccessReview(_Review):
+    """What somebody may do: administrators everything, nobody else anything, for there is nobody else."""
+
+    def status(self, spec: Document) -> Document:
+        if "system:masters" in (spec.get("groups") or ()):
+            return {"allowed": True, "reason": "the embedded API server allows its administrator everything"}
+        return {"allowed": False, "reason": "the embedded API server knows no user but its administrator"}
+
+
 class RulesReview(_Review):
     def status(self, spec: Document) -> Document:
         return {
@@ -59,9 +68,9 @@ class SelfReview(_Review):
 def review_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
     access = AccessReview()
     return {
-        ("subjectaccessreviews.authorization.k8s.io", ""): access,
+        ("subjectaccessreviews.authorization.k8s.io", ""): UserAccessReview(),
         ("selfsubjectaccessreviews.authorization.k8s.io", ""): access,
-        ("localsubjectaccessreviews.authorization.k8s.io", ""): access,
+        ("localsubjectaccessreviews.authorization.k8s.io", ""): UserAccessReview(),
         ("selfsubjectrulesreviews.authorization.k8s.io", ""): RulesReview(),
         ("tokenreviews.authentication.k8s.io", ""): TokenReview(token),
         ("selfsubjectreviews.authentication.k8s.io", ""): SelfReview(),

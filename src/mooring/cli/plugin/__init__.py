@@ -18,7 +18,7 @@ def plugin() -> None:
     """
 
 
-@plugin.command(name="list")
+@plugin.command(name="list", short_help="List every plugin that can be configured.")
 @plugins_option
 def list_plugins(plugins: tuple[str, ...]) -> None:
     """List every plugin that can be configured: name, extension points, where from.
@@ -37,7 +37,7 @@ def list_plugins(plugins: tuple[str, ...]) -> None:
         click.echo(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
 
 
-@plugin.command()
+@plugin.command(short_help="Show a plugin's documentation and arguments.")
 @click.argument("name")
 @plugins_option
 def show(name: str, plugins: tuple[str, ...]) -> None:
@@ -52,7 +52,7 @@ def show(name: str, plugins: tuple[str, ...]) -> None:
     click.echo(reference(plugin_named(name, plugins)))
 
 
-@plugin.command()
+@plugin.command(short_help="Write a plugin, its test and a configuration.")
 @click.argument("name")
 @click.option(
     "--into", default=None, metavar="FOLDER", help="Where to write.  [default: a folder named like the plugin]"
@@ -69,7 +69,7 @@ def new(name: str, into: str | None) -> None:
     click.echo(write_scaffold(name, into))
 
 
-@plugin.command(name="test")
+@plugin.command(name="test", short_help="Check a plugin's contract and run its tests.")
 @click.argument("path")
 def test_plugin(path: str) -> int:
     """Import the plugin at PATH, check that it keeps the contract, and run its tests.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from mooring.framework import Binder, Bound, Cycle, Log, NodeView, Plugin, Pod
 
 
 class DefaultBinder(Plugin):
     """Bind pods through the API server's `pods/binding`."""
+
+    longest_wait_seconds = math.inf  # the binder asks until it knows: to give up earlier would overfill the node
 
     def __init__(self, binder: Binder, log: Log) -> None:
         self._binder, self._log = binder, log

@@ -6,18 +6,16 @@ the operator adds to every pod of the profile (`addedAffinity`) does not. Prefer
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import numpy as np
 
+from mooring.base.errors import Fault
 from mooring.framework import (
     UNRESOLVABLE,
     Action,
     Args,
-    BoolArray,
     Cycle,
     Hint,
     IntArray,
@@ -36,14 +34,20 @@ from mooring.framework import (
     ToMax,
 )
 from mooring.objects import core
-from mooring.objects.placement_rules import admits, required_node_selector, selector_matches, term_matches
-from mooring.objects.selectors import Labels, requirement_matches
+from mooring.objects.placement_rules import (
+    admits,
+    is_readable,
+    required_node_selector,
+    selector_matches,
+    term_matches,
+    term_mistakes,
+)
+from mooring.objects.selectors import Labels, one_text
+from mooring.plugins.default.node_selectors import where_selector, where_term
 
 NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 CONFLICT = "pod affinity terms conflict"
-
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 class NodeAffinityArgs(Args):
@@ -57,24 +61,24 @@ class NodeAffinityArgs(Args):
     def mistakes(self) -> Iterable[tuple[str, str]]:
         if self.added_affinity is None:
             return
-        required = self.added_affinity.required
-        if required is not None:
+        wrong: list[str] = []
+        if self.added_affinity.required is not None:
             path = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-            if not required.node_selector_terms:
-                yield path, "must have at least one node selector term"
-            for at, term in enumerate(required.node_selector_terms):
-                yield from _term_mistakes(f"{path}[{at}]", term)
-        for at, preferred in enumerate(self.added_affinity.preferred):
-            path = f"addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[{at}]"
-            if not 1 <= preferred.weight <= 100:
-                yield f"{path}.weight", f"must be in the range 1-100, got {preferred.weight}"
-            yield from _term_mistakes(f"{path}.preference", preferred.preference)
+            for at, term in enumerate(self.added_affinity.required.node_selector_terms):
+                wrong += term_mistakes(term, f"{path}[{at}]")
+        wrong += _preference_mistakes(
+            self.added_affinity.preferred, "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        )
+        for text in wrong:
+            path, _, message = text.partition(": ")
+            yield path, message
 
 
 class NodeAffinity(Plugin):
     """Keep pods on the nodes that their selectors and affinity name, and prefer those they prefer."""
 
     reads = Reads.NODE
+    pre_filter_reads_pods = False
     normalizer = ToMax()
     score_needs_pre_score = False
 
@@ -106,13 +110,13 @@ class NodeAffinity(Plugin):
         """`filter`, for many nodes at once."""
         is_enforced = np.ones(len(nodes), bool)
         if self._enforced is not None:
-            is_enforced = _where_selector(self._enforced, nodes)
+            is_enforced = where_selector(self._enforced, nodes)
             yield Rejections(~is_enforced, NOT_ENFORCED, unresolvable=True)
         is_admitted = np.ones(len(nodes), bool)
         for key, value in pod.spec.node_selector.items():
-            is_admitted &= nodes.where_label(key, _test(key, "In", [value]))
+            is_admitted &= nodes.where_label_in(key, (value,))
         if (required := required_node_selector(pod)) is not None:
-            is_admitted &= _where_selector(required, nodes)
+            is_admitted &= where_selector(required, nodes)
         yield Rejections(is_enforced & ~is_admitted, NOT_SELECTED, unresolvable=True)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Skip | None:
@@ -129,12 +133,14 @@ class NodeAffinity(Plugin):
         """`score`, for many nodes at once."""
         weights = np.zeros(len(nodes), np.int64)
         for preferred in self._preferences(pod):
-            weights += preferred.weight * _where_term(preferred.preference, nodes)
+            weights += preferred.weight * where_term(preferred.preference, nodes)
         return weights
 
     def _preferences(self, pod: Pod) -> Sequence[core.PreferredSchedulingTerm]:
         affinity = pod.spec.affinity
         own = affinity.node_affinity.preferred if affinity and affinity.node_affinity else []
+        if not all(map(_is_readable, own)):
+            raise Fault(one_text(list(_preference_mistakes(own, ""))))
         return [*self._added_preferences, *own] if self._added_preferences else own
 
     def _enforcement_admits(self, name: str, labels: Labels) -> bool:
@@ -161,46 +167,13 @@ def _only_names(required: core.NodeSelector) -> frozenset[str] | None:
     return names if required.node_selector_terms else None
 
 
-def _where_selector(selector: core.NodeSelector, nodes: NodeRows) -> BoolArray:
-    """`selector_matches`, for many nodes at once."""
-    masks = [_where_term(term, nodes) for term in selector.node_selector_terms]
-    return reduce(np.logical_or, masks, np.zeros(len(nodes), bool))
+def _is_readable(preferred: core.PreferredSchedulingTerm) -> bool:
+    """Weight 0 and an empty term say nothing, so there is nothing to be read."""
+    term = preferred.preference
+    return not preferred.weight or is_readable(term) or not (term.match_expressions or term.match_fields)
 
 
-def _where_term(term: core.NodeSelectorTerm, nodes: NodeRows) -> BoolArray:
-    """`term_matches`, for many nodes at once."""
-    if not term.match_expressions and not term.match_fields:
-        return np.zeros(len(nodes), bool)
-    mask = np.ones(len(nodes), bool)
-    for part in term.match_expressions:
-        mask &= nodes.where_label(part.key, _test(part.key, part.operator, part.values))
-    if term.match_fields:
-        by_name = core.NodeSelectorTerm(match_fields=term.match_fields)
-        mask &= np.fromiter((term_matches(by_name, name, {}) for name in nodes.names), bool, len(nodes))
-    return mask
-
-
-def _test(key: str, operator: str, values: Sequence[str]) -> Callable[[str | None], bool]:
-    """One requirement, as a question about the label's value."""
-    return lambda found: requirement_matches(key, operator, values, {} if found is None else {key: found})
-
-
-def _term_mistakes(path: str, term: core.NodeSelectorTerm) -> Iterator[tuple[str, str]]:
-    for at, part in enumerate(term.match_expressions):
-        where = f"{path}.matchExpressions[{at}]"
-        if part.operator not in _OPERATORS:
-            yield f"{where}.operator", f'must be one of {", ".join(_OPERATORS)}, got "{part.operator}"'
-        elif part.operator in ("In", "NotIn") and not part.values:
-            yield f"{where}.values", f"must be given when the operator is {part.operator}"
-        elif part.operator in ("Exists", "DoesNotExist") and part.values:
-            yield f"{where}.values", f"must be empty when the operator is {part.operator}"
-        elif part.operator in ("Gt", "Lt") and (
-            len(part.values) != 1 or not re.fullmatch(r"[+-]?[0-9]+", part.values[0])
-        ):
-            yield f"{where}.values", f"must be one whole number when the operator is {part.operator}"
-    for at, part in enumerate(term.match_fields):
-        where = f"{path}.matchFields[{at}]"
-        if part.key != "metadata.name":
-            yield f"{where}.key", f'only "metadata.name" can be matched, got "{part.key}"'
-        if part.operator not in ("In", "NotIn") or len(part.values) != 1:
-            yield f"{where}.values", "must be one name, with the operator In or NotIn"
+def _preference_mistakes(preferences: Sequence[core.PreferredSchedulingTerm], path: str) -> Iterator[str]:
+    for at, preferred in enumerate(preferences):
+        if preferred.weight:
+            yield from term_mistakes(preferred.preference, f"{path}[{at}]")

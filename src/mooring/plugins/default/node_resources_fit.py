@@ -1,13 +1,16 @@
 """NodeResourcesFit: a node must have room for what the pod requests; which of those with room is better is a strategy.
 
 Every resource that falls short is a reason of its own. If the pod asks for more than the node has when empty, evicting
-pods would not help. Scores count a container without CPU or memory request as 100m and 200Mi.
+pods would not help. Where a node lacks an extended resource that a DeviceClass provides, DynamicResources looks after
+it. Scores count a container without CPU or memory request as 100m and 200Mi.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Annotated
+
+import numpy as np
 
 from mooring.base.errors import StateMissing
 from mooring.framework import (
@@ -15,13 +18,16 @@ from mooring.framework import (
     UNSCHEDULABLE,
     Action,
     Args,
+    ClaimsInFlight,
     Cycle,
+    FeatureGates,
     Hint,
     IntArray,
     Meta,
     Node,
     NodeRows,
     NodeView,
+    Objects,
     PlacedPod,
     Plugin,
     Pod,
@@ -29,9 +35,12 @@ from mooring.framework import (
     Rejection,
     Rejections,
 )
+from mooring.framework.nodes import Capacity
 from mooring.objects.quantity import whole
 from mooring.objects.requests import Amounts, in_units, requests_of_containers
-from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy
+from mooring.objects.resource import IMPLICIT_EXTENDED_RESOURCE, DeviceClass, ResourceClaim, ResourceSlice
+from mooring.plugins.default.dynamic_resources.totals import DeviceTotals
+from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -63,20 +72,42 @@ class NodeResourcesFitArgs(Args):
 class NodeResourcesFit(Plugin):
     """Refuse nodes without room for the pod's requests; rank the others by a strategy."""
 
+    without_filter_state = 'error reading "{}" from cycleState: not found'
     reads = Reads.PODS
+    pre_filter_reads_pods = False
     score_needs_pre_score = False
 
-    def __init__(self, args: NodeResourcesFitArgs) -> None:
+    def __init__(
+        self,
+        args: NodeResourcesFitArgs,
+        classes: Objects[DeviceClass],
+        claims: Objects[ResourceClaim],
+        slices: Objects[ResourceSlice],
+        in_flight: ClaimsInFlight,
+        gates: FeatureGates,
+    ) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scorer = Scorer(args.scoring_strategy)
         self._weights = args.scoring_strategy.weights
+        self._devices = DeviceTotals(classes, claims, slices, in_flight, gates)
+        self._can_be_devices = gates.on("DRAExtendedResource")
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""
+        if any(_is_extended(resource) for resource in self._weights):
+            return None
+        asked = requests_of_containers(pod)
+        return (*asked.amounts.items(), asked.nonzero_cpu_milli, asked.nonzero_memory_bytes)
 
     def events(self) -> Iterable[Hint]:
-        return [
+        hints = [
             Hint(Pod, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
             Hint(Node, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
         ]
+        if self._can_be_devices:
+            hints.append(Hint(DeviceClass, Action.ADD | Action.UPDATE, self._class_began_to_provide))
+        return hints
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Amounts:
         """What the pod requests and the filter looks at."""
@@ -89,7 +120,12 @@ class NodeResourcesFit(Plugin):
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         wanted: Amounts = cycle.filter_state(self)
         reasons = [TOO_MANY_PODS] if node.free("pods") < 1 else []
-        short = [resource for resource, amount in wanted.items() if amount > node.free(resource)]
+        short = [
+            resource
+            for resource, amount in wanted.items()
+            if amount > node.free(resource)
+            and not (node.allocatable(resource) <= 0 and self._devices.provide(resource))
+        ]
         if not reasons and not short:
             return None
         is_hopeless = any(wanted[resource] > node.allocatable(resource) for resource in short)
@@ -97,11 +133,18 @@ class NodeResourcesFit(Plugin):
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
-        yield Rejections(nodes.free("pods") < 1, TOO_MANY_PODS)
+        if not nodes.is_room_everywhere("pods", 1):
+            is_full = nodes.free("pods") < 1
+            if is_full.any():
+                yield Rejections(is_full, TOO_MANY_PODS)
         for resource, amount in cycle.filter_state(self).items():
-            yield Rejections(
-                amount > nodes.free(resource), insufficient(resource), amount > nodes.allocatable(resource)
-            )
+            if nodes.is_room_everywhere(resource, amount):
+                continue
+            is_short = amount > nodes.free(resource)
+            if self._devices.provide(resource):
+                is_short &= nodes.allocatable(resource) > 0
+            if is_short.any():
+                yield Rejections(is_short, insufficient(resource), amount > nodes.allocatable(resource))
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Amounts:
         """How much of each scored resource the pod counts as."""
@@ -116,19 +159,31 @@ class NodeResourcesFit(Plugin):
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return self._scorer.score(
-            (node.requested_nonzero(resource) + amount, node.allocatable(resource), self._weights[resource])
+            (used + amount, capacity, self._weights[resource])
             for resource, amount in self._scored(pod, cycle).items()
+            for used, capacity in [self._usage(node, resource)]
         )
 
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
         return self._scorer.score_rows(
-            (
-                (nodes.requested_nonzero(resource) + amount, nodes.allocatable(resource), self._weights[resource])
-                for resource, amount in self._scored(pod, cycle).items()
-            ),
+            [self._usage_of_nodes(nodes, resource, amount) for resource, amount in self._scored(pod, cycle).items()],
             len(nodes),
         )
+
+    def _usage(self, node: NodeView, resource: str) -> tuple[int, int]:
+        """How much of the resource is used, of how much."""
+        return self._devices.usage(node, resource, node.requested_nonzero(resource), node.allocatable(resource))
+
+    def _usage_of_nodes(self, nodes: NodeRows, resource: str, more: int) -> Usage:
+        """`_usage`, for many nodes at once."""
+        weight = self._weights[resource]
+        if not _is_extended(resource):
+            can_exceed = not nodes.is_room_everywhere(resource, more, nonzero=True)
+            return Usage(nodes.used(resource, nonzero=True), more, nodes.capacity(resource), weight, can_exceed)
+        used, capacity = nodes.requested_nonzero(resource), nodes.allocatable(resource)
+        used, capacity = self._devices.usage_of_nodes(nodes, resource, used, capacity)
+        return Usage(used.astype(np.float64), more, Capacity.of(capacity), weight, can_exceed=True)
 
     def _scored(self, pod: Pod, cycle: Cycle) -> Amounts:
         try:
@@ -159,10 +214,21 @@ class NodeResourcesFit(Plugin):
             for resource, amount in pod.requests.amounts.items()
             if amount > 0 and not self._is_ignored(resource)
         }
-        if any(amount > has.get(resource, 0) for resource, amount in wanted.items()):
+        by_devices = {resource for resource in wanted if not has.get(resource) and self._devices.provide(resource)}
+        if any(amount > has.get(resource, 0) for resource, amount in wanted.items() if resource not in by_devices):
             return False
-        had = {} if before is None else _capacity(before)
-        return before is None or any(has.get(resource, 0) > had.get(resource, 0) for resource in wanted)
+        if before is None or by_devices:
+            return True
+        had = _capacity(before)
+        return any(has.get(resource, 0) > had.get(resource, 0) for resource in wanted)
+
+    def _class_began_to_provide(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
+        requested, provided = pod.requests.amounts, after.spec.extended_resource_name
+        if before is None and f"{IMPLICIT_EXTENDED_RESOURCE}{after.name}" in requested:
+            return True
+        if before is not None and (before.spec.extended_resource_name or "") == (provided or ""):
+            return False
+        return provided is not None and provided in requested
 
 
 def _capacity(node: Node) -> Amounts:

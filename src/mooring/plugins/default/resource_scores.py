@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from mooring.framework import ArgsPart, IntArray, Meta
+from mooring.framework.nodes import Capacity
+from mooring.framework.verdicts import FloatArray
 
 HIGHEST = 100
 SHAPE_HIGHEST = 10
@@ -62,13 +64,34 @@ class ScoringStrategy(ArgsPart):
         shape = ratio.shape if ratio else []
         if not shape:
             yield f"{where}.shape", "at least one point must be specified"
-        for at, point in enumerate(shape):
-            if not 0 <= point.utilization <= 100:
-                yield f"{where}.shape[{at}].utilization", f"must be between 0 and 100, got {point.utilization}"
-            if not 0 <= point.score <= SHAPE_HIGHEST:
-                yield f"{where}.shape[{at}].score", f"must be between 0 and {SHAPE_HIGHEST}, got {point.score}"
-            if at and point.utilization <= shape[at - 1].utilization:
-                yield f"{where}.shape[{at}].utilization", "utilization values must be sorted in increasing order"
+        yield from shape_mistakes(shape, f"{where}.shape")
+
+
+def shape_mistakes(shape: Sequence[UtilizationShapePoint], path: str) -> Iterable[tuple[str, str]]:
+    for at, point in enumerate(shape):
+        if not 0 <= point.utilization <= 100:
+            yield f"{path}[{at}].utilization", f"must be between 0 and 100, got {point.utilization}"
+        if not 0 <= point.score <= SHAPE_HIGHEST:
+            yield f"{path}[{at}].score", f"must be between 0 and {SHAPE_HIGHEST}, got {point.score}"
+        if at and point.utilization <= shape[at - 1].utilization:
+            yield f"{path}[{at}].utilization", "utilization values must be sorted in increasing order"
+
+
+def line_through(shape: Sequence[UtilizationShapePoint]) -> list[int]:
+    """The score at each utilization, 0 to 100 percent: straight between the points, level outside them."""
+    points = [(point.utilization, point.score * HIGHEST // SHAPE_HIGHEST) for point in shape]
+    return [_on_broken_line(utilization, points) for utilization in range(101)]
+
+
+class Usage(NamedTuple):
+    """One resource of many nodes: what is used, what comes on top, of how much, and what the resource weighs."""
+
+    used: FloatArray
+    more: int
+    capacity: Capacity
+    weight: int
+    can_exceed: bool
+    """Whether used and more together may be more than there is."""
 
 
 class Scorer:
@@ -77,8 +100,7 @@ class Scorer:
     def __init__(self, strategy: ScoringStrategy) -> None:
         self._type = strategy.type
         ratio = strategy.requested_to_capacity_ratio
-        shape = [(point.utilization, point.score * HIGHEST // SHAPE_HIGHEST) for point in ratio.shape] if ratio else []
-        self._line = [_on_broken_line(utilization, shape) for utilization in range(101)] if shape else []
+        self._line = line_through(ratio.shape) if ratio and ratio.shape else []
         self._line_array = np.array(self._line, np.int64)
 
     def score(self, resources: Iterable[tuple[int, int, int]]) -> int:
@@ -104,24 +126,61 @@ class Scorer:
             case "RequestedToCapacityRatio":
                 return self._line[used * 100 // capacity]
 
-    def score_rows(self, resources: Iterable[tuple[IntArray, IntArray, int]], size: int) -> IntArray:
+    def score_rows(self, resources: Sequence[Usage], size: int) -> IntArray:
         """`score`, for many nodes at once."""
+        if self._type == "LeastAllocated" and all(_is_plain(usage.capacity) for usage in resources):
+            return _least_allocated(resources, size)
         total, weights = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for requested, capacity, weight in resources:
-            divisor = np.maximum(capacity, 1)
-            used = np.minimum(requested, capacity)
-            match self._type:
-                case "LeastAllocated":
-                    one = (capacity - used) * HIGHEST // divisor
-                case "MostAllocated":
-                    one = used * HIGHEST // divisor
-                case "RequestedToCapacityRatio":
-                    one = self._line_array[used * 100 // divisor]
-            counts = (capacity > 0) & (one > 0) if self._line else capacity > 0
+        for used, more, capacity, weight, _ in resources:
+            requested = np.minimum(used + float(more), capacity.floats).astype(np.int64)
+            one = self._one_of_rows(requested, capacity.floats.astype(np.int64))
+            counts = capacity.floats > 0
+            if self._line:
+                counts &= one > 0
             total += np.where(counts, one * weight, 0)
             weights += np.where(counts, weight, 0)
         divisor = np.maximum(weights, 1)
         return (2 * total + divisor) // (2 * divisor) if self._line else total // divisor
+
+    def _one_of_rows(self, used: IntArray, capacity: IntArray) -> IntArray:
+        divisor = np.maximum(capacity, 1)
+        match self._type:
+            case "LeastAllocated":
+                return (capacity - used) * HIGHEST // divisor
+            case "MostAllocated":
+                return used * HIGHEST // divisor
+            case "RequestedToCapacityRatio":
+                on_line: IntArray = self._line_array[used * 100 // divisor]
+                return on_line
+
+
+EXACT = 2**53 // HIGHEST
+"""Up to this, floating point divides as whole numbers do: rounded to the nearest, a quotient of numbers below 2⁵³ never
+reaches the next whole number from below."""
+
+
+def _is_plain(capacity: Capacity) -> bool:
+    return capacity.lowest > 0 and capacity.highest <= EXACT
+
+
+def _least_allocated(resources: Sequence[Usage], size: int) -> IntArray:
+    """The most frequent strategy where every node has every resource: in place, and by floating point."""
+    total: FloatArray | None = None
+    for used, more, capacity, weight, can_exceed in resources:
+        free = capacity.floats - used
+        free -= float(more)
+        if can_exceed and free.min() < 0.0:
+            np.maximum(free, 0.0, out=free)
+        free *= HIGHEST
+        free /= capacity.floats
+        np.floor(free, out=free)
+        if weight != 1:
+            free *= weight
+        total = free if total is None else np.add(total, free, out=total)
+    if total is None:
+        return np.zeros(size, np.int64)
+    total /= sum(usage.weight for usage in resources)
+    return total.astype(np.int64)
 
 
 def _on_broken_line(utilization: int, shape: Sequence[tuple[int, int]]) -> int:

@@ -30,6 +30,7 @@ from mooring.framework import (
     HttpAnswer,
     Log,
     Meta,
+    Metrics,
     NodeView,
     Plugin,
     Pod,
@@ -88,13 +89,22 @@ class NetworkTraffic(Plugin):
     normalizer = ToMax(reverse=True)
 
     def __init__(
-        self, args: NetworkTrafficArgs, http: Http, traffic: Published[Traffic], background: Background, log: Log
+        self,
+        args: NetworkTrafficArgs,
+        http: Http,
+        traffic: Published[Traffic],
+        background: Background,
+        metrics: Metrics,
+        log: Log,
     ) -> None:
         self._args, self._http, self._traffic, self._background, self._log = args, http, traffic, background, log
         self._fresh_seconds = FRESH_REFRESHES * args.refresh_seconds
         self._query = query_for(args, self._fresh_seconds)
         self._answers: bool | None = None
         """Whether the last query was answered; None before the first."""
+        self._refreshes = metrics.counter("networktraffic_refreshes_total", "Questions to Prometheus.", "result")
+        self._is_answered = metrics.gauge("networktraffic_prometheus_answers", "Whether the last one was answered.")
+        self._known_nodes = metrics.gauge("networktraffic_nodes", "Nodes whose traffic counts; 0: all count alike.")
         self._said: tuple[Traffic | None, set[str]] = (None, set())
         """The nodes whose traffic was logged, of which answer."""
 
@@ -117,6 +127,9 @@ class NetworkTraffic(Plugin):
             self._unanswered(error)
             return
         self._traffic.publish(Traffic(received, int(statistics.median(received.values()))))
+        self._refreshes.inc(result="answered")
+        self._is_answered.set(1)
+        self._known_nodes.set(len(received))
         if not self._answers:
             self._answers = True
             self._log.info("[NetworkTraffic] Prometheus answers", nodes=len(received), query=self._query)
@@ -136,6 +149,8 @@ class NetworkTraffic(Plugin):
 
     def _unanswered(self, error: Exception) -> None:
         """Said once for an outage, and each time at -v=4."""
+        self._refreshes.inc(result="failed")
+        self._is_answered.set(0)
         log = self._log.v(4) if self._answers is False else self._log
         self._answers = False
         going_on = "the last values count" if self._has_values else "every node counts alike"
@@ -145,6 +160,7 @@ class NetworkTraffic(Plugin):
         age = self._traffic.age
         if age is not None and age > self._fresh_seconds and self._has_values:
             self._traffic.publish(Traffic({}))
+            self._known_nodes.set(0)
             self._log.warning("[NetworkTraffic] the last values are stale; every node counts alike", seconds=int(age))
 
     @property

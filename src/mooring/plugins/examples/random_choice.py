@@ -2,7 +2,7 @@
 
 Every draw is a hash of the seed, the pod, the attempt and the node: a decision stays a function of what it is given and
 can be taken again, while another attempt draws anew. Nothing in the cluster can change a draw, so a pod that no node
-was drawn for asks the queue to be tried again after a while.
+was drawn for asks to be tried again after a while.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from mooring.framework import (
     NodeView,
     Plugin,
     Pod,
-    Queue,
-    Refusal,
     Rejection,
+    Remedy,
     WhatIf,
 )
 
@@ -44,8 +43,8 @@ class RandomChoiceArgs(Args):
 class RandomChoice(Plugin):
     """Choose among half of the nodes by chance."""
 
-    def __init__(self, args: RandomChoiceArgs, queue: Queue) -> None:
-        self._seed, self._retry_seconds, self._queue = args.seed, args.retry_seconds, queue
+    def __init__(self, args: RandomChoiceArgs) -> None:
+        self._seed, self._retry_seconds = args.seed, args.retry_seconds
 
     def events(self) -> Iterable[Hint]:
         return [Hint(Node, Action.ADD)]
@@ -54,9 +53,8 @@ class RandomChoice(Plugin):
         # Evicting pods would not change the draw.
         return None if self._draw(pod, node, cycle) % 2 == 0 else Rejection(NOT_DRAWN, code=UNRESOLVABLE)
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Refusal:
-        self._queue.retry_after(pod, self._retry_seconds)
-        return Refusal()
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Remedy:
+        return Remedy(retry_after=self._retry_seconds)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return self._draw(pod, node, cycle) // 2 % 100

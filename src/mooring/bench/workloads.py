@@ -1,0 +1,165 @@
+"""What is decided in the benchmark, after the workloads of kube-scheduler's own (scheduler_perf).
+
+Add one: a `Workload` in `WORKLOADS`, which says what it wants different from the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from mooring.bench import volumes
+from mooring.objects import Node, ObjectMeta, Pod
+from mooring.objects.core import Affinity, PodAffinityTerm, TopologySpreadConstraint
+from mooring.objects.meta import KubeObject
+from mooring.objects.workloads import Service, ServiceSpec
+from mooring.testing import a_constraint, a_node_object, a_pod, a_term, pod_rules, requires
+
+ZONES = 10
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+GROUPS = 50
+"""How many groups of pods there are that keep away from their own kind."""
+APPS = 20
+"""How many Services there are; their pods take turns."""
+
+
+def a_plain_node(number: int) -> Node:
+    zone = f"zone-{number % ZONES}"
+    return a_node_object(f"node-{number:05d}", cpu="32", memory="128Gi", labels={"zone": zone, ZONE: zone})
+
+
+def a_plain_pod(number: int) -> Pod:
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi")
+
+
+def nothing_else() -> Iterable[KubeObject]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A cluster and the pods that come to it; each is made from its number."""
+
+    incoming: Callable[[int], Pod] = a_plain_pod
+    running: Callable[[int], Pod] = a_plain_pod
+    """The pods that are there before; they stand on the nodes in turn."""
+    node: Callable[[int], Node] = a_plain_node
+    objects: Callable[[], Iterable[KubeObject]] = nothing_else
+    """Whatever else plugins read: Services, claims, …"""
+
+
+_IN_TWO_ZONES = requires([("zone", "In", ["zone-1", "zone-2"])])
+
+
+def _unlike(number: int) -> Pod:
+    cpu, memory = 50 + number * 37 % 400, 100 + number * 53 % 900
+    return a_pod(f"pod-{number}", cpu=f"{cpu}m", memory=f"{memory}Mi")
+
+
+def _node_affinity(number: int) -> Pod:
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", affinity=_IN_TWO_ZONES)
+
+
+def _too_big(number: int) -> Pod:
+    return a_pod(f"pod-{number}", cpu="64")
+
+
+def _of_an_app(number: int) -> Pod:
+    labels = {"app": f"app-{number % APPS}", "pod-template-hash": f"hash-{number % APPS}"}
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels)
+
+
+def _services() -> Iterable[Service]:
+    for number in range(APPS):
+        yield Service(
+            metadata=ObjectMeta(name=f"app-{number}", namespace="default"),
+            spec=ServiceSpec(selector={"app": f"app-{number}"}),
+        )
+
+
+def _spread(key: str, *, soft: bool = False) -> Callable[[int], Pod]:
+    """Pods of one workload, each in a domain with few of the others."""
+    labels = {"color": "blue"}
+
+    def make(number: int) -> Pod:
+        constraints: list[TopologySpreadConstraint] = [a_constraint(key, skew=5, soft=soft, labels=labels)]
+        return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels, spread=constraints)
+
+    return make
+
+
+def _with_pods(rules: Callable[[PodAffinityTerm], Affinity], key: str, groups: int = 1) -> Callable[[int], Pod]:
+    """Pods of groups, each with a rule about the pods of its own group."""
+
+    def make(number: int) -> Pod:
+        labels = {"group": f"group-{number % groups}"}
+        # Made anew for each pod, as it comes from the API server.
+        affinity = rules(a_term(labels, key))
+        return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels, affinity=affinity)
+
+    return make
+
+
+_affinity = _with_pods(lambda term: pod_rules(near=[term]), ZONE)
+_anti_affinity = _with_pods(lambda term: pod_rules(away=[term]), HOSTNAME, GROUPS)
+_preferred_affinity = _with_pods(lambda term: pod_rules(rather_near=[(10, term)]), HOSTNAME)
+_preferred_anti_affinity = _with_pods(lambda term: pod_rules(rather_away=[(10, term)]), HOSTNAME)
+_MIXTURE = (
+    a_plain_pod,
+    _node_affinity,
+    _spread(ZONE),
+    _with_pods(lambda term: pod_rules(near=[term]), ZONE, 30),
+    _with_pods(lambda term: pod_rules(away=[term]), HOSTNAME, 30),
+    _with_pods(lambda term: pod_rules(rather_near=[(10, term)], rather_away=[(5, term)]), ZONE, 30),
+)
+
+
+def _mixed(number: int) -> Pod:
+    """Thirty workloads in turn, of six kinds."""
+    return _MIXTURE[number % len(_MIXTURE)](number % 30)
+
+
+def _small_node(number: int) -> Node:
+    return a_node_object(f"node-{number:05d}", cpu="4", memory="32Gi", labels={ZONE: f"zone-{number % ZONES}"})
+
+
+def _evictable(number: int) -> Pod:
+    """One fills most of a node, four all of it."""
+    return a_pod(f"low-{number}", cpu="900m", memory="500Mi", priority=0)
+
+
+def _preempting(number: int) -> Pod:
+    return a_pod(f"pod-{number}", cpu="3500m", memory="500Mi", priority=10)
+
+
+def _with_a_volume(number: int) -> Pod:
+    """Its claim is none of those that the running pods use, as long as those are few."""
+    return volumes.a_pod_with_a_volume(number + volumes.CLAIMS // 2)
+
+
+def _bound_claims() -> Iterable[KubeObject]:
+    return volumes.bound_claims(ZONE, ZONES)
+
+
+def _waiting_claims() -> Iterable[KubeObject]:
+    return volumes.waiting_claims(ZONE, ZONES)
+
+
+WORKLOADS: dict[str, Workload] = {
+    "basic": Workload(),
+    "hetero": Workload(_unlike),
+    "nodeaffinity": Workload(_node_affinity),
+    "refused": Workload(_too_big),
+    "spread": Workload(_spread(ZONE), running=_spread(ZONE)),
+    "preferspread": Workload(_spread(ZONE, soft=True), running=_spread(ZONE, soft=True)),
+    "hostspread": Workload(_spread(HOSTNAME), running=_spread(HOSTNAME)),
+    "services": Workload(_of_an_app, running=_of_an_app, objects=_services),
+    "affinity": Workload(_affinity, running=_affinity),
+    "antiaffinity": Workload(_anti_affinity, running=_anti_affinity),
+    "preferaffinity": Workload(_preferred_affinity, running=_preferred_affinity),
+    "preferanti": Workload(_preferred_anti_affinity, running=_preferred_anti_affinity),
+    "mixed": Workload(_mixed, running=_mixed),
+    "volumes": Workload(_with_a_volume, running=volumes.a_pod_with_a_volume, objects=_bound_claims),
+    "newvolumes": Workload(_with_a_volume, running=volumes.a_pod_with_a_volume, objects=_waiting_claims),
+    "preemption": Workload(_preempting, running=_evictable, node=_small_node),
+}

@@ -1,0 +1,105 @@
+"""`mooring bench …`: what a decision, or a create, costs on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+
+if TYPE_CHECKING:
+    from mooring.bench.decide import Figure
+
+
+@click.group()
+def bench() -> None:
+    """Measure what Mooring costs on this machine. Compare figures of one machine only, best of one run.
+
+    \b
+    Example:
+      mooring bench decide --workload basic
+    """
+
+
+@bench.command(short_help="Decide pods of a workload, without an API server.")
+@click.option("--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes in the table.")
+@click.option("--pods", type=click.IntRange(min=1), default=1000, show_default=True, help="Pods to decide.")
+@click.option("--running", type=click.IntRange(min=0), default=5000, show_default=True, help="Pods on nodes before.")
+@click.option(
+    "--workload", multiple=True, metavar="NAME", help="Which pods; may be given several times.  [default: all]"
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line instead of a table.")
+def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_json: bool) -> None:
+    """Decide pods of a workload one after the other, in this process and without an API server.
+
+    Tells the CPU time per pod of deciding, of assuming the pod on its node and of keeping the evidence, and how many
+    pods a second one core decides and assumes.
+
+    \b
+    Example:
+      mooring bench decide --nodes 5000 --pods 1000 --workload basic --workload services
+    """
+    import msgspec
+
+    from mooring.bench.decide import measure
+    from mooring.bench.workloads import WORKLOADS
+
+    if unknown := [name for name in workload if name not in WORKLOADS]:
+        problems = [
+            Problem("--workload", f'there is no workload "{name}".{did_you_mean(name, WORKLOADS)}') for name in unknown
+        ]
+        raise OperatorMistake(f"the workloads are {', '.join(WORKLOADS)}.", problems)
+    if not as_json:
+        click.echo(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
+    for name in workload or WORKLOADS:
+        figure = measure(name, nodes, pods, running)
+        click.echo(msgspec.json.encode(figure).decode() if as_json else _told(figure))
+
+
+def _told(figure: Figure) -> str:
+    micros = (figure.decide_micros, figure.assume_micros, figure.evidence_micros)
+    return _row(figure.workload, figure.nodes, *(f"{each:.0f}" for each in micros), f"{figure.pods_per_second:.0f}")
+
+
+def _row(name: str, *cells: object) -> str:
+    return f"{name:<16}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+@bench.command(short_help="Measure what the metric calls of an attempt cost.")
+@click.option("--nodes", type=click.IntRange(min=2), default=1000, show_default=True, help="Nodes in the table.")
+@click.option("--pods", type=click.IntRange(min=1), default=1000, show_default=True, help="Pods to bind.")
+def metrics(nodes: int, pods: int) -> None:
+    """Measure what the metric calls of one attempt cost, beside the CPU that an attempt takes.
+
+    An attempt is all that a scheduler spends on a pod until it is bound, on an embedded API server in a process of its
+    own.
+
+    \b
+    Example:
+      mooring bench metrics --nodes 1000 --pods 1000
+    """
+    from mooring.bench.metrics import measure
+
+    figure = measure(nodes, pods)
+    click.echo(f"{'nodes':>8}{'metrics':>10}{'decide':>10}{'attempt':>10}{'share':>9}   (us of CPU an attempt)")
+    micros = "".join(f"{each:>10.1f}" for each in (figure.metric_micros, figure.decide_micros, figure.attempt_micros))
+    click.echo(f"{nodes:>8}{micros}{figure.share_of_attempt:>9.1%}")
+
+
+@bench.command(short_help="Measure the embedded API server's creates.")
+@click.option("--pods", type=click.IntRange(min=1), default=5000, show_default=True, help="Pods to create.")
+@click.option("--watchers", type=click.IntRange(min=0), default=3, show_default=True, help="Clients that watch pods.")
+@click.option("--in-flight", type=click.IntRange(min=1), default=32, show_default=True, help="Creates at a time.")
+def apiserver(pods: int, watchers: int, in_flight: int) -> None:
+    """Measure how many pods a second the embedded API server creates, and its CPU time for each.
+
+    \b
+    Example:
+      mooring bench apiserver --pods 5000 --watchers 3
+    """
+    from mooring.bench.apiserver import measure
+
+    figure = measure(pods, watchers, in_flight)
+    click.echo(f"{'pods':>8}{'watchers':>10}{'creates/s':>12}{'server':>12}   (us of CPU a create)")
+    click.echo(f"{pods:>8}{watchers:>10}{figure.per_second:>12.0f}{figure.server_micros:>12.0f}")

@@ -1,0 +1,136 @@
+"""`mooring conformance`: does Mooring decide as the real kube-scheduler does?"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mooring.cli.common import plugin_named
+
+if TYPE_CHECKING:
+    from mooring.conformance.reporting import Printer
+    from mooring.conformance.running import Options
+
+FORMS = {"plain": ("plain",), "vector": ("vector",), "both": ("plain", "vector")}
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--family", "families", multiple=True, metavar="F", help="Only this family. May be given several times.")
+@click.option("--plugin", "plugins", multiple=True, metavar="NAME", help="Compare only what this plugin says.")
+@click.option(
+    "--form",
+    type=click.Choice(list(FORMS)),
+    default="both",
+    show_default=True,
+    help="Which form of a plugin's rule is asked where it has both.",
+)
+@click.option(
+    "--churn/--no-churn",
+    default=True,
+    show_default=True,
+    help="Decide once more after the cluster has changed and changed back.",
+)
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="RECORDER", help="Ask this recorder about fresh cases."
+)
+@click.option("--seed", metavar="S", help="Which fresh cases.  [default: 1]")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many of a family.  [default: 100]")
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where fresh cases that differ are written, made small.  [default: differing.jsonl]",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="How many processes work.")
+@click.option(
+    "--show", type=click.IntRange(min=0), default=3, show_default=True, help="Differing cases to show of a family."
+)
+def conformance(
+    files: tuple[Path, ...],
+    families: tuple[str, ...],
+    plugins: tuple[str, ...],
+    form: str,
+    churn: bool,
+    against: Path | None,
+    seed: str | None,
+    count: int | None,
+    write: Path | None,
+    jobs: int,
+    show: int,
+) -> int:
+    """Decide cases and compare with what kube-scheduler decided. Ends with 1 if any differs.
+
+    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, the 4,800 cases
+    that come with Mooring are run. With --against, fresh random cases are asked of the real kube-scheduler
+    (scripts/build-recorder builds the program), and a case that differs is made small and written to a file that this
+    command can run again.
+
+    \b
+    Example:
+      mooring conformance
+      mooring conformance --against $(scripts/build-recorder) --family interpod --seed 7 --count 2000
+    """
+    from mooring.conformance.generate import FAMILIES
+    from mooring.conformance.reporting import Printer
+    from mooring.conformance.running import Options, Way, processes
+
+    for family in families:
+        if family not in FAMILIES:
+            raise click.BadParameter(f'"{family}" is none of {", ".join(sorted(FAMILIES))}.', param_hint="--family")
+    for plugin in plugins:
+        plugin_named(plugin, ())
+    if files and (families or against):
+        raise click.UsageError("FILES are run as they are: without --family and --against.")
+    if not against and (seed or count or write):
+        raise click.UsageError("--seed, --count and --write are about fresh cases: they need --against.")
+    ways = tuple(Way(each) for each in FORMS[form]) + (Way.CHURNED,) * churn
+    options = Options(ways, frozenset(plugins))
+    printer = Printer(click.echo, show)
+    with processes(jobs) as pool:
+        if against:
+            chosen = families or tuple(sorted(FAMILIES))
+            _fuzz(chosen, seed or "1", count or 100, against, write or Path("differing.jsonl"), options, pool, printer)
+        else:
+            _run(files, families, options, pool, printer)
+    printer.total()
+    return int(printer.any_differs)
+
+
+def _run(
+    files: tuple[Path, ...], families: tuple[str, ...], options: Options, pool: ProcessPoolExecutor, printer: Printer
+) -> None:
+    from mooring.conformance.cases import family_of, numbered, recorded_files
+    from mooring.conformance.running import run
+
+    for file in files or recorded_files():
+        family = family_of(file)
+        if not families or family in families:
+            printer.family(run(family, list(numbered(file)), options, pool))
+
+
+def _fuzz(
+    families: tuple[str, ...],
+    seed: str,
+    count: int,
+    against: Path,
+    write: Path,
+    options: Options,
+    pool: ProcessPoolExecutor,
+    printer: Printer,
+) -> None:
+    from mooring.conformance.cases import append
+    from mooring.conformance.fuzzing import fuzz, shrunk_cases
+    from mooring.conformance.recorder import Recorder
+
+    with Recorder(against) as recorder:
+        for family in families:
+            report = fuzz(family, seed, count, recorder, options, pool)
+            printer.family(report)
+            for small in shrunk_cases(report, seed, recorder, options, printer.most):
+                append(write, small)
+                printer.small(small, write)

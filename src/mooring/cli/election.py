@@ -1,0 +1,95 @@
+"""kube-scheduler's leader election flags, and the election that they and the configuration file ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
+from mooring.cli.gotypes import Flag, GoBool, GoDuration
+
+if TYPE_CHECKING:
+    from mooring.client import Connection
+    from mooring.config import Configuration
+    from mooring.config.model import LeaderElection
+    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.metrics import SchedulerMetrics
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_log = Log("mooring")
+
+_UNSET = {
+    "leader_elect": "true",
+    "lease_duration_seconds": "15s",
+    "renew_deadline_seconds": "10s",
+    "retry_period_seconds": "2s",
+    "resource_lock": "leases",
+    "resource_name": "kube-scheduler",
+    "resource_namespace": "kube-system",
+}
+"""What holds where neither flag nor file says anything."""
+_FLAGS: Mapping[str, tuple[str, click.ParamType[Any], str, str]] = {
+    "--leader-elect": ("leader_elect", GoBool(), "BOOL", "Let one of several schedulers lead; the others stand by."),
+    "--leader-elect-lease-duration": ("lease_duration_seconds", GoDuration(), "DURATION", "How long a lease holds."),
+    "--leader-elect-renew-deadline": ("renew_deadline_seconds", GoDuration(), "DURATION", "When the leader gives up."),
+    "--leader-elect-retry-period": ("retry_period_seconds", GoDuration(), "DURATION", "How often the lease is tried."),
+    "--leader-elect-resource-lock": ("resource_lock", click.STRING, "KIND", "What is held: leases."),
+    "--leader-elect-resource-name": ("resource_name", click.STRING, "NAME", "The name of the lease."),
+    "--leader-elect-resource-namespace": ("resource_namespace", click.STRING, "NAMESPACE", "Its namespace."),
+}
+
+
+def election_options(command: F) -> F:
+    """The flags; the command gets them as its parameters `**flags`, None where not given."""
+    for flag, (field, kind, metavar, help_text) in reversed(list(_FLAGS.items())):
+        command = click.option(
+            flag, cls=Flag, type=kind, default=None, unset=_UNSET[field], metavar=metavar, help=help_text
+        )(command)
+    return command
+
+
+def election_of(configuration: Configuration, given: Mapping[str, Any]) -> LeaderElection:
+    """What the file says; a flag that was given wins. What does not hold together is refused, all at once."""
+    by_parameter = {flag.lstrip("-").replace("-", "_"): (flag, field) for flag, (field, *_) in _FLAGS.items()}
+    wanted = {by_parameter[name][1]: value for name, value in given.items() if value is not None}
+    election = dataclasses.replace(configuration.leader_election, **wanted)
+    problems = [
+        Problem(by_parameter[name][0], message)
+        for name in given
+        for field, message in election.mistakes()
+        if given[name] is not None and by_parameter[name][1] == field
+    ]
+    if election.leader_elect and problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    return election
+
+
+def leadership(election: LeaderElection, connection: Connection, metrics: SchedulerMetrics) -> Leadership | None:
+    """The election, not begun yet; None if there is none."""
+    if not election.leader_elect:
+        return None
+    from mooring.base.clock import SystemClock
+    from mooring.scheduler.leadership import Leadership
+
+    return Leadership(
+        connection,
+        election,
+        SystemClock(),
+        on_lost=_end_at_once,
+        on_change=lambda leads: metrics.leads(election.resource_name, leads),
+        on_slow_path=lambda: metrics.took_slow_path(election.resource_name),
+    )
+
+
+def _end_at_once(error: BaseException) -> None:
+    """Another may lead already: nothing that is under way may go on, not even an orderly end."""
+    _log.error("Leaderelection lost", err=error)
+    sys.stderr.flush()
+    os._exit(1)

@@ -1,0 +1,67 @@
+"""How the process ends: whatever a plugin left running does not keep it.
+
+A coroutine that does not let itself be cancelled, or a thread that waits for ever, would hold the process after its
+work was done: a scheduler that has lost its lease or was told to stop would stay, doing nothing, until it is killed.
+Every command ends here, `mooring --help` too: what is heavy is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import asyncio
+
+PATIENCE_SECONDS = 2.0
+
+_left_behind: set[asyncio.Task[Any]] = set()
+
+
+def close_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """End what still runs on the loop, and close it. What does not end is named and left behind."""
+    import asyncio
+
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, late = loop.run_until_complete(asyncio.wait(tasks, timeout=PATIENCE_SECONDS))
+        for task in late:
+            _warn("A task does not let itself be cancelled; leaving it behind", task=task.get_name())
+        _left_behind.update(late)
+    if not _left_behind:  # they could not be ended either
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def leave(code: int) -> NoReturn:
+    """End the process."""
+    if not _left_behind:
+        late = _late_threads()
+        if not late:
+            sys.exit(code)
+        for thread in late:
+            _warn("A thread does not end; leaving it behind", thread=thread.name)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Python itself would wait for threads, and complain about tasks.
+    os._exit(code)
+
+
+def _warn(message: str, **names: str) -> None:
+    from mooring.base.log import Log
+
+    Log("cli").warning(message, **names)
+
+
+def _late_threads() -> list[threading.Thread]:
+    """Those that Python would wait for, and that do not end in time."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    others = [each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
+    for each in others:
+        each.join(max(0.0, deadline - time.monotonic()))
+    return [each for each in others if each.is_alive()]

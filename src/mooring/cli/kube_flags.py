@@ -1,0 +1,82 @@
+"""All flags of kube-scheduler's that are not about one subject of `mooring run`'s own, gathered for that command."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mooring.cli.configuration_flags import ConfigurationFlags, configuration_options
+from mooring.cli.election import election_of, election_options
+from mooring.cli.goflags import flags_of
+from mooring.cli.idle_flags import idle_options
+from mooring.cli.log_flags import split_stream_options, split_streams
+from mooring.cli.metric_flags import metric_filter, metric_options
+from mooring.cli.serving import ServingFlags, serving_options
+from mooring.cli.version_flag import version_option
+
+if TYPE_CHECKING:
+    from mooring.client import Connection
+    from mooring.config import Configuration
+    from mooring.framework.gates import FeatureGates
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kube_scheduler_options(command: F) -> F:
+    """The flags; the command gets them as its parameters `**flags`."""
+    for options in (
+        version_option,
+        idle_options,
+        split_stream_options,
+        metric_options,
+        serving_options,
+        configuration_options,
+        election_options,
+    ):
+        command = options(command)
+    return command
+
+
+@dataclass(frozen=True)
+class KubeFlags:
+    """What the command line asks for."""
+
+    serving: ServingFlags
+    configuration: ConfigurationFlags
+    election: dict[str, Any]
+
+    @classmethod
+    def taken_from(cls, given: dict[str, Any], gates: FeatureGates) -> KubeFlags:
+        """From a command's parameters; they are taken out of `given`. To be called while the command runs."""
+        split_streams(given, gates)
+        context = click.get_current_context()
+        configuration = ConfigurationFlags.taken_from(given)
+        configuration.warn(context.params.get("config_file"))
+        return cls(
+            ServingFlags.taken_from(given, metric_filter(given), flags_of(context)),
+            configuration,
+            {name: given.pop(name) for name in list(given) if name.startswith("leader_elect")},
+        )
+
+    def applied_to(
+        self, configuration: Configuration, config_file: str | None, kubeconfig: str | None
+    ) -> Configuration:
+        """The configuration that holds: what the file says, and the flags that count beside it."""
+        changed = self.configuration.applied_to(configuration, config_file)
+        if kubeconfig:
+            connection = dataclasses.replace(changed.client_connection, kubeconfig=kubeconfig)
+            changed = dataclasses.replace(changed, client_connection=connection)
+        return dataclasses.replace(changed, leader_election=election_of(changed, self.election))
+
+    def connection(self, configuration: Configuration) -> Connection:
+        """The API server to use."""
+        from mooring.client import find_connection
+
+        named = configuration.client_connection.kubeconfig
+        if not named and (bare := self.configuration.connection_without_kubeconfig()) is not None:
+            return bare
+        return self.configuration.connected(find_connection(kubeconfig=named or None))

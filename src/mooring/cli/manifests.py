@@ -1,0 +1,330 @@
+"""`mooring manifests`: what runs a configuration in a cluster, with the rights it needs and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
+from mooring.cli.common import load, plugins_option, read_text, registry_with
+
+if TYPE_CHECKING:
+    from mooring.config import Configuration, LeaderElection
+    from mooring.deploy import Deployed, Mode
+    from mooring.deploy.rights import Right
+    from mooring.framework.gates import FeatureGates
+    from mooring.framework.registry import Registry
+
+MODES = ("second-scheduler", "replacement", "shadow")
+STATIC_POD = "kube-scheduler.yaml"
+
+_log = Log("manifests")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    config_file: str
+    mode: str
+    plugins: tuple[str, ...]
+    feature_gates: tuple[str, ...]
+    name: str | None
+    namespace: str | None
+    image: str | None
+    replicas: int | None
+    verbosity: int
+    scheduler_name: str | None
+    start_from: str | None
+    cluster_dns: bool
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the configuration says, and what follows from it and the flags."""
+
+    mode: Mode
+    name: str
+    configuration: Configuration
+    flags: tuple[str, ...]
+    rights: tuple[Right, ...]
+    election: LeaderElection
+    plugin_files: Mapping[str, str]
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option("--config", "config_file", required=True, metavar="FILE", help="The KubeSchedulerConfiguration to run.")
+@click.option(
+    "--as",
+    "mode",
+    type=click.Choice(MODES),
+    default="second-scheduler",
+    show_default=True,
+    help="Beside the cluster's own scheduler, in its place (kubeadm's static pod), or only comparing with it.",
+)
+@plugins_option
+@click.option("--feature-gates", multiple=True, metavar="NAME=BOOL,…", help="As `mooring run` takes them.")
+@click.option("--name", metavar="NAME", help="Of the Deployment and its account.  [default: after the first profile]")
+@click.option("--namespace", metavar="NAME", help="Where it runs.  [default: mooring-system]")
+@click.option("--image", metavar="IMAGE", help="Built by deploy/Dockerfile, or upon it.  [default: mooring:VERSION]")
+@click.option(
+    "--replicas", type=click.IntRange(min=1), metavar="N", help="How many.  [default: 2 with leader election, else 1]"
+)
+@click.option("--verbosity", type=click.IntRange(min=0), default=2, show_default=True, help="Of its log.")
+@click.option("--scheduler-name", metavar="NAME", help="Shadow: the scheduler to compare with, if not the profile's.")
+@click.option("--from", "start_from", metavar="FILE", help="Replacement: the static pod that the node has now.")
+@click.option("--cluster-dns", is_flag=True, help="Replacement: look names up in the cluster, not as the host does.")
+@click.option("--output", metavar="FOLDER", help="Write a file for each object, instead of printing them.")
+@click.option("--helm-values", is_flag=True, help="Print the values that make the Helm chart write the same.")
+@click.argument("flags", nargs=-1)
+def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
+    """Print the manifests that run a configuration in a cluster.
+
+    Its account gets the rights that the plugins in the configuration need, and no others. FLAGS, after `--`, are
+    further flags of `mooring run`.
+
+    \b
+    Example:
+      mooring manifests --config scheduler.yaml --plugins my_plugin.py | kubectl apply -f -
+      mooring manifests --config scheduler.yaml --as replacement --from /etc/kubernetes/manifests/kube-scheduler.yaml
+      mooring manifests --config scheduler.yaml -- --leader-elect=false
+    """
+    wanted = Asked(**asked)
+    _check(wanted, helm_values)
+    known = _known(wanted)
+    if wanted.mode == "replacement":
+        _write_static_pod(wanted, known, output)
+        return
+    from mooring.deploy import manifests as documents_of
+    from mooring.deploy.values import values_text
+    from mooring.deploy.writing import text_of
+
+    deployed = _deployed(wanted, known)
+    if helm_values:
+        click.echo(values_text(deployed), nl=False)
+        return
+    documents = documents_of(deployed)
+    if output is None:
+        click.echo(text_of(documents), nl=False)
+        return
+    _write(
+        output,
+        {f"{at:02}-{each['kind'].lower()}.yaml": text_of([each]) for at, each in enumerate(documents, start=1)},
+    )
+
+
+def _check(asked: Asked, helm_values: bool) -> None:
+    """Options that contradict each other, all at once."""
+    from mooring.objects.names import dns_label
+
+    problems = [
+        Problem(flag, "; ".join(wrong))
+        for flag, value in (("--name", asked.name), ("--namespace", asked.namespace))
+        if value is not None and (wrong := dns_label(value))
+    ]
+    if asked.image is not None and (not asked.image or any(map(str.isspace, asked.image))):
+        problems.append(
+            Problem("--image", f"must be a name that can be pulled, such as mooring:1, got {asked.image!r}")
+        )
+    replaces = asked.mode == "replacement"
+    meaningless = {
+        "--scheduler-name": (asked.scheduler_name is not None and asked.mode != "shadow", "shadow"),
+        "--from": (asked.start_from is not None and not replaces, "replacement"),
+        "--cluster-dns": (asked.cluster_dns and not replaces, "replacement"),
+    }
+    problems += [Problem(flag, f"is for --as {mode}") for flag, (is_given, mode) in meaningless.items() if is_given]
+    if replaces:
+        given = {
+            "--name": asked.name,
+            "--namespace": asked.namespace,
+            "--replicas": asked.replicas,
+            "--helm-values": helm_values or None,
+        }
+        message = "is for a Deployment; kubeadm's static pod has its own"
+        problems += [Problem(flag, message) for flag, value in given.items() if value is not None]
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+
+
+def _known(asked: Asked) -> Known:
+    from mooring.deploy import Mode
+    from mooring.deploy.planned import flags_for, name_for, warnings_of
+    from mooring.framework.gates import read_gates
+
+    gates = read_gates(asked.feature_gates).gates
+    registry = registry_with(asked.plugins)
+    configuration = load(asked.config_file, registry, gates)
+    mode = Mode(asked.mode)
+    for warning in warnings_of(mode, configuration):
+        _log.warning(warning)
+    name = asked.name or name_for(mode, configuration)
+    flags = [f"--feature-gates={each}" for each in asked.feature_gates]
+    flags += [f"--plugins={each}" for each in asked.plugins if not Path(each).exists()]
+    if mode is not Mode.REPLACEMENT:
+        flags += flags_for(mode, configuration, name, verbosity=asked.verbosity)
+    if asked.scheduler_name:
+        flags.append(f"--scheduler-name={asked.scheduler_name}")
+    flags += asked.flags
+    election = _election(configuration, flags, mode)
+    return Known(
+        mode,
+        name,
+        configuration,
+        tuple(flags),
+        _rights(configuration, registry, gates, election, mode),
+        election,
+        _plugin_files(asked.plugins),
+    )
+
+
+def _election(configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
+    """Who leads, as `mooring run` will read these flags; what it refuses, or what belies the manifest, is refused."""
+    from mooring.cli.election import election_of
+    from mooring.deploy import Mode
+    from mooring.deploy.manifests import PORT
+
+    parsed = _parsed(flags)
+    problems = []
+    if parsed.get("config_file") is not None:
+        message = "name the file before `--`: the manifest brings it, and grants the rights that it needs"
+        problems.append(Problem("-- --config", message))
+    if parsed.get("secure_port", PORT) != PORT:
+        message = f"the manifest's probes ask port {PORT}, got {parsed['secure_port']}; leave it out"
+        problems.append(Problem("-- --secure-port", message))
+    if parsed.get("shadow") and mode is not Mode.SHADOW:
+        problems.append(Problem("-- --shadow", "write --as shadow, which also grants a shadow's rights and no others"))
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    election = election_of(configuration, {name: parsed[name] for name in parsed if name.startswith("leader_elect")})
+    # A shadow binds nothing: several may run, none must lead, and it gets no right to a lease.
+    return replace(election, leader_elect=False) if mode is Mode.SHADOW else election
+
+
+def _parsed(flags: Sequence[str], source: str = "the command line") -> dict[str, Any]:
+    """As `mooring run` will read these flags. What it would refuse is refused, what it would not heed is said."""
+    from mooring.cli.configuration_flags import ConfigurationFlags
+    from mooring.cli.run import run
+
+    try:
+        parsed = run.make_context("mooring run", list(flags)).params
+    except OperatorMistake as mistake:
+        if not mistake.problems:
+            raise
+        raise OperatorMistake.found_in(source, mistake.problems) from None
+    except click.UsageError as error:
+        raise OperatorMistake(f"{source}: {error.format_message()}") from None
+    ConfigurationFlags.taken_from(dict(parsed)).warn("the file that is mounted")
+    return parsed
+
+
+def _rights(
+    configuration: Configuration, registry: Registry, gates: FeatureGates, election: LeaderElection, mode: Mode
+) -> tuple[Right, ...]:
+    from mooring.deploy import Mode, rights_of
+
+    is_shadow = mode is Mode.SHADOW
+    return rights_of(
+        configuration, registry, gates=gates, election=election, serves=not is_shadow, only_reads=is_shadow
+    )
+
+
+def _plugin_files(plugins: Sequence[str]) -> dict[str, str]:
+    """The plugin files that go into the cluster. A name that stands twice would be one file there."""
+    found: dict[str, str] = {}
+    problems = []
+    for path in map(Path, plugins):
+        if not path.exists():
+            continue  # module:Class is in the image, or nowhere
+        files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+        for file in files:
+            if path.is_dir() and (file.name.startswith(("_", ".", "test_")) or file.name.endswith("_test.py")):
+                continue
+            if file.name in found:
+                problems.append(Problem("--plugins", f"two files are called {file.name}; rename one of them"))
+            found[file.name] = read_text(str(file))
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    return found
+
+
+def _deployed(asked: Asked, known: Known) -> Deployed:
+    from mooring.deploy.config_text import without_kubeconfig
+    from mooring.deploy.planned import IMAGE, NAMESPACE, deployed, problems_of
+
+    text = read_text(asked.config_file)
+    config = without_kubeconfig(text, asked.config_file)
+    if config != text:
+        _log.warning("clientConnection.kubeconfig is left out: in a pod, its service account says how to connect")
+    found = deployed(
+        known.mode,
+        name=known.name,
+        namespace=asked.namespace or NAMESPACE,
+        image=asked.image or IMAGE,
+        config=config,
+        flags=known.flags,
+        rights=known.rights,
+        election=known.election,
+        plugins=known.plugin_files,
+        replicas=asked.replicas,
+    )
+    if problems := problems_of(found):
+        raise OperatorMistake.found_in("the command line", problems)
+    return found
+
+
+def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
+    from mooring.base.documents import read_tree
+    from mooring.deploy import static_pod
+    from mooring.deploy.manifests import access
+    from mooring.deploy.planned import IMAGE
+    from mooring.deploy.upstream import beyond_kube_scheduler
+    from mooring.deploy.writing import text_of
+
+    source = asked.start_from or "kubeadm's manifest"
+    if asked.start_from is not None:
+        manifest = read_tree(read_text(asked.start_from), asked.start_from).plain()
+    else:
+        manifest = static_pod.kubeadm_manifest()
+    pod = static_pod.replacement(
+        manifest,
+        image=asked.image or IMAGE,
+        flags=known.flags,
+        with_plugins=bool(known.plugin_files),
+        cluster_dns=asked.cluster_dns,
+        source=source,
+    )
+    if asked.start_from is not None:
+        # A static pod that ends at once would leave the cluster without a scheduler.
+        _parsed(static_pod.flags_of(pod), source)
+    user = {"kind": "User", "name": static_pod.USER, "apiGroup": "rbac.authorization.k8s.io"}
+    beyond = beyond_kube_scheduler(known.rights)
+    rbac = access("mooring:kube-scheduler", beyond, user, {})
+    if output is None:
+        click.echo(text_of([pod]), nl=False)
+        if beyond:
+            named = ", ".join(sorted({f"{right.resource}.{right.group}" for right in beyond}))
+            _log.warning(f"kube-scheduler may not read {named}: --output FOLDER also writes the role for it, rbac.yaml")
+        return
+    config_path = Path(static_pod.CONFIG_PATH)
+    files = {STATIC_POD: text_of([pod]), config_path.name: read_text(asked.config_file)}
+    files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in known.plugin_files.items()}
+    if rbac:
+        files["rbac.yaml"] = text_of(rbac)
+    _write(output, files)
+
+
+def _write(folder: str, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = Path(folder, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
+        click.echo(path)

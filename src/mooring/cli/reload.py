@@ -1,0 +1,103 @@
+"""The flags that let a running scheduler take on changed files, and SIGHUP, which makes it do so once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.cli.common import registry_with
+from mooring.cli.goflags import GoBool
+
+if TYPE_CHECKING:
+    from mooring.config import Configuration
+    from mooring.framework.registry import Registry
+    from mooring.scheduler import Scheduler
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reload_options(command: F) -> F:
+    """The flags; the command gets them among its `**flags`."""
+    command = click.option(
+        "--reload-plugins",
+        type=GoBool(),
+        default=False,
+        metavar="BOOL",
+        help="When reloading, run plugin files again that have changed. Who can edit them runs code as the scheduler.",
+    )(command)
+    return click.option(
+        "--watch-config",
+        type=GoBool(),
+        default=False,
+        metavar="BOOL",
+        help="Reload the configuration when its file changes; one that is broken changes nothing. "
+        "Without this, SIGHUP reloads it once.",
+    )(command)
+
+
+class ReloadedFiles(NamedTuple):
+    """What may change while the scheduler runs."""
+
+    config_file: str | None
+    plugins: Sequence[str]
+    watches: bool = False
+    reloads_plugins: bool = False
+
+
+def reload_flags(flags: dict[str, Any], config_file: str | None, plugins: Sequence[str]) -> ReloadedFiles:
+    """Takes the flags out. What has nothing to reload is refused."""
+    files = ReloadedFiles(config_file, plugins, flags.pop("watch_config"), flags.pop("reload_plugins"))
+    problems = []
+    if files.reloads_plugins and not plugins:
+        problems.append(Problem("--reload-plugins", "there are no plugin files to reload; name them with --plugins"))
+    if files.watches and config_file is None and not (files.reloads_plugins and plugins):
+        problems.append(Problem("--watch-config", "there is no file to watch; name one with --config"))
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    return files
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where configuration and plugins came from at the start, and come from again."""
+
+    files: ReloadedFiles
+    registry: Registry
+    """The plugins known at the start; they stay those unless their files are reloaded too."""
+    configured: Callable[[Registry], Configuration]
+
+    def read(self) -> tuple[Configuration, Registry]:
+        registry = registry_with(self.files.plugins) if self.files.reloads_plugins else self.registry
+        return self.configured(registry), registry
+
+
+@contextlib.asynccontextmanager
+async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterator[None]:
+    """While this is open, the scheduler takes on what the source has to say."""
+    if source is None:
+        yield
+        return
+    from mooring.base.clock import SystemClock
+    from mooring.scheduler.reload.files import WatchedFiles
+    from mooring.scheduler.reload.reloader import Reloader
+
+    files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
+    reloader = Reloader(scheduler, source.read, files, SystemClock())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+    task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")
+    try:
+        yield
+    finally:
+        # Whoever is told to end begins nothing anew; and the signal must not cut the end short either.
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,162 @@
+"""`mooring run --shadow`: decide beside another scheduler, touch nothing, and say where the two agree and differ."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.cli.goflags import GoBool
+
+if TYPE_CHECKING:
+    from mooring.client import ApiClient
+    from mooring.config import Configuration
+    from mooring.scheduler import Scheduler
+    from mooring.scheduler.shadow import Comparison, ShadowScheduler
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SUMMARY_SECONDS = 60.0
+
+_NEEDS_SHADOW = {
+    "scheduler_name": (
+        "--scheduler-name",
+        "says with --shadow whose pods to watch; without it, write a configuration file whose profiles have a "
+        "schedulerName and give it with --config",
+    ),
+    "shadow_report": ("--shadow-report", "is where --shadow writes its comparisons; give --shadow too"),
+}
+_NOT_WITH_SHADOW = {
+    "leader_elect": ("--leader-elect", "a shadow binds nothing, so several may run and none must lead; leave it out"),
+    "watch_config": ("--watch-config", "a shadow compares with one configuration; restart it with the new one"),
+    "reload_plugins": ("--reload-plugins", "a shadow compares with one set of plugins; restart it with the new ones"),
+}
+
+
+class ShadowFlags(NamedTuple):
+    """As given on the command line."""
+
+    scheduler_name: str | None = None
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a scheduler is made of, and what it is said to do."""
+
+    client: Callable[..., ApiClient]
+    scheduler: Callable[..., Scheduler]
+    doing: str
+
+    @staticmethod
+    def ordinary() -> Role:
+        from mooring.client import ApiClient
+        from mooring.scheduler import Scheduler
+
+        return Role(ApiClient, Scheduler, "scheduling for")
+
+
+def shadow_options(command: F) -> F:
+    """The flags; the command gets them among its `**flags`."""
+    for option in (
+        click.option(
+            "--shadow-report", default=None, metavar="FILE", help="With --shadow: each comparison as a line of JSON."
+        ),
+        click.option(
+            "--scheduler-name",
+            default=None,
+            metavar="NAME",
+            help="With --shadow: whose pods to decide for, instead of those of the profiles' own names.",
+        ),
+        click.option(
+            "--shadow",
+            type=GoBool(),
+            default=False,
+            metavar="BOOL",
+            help="Only watch: decide for the pods of another scheduler, bind nothing, and say where the two differ.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def shadow_flags(flags: dict[str, Any]) -> ShadowFlags | None:
+    """Takes the shadow's flags out; None if no shadow is wanted. What does not go together is refused, all at once."""
+    is_shadow = flags.pop("shadow")
+    asked = {name: flags.pop(name) for name in _NEEDS_SHADOW}
+    problems = list(_problems(_NOT_WITH_SHADOW, flags) if is_shadow else _problems(_NEEDS_SHADOW, asked))
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    if is_shadow and _is_default("secure_port"):
+        flags["secure_port"] = 0  # the port is that of the scheduler at work, which may run on this machine
+    return ShadowFlags(asked["scheduler_name"], asked["shadow_report"]) if is_shadow else None
+
+
+def _is_default(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.DEFAULT
+
+
+def decided_with(configuration: Configuration, flags: ShadowFlags | None) -> Configuration:
+    """The configuration, for the pods that the flags name."""
+    if flags is None or flags.scheduler_name is None:
+        return configuration
+    from mooring.scheduler.shadow import deciding_for
+
+    return deciding_for(configuration, flags.scheduler_name)
+
+
+def _problems(rules: Mapping[str, tuple[str, str]], given: Mapping[str, Any]) -> list[Problem]:
+    return [Problem(flag, words) for name, (flag, words) in rules.items() if given.get(name) not in (None, False)]
+
+
+@contextlib.asynccontextmanager
+async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
+    """What makes `schedule` a shadow. Meanwhile a line per comparison, and a summary now and then and at the end."""
+    if flags is None:
+        yield Role.ordinary()
+        return
+    from mooring.scheduler.shadow import JsonLines, ReadOnlyClient, ShadowScheduler
+
+    made: list[ShadowScheduler] = []
+    report = JsonLines(flags.report) if flags.report is not None else None
+
+    def tell(comparison: Comparison) -> None:
+        click.echo(comparison.in_one_line())
+        if report is not None:
+            report.write(comparison)
+
+    def make(*arguments: Any, **options: Any) -> ShadowScheduler:
+        made.append(ShadowScheduler(*arguments, tell=tell, **options))
+        return made[0]
+
+    summing_up = asyncio.create_task(_sum_up_now_and_then(made))
+    try:
+        yield Role(ReadOnlyClient, make, "shadowing (writing nothing)")
+    finally:
+        summing_up.cancel()
+        _sum_up(made)
+        if report is not None:
+            report.close()
+
+
+async def _sum_up_now_and_then(made: Sequence[ShadowScheduler]) -> None:
+    """Whenever there is something new to sum up."""
+    summed_up = 0
+    while True:
+        await asyncio.sleep(SUMMARY_SECONDS)
+        total = sum(scheduler.balance.total for scheduler in made)
+        if total != summed_up:
+            summed_up = total
+            _sum_up(made)
+
+
+def _sum_up(made: Sequence[ShadowScheduler]) -> None:
+    for scheduler in made:
+        for line in scheduler.balance.summary():
+            click.echo(line)

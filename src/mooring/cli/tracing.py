@@ -1,0 +1,94 @@
+"""`--tracing-endpoint`, and OpenTelemetry's own environment variables, which say the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.cli.gotypes import Flag
+
+if TYPE_CHECKING:
+    from mooring.scheduler import Scheduler
+    from mooring.scheduler.metrics.tracing import TracingOptions
+
+FLAG = "--tracing-endpoint"
+ENDPOINT, TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+HEADERS, SERVICE = "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME"
+SAMPLER, SHARE, DISABLED = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SDK_DISABLED"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def tracing_option(command: F) -> F:
+    """The flag; the command gets it as `tracing_endpoint`."""
+    return click.option(
+        FLAG,
+        cls=Flag,
+        default="",
+        metavar="URL",
+        help="Send traces of attempts to this OpenTelemetry collector (OTLP over HTTP, as http://collector:4318).",
+    )(command)
+
+
+def tracing_options(endpoint: str, environment: Mapping[str, str] = os.environ) -> TracingOptions | None:
+    """What was asked for; None: no traces. The flag wins over the environment."""
+    from mooring.scheduler.metrics.tracing import PATH, TracingOptions
+
+    source, url = FLAG, endpoint.rstrip("/") + PATH if endpoint else ""
+    if not url and environment.get(DISABLED, "").lower() != "true":
+        if given := environment.get(TRACES_ENDPOINT):
+            source, url = TRACES_ENDPOINT, given
+        elif given := environment.get(ENDPOINT):
+            source, url = ENDPOINT, given.rstrip("/") + PATH
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        problem = Problem(source, f'"{endpoint or url}" is no address of a collector; write http://HOST:4318')
+        raise OperatorMistake.found_in("the tracing setup", [problem])
+    return TracingOptions(url, _headers(environment), environment.get(SERVICE) or "mooring", _share(environment))
+
+
+def _headers(environment: Mapping[str, str]) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in environment.get(HEADERS, "").split(",") if pair.strip())
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+
+
+def _share(environment: Mapping[str, str]) -> float:
+    """Of how many attempts, as OpenTelemetry's ratio samplers are asked."""
+    if "traceidratio" not in environment.get(SAMPLER, ""):
+        return 0.0 if environment.get(SAMPLER) == "always_off" else 1.0
+    text = environment.get(SHARE, "1")
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        problem = Problem(SHARE, f'"{text}" is no share; write a number between 0 and 1')
+        raise OperatorMistake.found_in("the tracing setup", [problem])
+    return share
+
+
+@contextmanager
+def traced(scheduler: Scheduler, options: TracingOptions | None) -> Iterator[None]:
+    """While inside, attempts are traced, if that was asked for."""
+    if options is None:
+        yield
+        return
+    from mooring.scheduler.metrics.tracing import OtlpTracer
+
+    tracer = OtlpTracer(options)
+    scheduler.metrics.registry.register(tracer.dropped)
+    scheduler.metrics.attempts.tracer = tracer
+    tracer.start()
+    try:
+        yield
+    finally:
+        scheduler.metrics.attempts.tracer = None
+        tracer.stop()

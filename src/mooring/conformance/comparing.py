@@ -1,0 +1,148 @@
+"""Where our decision differs from kube-scheduler's.
+
+`best` is a set and any member is right; a single feasible node, or a nominated one that passes, is taken without
+scoring; of an error it only counts that it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.conformance.told import Json, Told
+
+PASSES = "passes"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that we decide otherwise."""
+
+    kind: str
+    """Which part of the answer: result, preFilter, node, score, …"""
+    where: str
+    """The node or the plugin it is about; empty for the pod as a whole."""
+    ours: Any
+    theirs: Any
+    plugin: str = ""
+    """Whose rule it is, as far as that can be told."""
+
+
+def differences(told: Told, expect: Json) -> Iterator[Difference]:
+    """All of it."""
+    result = "rejected" if expect.get("error") else expect["result"]
+    if told.result != result:
+        yield Difference("result", f"{told.result} instead of {result}", *_reasons(told, expect))
+        return
+    if result in ("rejected", "error"):
+        return
+    if result == "gated":
+        if told.pre_enqueue != expect["preEnqueue"]:
+            yield Difference("preEnqueue", "", told.pre_enqueue, expect["preEnqueue"], expect["preEnqueue"]["plugin"])
+        return
+    if "preFilter" in expect:
+        yield from _pre_filter(told, expect["preFilter"])
+    yield from _nodes(told, expect)
+    if result == "feasible":
+        yield from _chosen(told, expect)
+    elif told.message != expect.get("message", ""):
+        yield Difference("message", "", told.message, expect.get("message", ""))
+    yield from _post_filter(told.post_filter, expect.get("postFilter"))
+
+
+def _reasons(told: Told, expect: Json) -> tuple[str, str]:
+    ours = told.words or told.message or told.chosen or str(told.pre_enqueue)
+    theirs = expect.get("error") or expect.get("message") or " or ".join(expect.get("best") or ())
+    return ours, theirs or str(expect.get("preEnqueue"))
+
+
+def _pre_filter(told: Told, theirs: Json) -> Iterator[Difference]:
+    refusal = None
+    if theirs["code"] != "Success":
+        refusal = {"plugin": theirs.get("plugin", ""), "code": theirs["code"], "reasons": theirs.get("reasons", [])}
+    if told.pre_filter != refusal:
+        whose = (refusal or told.pre_filter or {}).get("plugin", "")
+        yield Difference("preFilter", "", told.pre_filter, refusal, whose)
+    for plugin in sorted(told.skipped.symmetric_difference(theirs["skipped"])):
+        is_ours = plugin in told.skipped
+        yield Difference("preFilter.skipped", "", skips(is_ours), skips(not is_ours), plugin)
+
+
+def _nodes(told: Told, expect: Json) -> Iterator[Difference]:
+    for node, theirs in (expect.get("nodes") or {}).items():
+        ours = told.nodes.get(node)
+        if ours != theirs:
+            yield Difference("node", node, ours or PASSES, theirs or PASSES, (theirs or ours or {}).get("plugin", ""))
+
+
+def _chosen(told: Told, expect: Json) -> Iterator[Difference]:
+    right = [told.nominated] if expect.get("nominatedNodePasses") else expect["best"]
+    if told.chosen not in right:
+        yield Difference("chosen", "", told.chosen, " or ".join(right))
+    if told.scores is None or "scores" not in expect:
+        if len(expect["feasible"]) > 1:
+            yield Difference("scores", "", told.scores, expect.get("scores"))
+        return
+    theirs = set(expect.get("scoreSkipped") or ())
+    for plugin in sorted(told.score_skipped ^ theirs):
+        yield Difference("scoreSkipped", "", skips(plugin in told.score_skipped), skips(plugin in theirs), plugin)
+    yield from scores(told.scores, expect["scores"])
+
+
+def scores(ours: Mapping[str, Json], theirs: Mapping[str, Json]) -> Iterator[Difference]:
+    for node, numbers in theirs.items():
+        mine = ours.get(node)
+        if mine is None:
+            yield Difference("score", node, None, numbers)
+            continue
+        for plugin in {**numbers["raw"], **mine["raw"]}:
+            one, other = score_of(mine, plugin), score_of(numbers, plugin)
+            if one != other:
+                yield Difference("score", node, one, other, plugin)
+        if mine["total"] != numbers["total"]:
+            yield Difference("total", node, mine["total"], numbers["total"])
+
+
+def score_of(numbers: Json, plugin: str) -> str | None:
+    """Raw, normalised and weighted, readably."""
+    if plugin not in numbers["raw"]:
+        return None
+    return f"{numbers['raw'][plugin]} → {numbers['normalized'][plugin]} → {numbers['scores'][plugin]}"
+
+
+def skips(is_skipped: bool) -> str:
+    return "skips" if is_skipped else "speaks"
+
+
+def _post_filter(ours: Json | None, theirs: Json | None) -> Iterator[Difference]:
+    if ours is None or theirs is None:
+        if ours != theirs:
+            yield Difference("postFilter", "", ours, theirs)
+        return
+    for part in ("code", "message"):
+        if ours[part] != theirs[part]:
+            yield Difference(f"postFilter.{part}", "", ours[part], theirs[part])
+    node = ours["nominatedNode"]
+    if not theirs.get("nominatedNodes"):
+        if node != theirs["nominatedNode"]:
+            yield Difference("postFilter.nominatedNode", "", node, theirs["nominatedNode"])
+    elif ours["code"] == "Success":
+        yield from _plan(ours, theirs)
+
+
+def _plan(ours: Json, theirs: Json) -> Iterator[Difference]:
+    """Where there is one on both sides. With `sampled` chance says which nodes are tried; each has its victims."""
+    node, candidates = ours["nominatedNode"], theirs["candidates"]
+    right = candidates if theirs.get("sampled") else theirs["nominatedNodes"]
+    if node not in right:
+        yield Difference("postFilter.nominatedNode", "", node, list(right))
+        return
+    if ours["victims"] != candidates[node]["victims"]:
+        yield Difference("postFilter.victims", node, ours["victims"], candidates[node]["victims"])
+    if node == theirs["nominatedNode"] and ours["deleted"] != (theirs.get("deleted") or []):
+        yield Difference("postFilter.deleted", node, ours["deleted"], theirs.get("deleted"))
+    for name in sorted({*candidates, *ours["candidates"]}):
+        one, other = ours["candidates"].get(name), candidates.get(name)
+        if one != other and not (theirs.get("sampled") and one is None):
+            yield Difference("postFilter.candidate", name, one, other)

@@ -1,0 +1,41 @@
+"""Random cases by family and seed: clusters and pods that make one plugin or another speak.
+
+Case `number` of a family depends on family, seed and number alone. All objects are as the API server would hold them
+after admission: defaulted and valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mooring.conformance.generate.affinity import interpod_case
+from mooring.conformance.generate.claims import dra_case
+from mooring.conformance.generate.configurations import config_case
+from mooring.conformance.generate.dice import Dice, Json
+from mooring.conformance.generate.mixed import mixed_case
+from mooring.conformance.generate.node_rules import nodeaffinity_case, taints_case
+from mooring.conformance.generate.ports_and_images import images_case, ports_case
+from mooring.conformance.generate.preemption import preemption_case
+from mooring.conformance.generate.resources import resources_case
+from mooring.conformance.generate.spreading import topologyspread_case
+from mooring.conformance.generate.volumes import volumes_case
+
+FAMILIES: Mapping[str, Callable[[Dice, str], Json]] = {
+    "resources": resources_case,
+    "nodeaffinity": nodeaffinity_case,
+    "taints": taints_case,
+    "ports": ports_case,
+    "images": images_case,
+    "topologyspread": topologyspread_case,
+    "interpod": interpod_case,
+    "volumes": volumes_case,
+    "preemption": preemption_case,
+    "dra": dra_case,
+    "mixed": mixed_case,
+    "config": config_case,
+}
+
+
+def generate(family: str, seed: str, number: int) -> Json:
+    """One case."""
+    return FAMILIES[family](Dice(f"{family}:{seed}:{number}"), f"{family}-{seed}-{number:05d}")

@@ -1,0 +1,73 @@
+"""What is printed: a line for each family, and the first differences with ours and theirs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mooring.base.documents import written
+from mooring.conformance.doubtful import DOUBTFUL
+from mooring.conformance.running import Differing, Report
+
+MOST_DIFFERENCES = 8
+"""So many of one case are shown."""
+
+
+class Printer:
+    """Prints reports as they come, and remembers whether all was well."""
+
+    def __init__(self, echo: Callable[[str], object], most: int) -> None:
+        self._echo = echo
+        self.most = most
+        """How many differing cases of a family are shown."""
+        self._families = 0
+        self._cases = 0
+        self._agreeing = 0
+
+    @property
+    def any_differs(self) -> bool:
+        return self._agreeing < self._cases
+
+    def family(self, report: Report) -> None:
+        if not self._families:
+            self._echo(_row("family", "cases", "agree"))
+        self._families += 1
+        self._cases += report.cases
+        self._agreeing += report.agreeing
+        self._echo(_row(report.family, report.cases, report.agreeing))
+        for differing in report.differing[: self.most]:
+            self._echo(f"\n{shown(differing)}\n")
+            if differing.name in DOUBTFUL:
+                self._echo(f"  We believe that it is recorded wrongly: {DOUBTFUL[differing.name]}\n")
+
+    def total(self) -> None:
+        if self._families > 1:
+            self._echo(_row("all", self._cases, self._agreeing))
+
+    def small(self, recorded: dict[str, Any], file: Path) -> None:
+        """A case that was made small, and where to find it."""
+        self._echo(f"The smallest case of this kind, added to {file}:\n\n{written(recorded['case'])}")
+
+
+def _row(family: str, cases: object, agreeing: object) -> str:
+    return f"{family:<16} {cases:>6} {agreeing:>6}"
+
+
+def shown(differing: Differing) -> str:
+    """The differences of a case."""
+    lines = [f"  {differing.name} ({', '.join(differing.ways)})"]
+    for difference in differing.differences[:MOST_DIFFERENCES]:
+        what = " ".join(part for part in (difference.kind, difference.where, difference.plugin) if part)
+        lines += [f"    {what}", f"      ours   {said(difference.ours)}", f"      theirs {said(difference.theirs)}"]
+    left = len(differing.differences) - MOST_DIFFERENCES
+    if left > 0:
+        lines.append(f"    … and {left} more")
+    return "\n".join(lines)
+
+
+def said(value: Any) -> str:
+    """A verdict as people say it; everything else as it is."""
+    if isinstance(value, dict) and "reasons" in value:
+        return f"{value['plugin'] or '(the engine)'} {value['code']}: {', '.join(value['reasons'])}"
+    return "nothing" if value is None else str(value).replace("\n", "\n             ")

@@ -1,0 +1,166 @@
+"""A case made real: the state of its cluster, and the profile of its configuration with real plugins.
+
+What the recorder does to the objects is done here too: a namespace and a uid where they are missing, and pods that
+have ended are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from mooring.base.log import Log
+from mooring.config import Configuration, ProfileConfiguration, default_configuration, load_configuration
+from mooring.conformance.cases import Case
+from mooring.engine import Decision, Form, Profile, decide
+from mooring.framework import Args, FeatureGates, Plugin, Point
+from mooring.framework.gates import read_gates
+from mooring.framework.registry import Registry, all_object_types, build
+from mooring.objects import KubeObject, Node, Pod
+from mooring.objects.core import Namespace
+from mooring.objects.placed import placed
+from mooring.plugins.catalogue import catalogue
+from mooring.state import State
+from mooring.testing import Services
+
+ENDED = ("Succeeded", "Failed")
+
+Points = Mapping[Point, Sequence[tuple[Plugin, int]]]
+
+
+class Header(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+@dataclass
+class Parts:
+    """The decoded objects of a case."""
+
+    pod: Pod
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    others: list[KubeObject] = field(default_factory=list)
+
+
+@cache
+def registry() -> Registry:
+    """Every plugin that comes with Mooring; made once, because nothing changes it."""
+    return catalogue()
+
+
+@cache
+def _kinds() -> dict[tuple[str, str], type[KubeObject]]:
+    known: list[type[KubeObject]] = [Namespace, *all_object_types(registry())]
+    return {(kind.KIND.api_version, kind.KIND.kind): kind for kind in known}
+
+
+def configuration_of(case: Case, gates: FeatureGates) -> Configuration:
+    """The case's configuration, read as a file would be. Raises `OperatorMistake` where it is wrong."""
+    text = bytes(case.config).decode()
+    if text == "null":
+        return default_configuration(registry(), gates)
+    return load_configuration(text, source=case.name, registry=registry(), gates=gates).configuration
+
+
+def parts_of(case: Case) -> Parts:
+    parts = Parts(_completed(msgspec.json.decode(case.pod, type=Pod), "Pod", namespaced=True))
+    for document in case.objects:
+        header = msgspec.json.decode(document, type=Header)
+        if header.kind == "Node":
+            parts.nodes.append(_completed(msgspec.json.decode(document, type=Node), "Node", namespaced=False))
+        elif header.kind == "Pod":
+            pod = _completed(msgspec.json.decode(document, type=Pod), "Pod", namespaced=True)
+            if pod.status.phase not in ENDED:
+                parts.pods.append(pod)
+        elif (kind := _kinds().get((header.api_version, header.kind))) is not None:
+            item = msgspec.json.decode(document, type=kind)
+            parts.others.append(_completed(item, header.kind, namespaced=kind.KIND.namespaced))
+    return parts
+
+
+def _completed(item: Any, kind: str, *, namespaced: bool) -> Any:
+    metadata = item.metadata
+    if namespaced and not metadata.namespace:
+        metadata.namespace = "default"
+    if not metadata.uid:
+        metadata.uid = f"{kind}/{metadata.namespace}/{metadata.name}"
+    return item
+
+
+class Situation:
+    """A case's cluster and the plugins that its configuration names."""
+
+    def __init__(self, case: Case) -> None:
+        self.name = case.name
+        # Only the first profile counts, and every node is looked at, as the recorder does.
+        gates = read_gates(f"{name}={str(value).lower()}" for name, value in (case.feature_gates or {}).items()).gates
+        self.configuration = configuration_of(case, gates).profiles[0]
+        self.parts = parts_of(case)
+        self.pod = self.parts.pod
+        self.services = Services(gates=case.feature_gates, verbosity=0)
+        self.points: Points = _points(self.configuration, self.services)
+        for item in sorted(self.parts.others, key=lambda item: item.key):
+            self.put(item)
+        for node in self.parts.nodes:
+            self.state.set_node(node)
+        for pod in (*self.parts.pods, self.pod):
+            self.put_pod(pod)
+
+    @property
+    def state(self) -> State:
+        return self.services.state
+
+    def put(self, item: KubeObject) -> None:
+        self.services.objects(type(item)).put(item)
+
+    def take(self, item: KubeObject) -> None:
+        self.services.objects(type(item)).remove(item)
+
+    def put_pod(self, pod: Pod) -> None:
+        """On its node, or among those that wait, perhaps nominated."""
+        if self.is_placed(pod):
+            self.state.set_pod(placed(pod))
+        elif pod.spec.scheduler_name == self.configuration.scheduler_name:
+            self.state.set_pending(pod)
+            if pod.status.nominated_node_name:
+                self.state.nominations.set(pod, pod.status.nominated_node_name)
+
+    def take_pod(self, pod: Pod) -> None:
+        self.state.remove_pod(pod.uid)
+        self.state.remove_pending(pod.uid)
+        self.state.nominations.remove(pod.uid)
+
+    def is_placed(self, pod: Pod) -> bool:
+        return pod is not self.pod and bool(pod.spec.node_name)
+
+    def decide(self, form: Form, pod: Pod | None = None, points: Points | None = None) -> Decision:
+        """What our plugins decide about the case's pod as things stand."""
+        profile = Profile(self.configuration.scheduler_name, points or self.points, form=form)
+        return decide(profile, pod or self.pod, self.state).keep()
+
+
+def _points(configuration: ProfileConfiguration, services: Services) -> dict[Point, list[tuple[Plugin, int]]]:
+    instances: dict[str, Plugin] = {}
+
+    def instance(name: str) -> Plugin:
+        if name not in instances:
+            entry = registry().get(name)
+            assert entry is not None, "the configuration was checked against this registry"
+            instances[name] = build(entry.cls, _provider(name, configuration.args.get(name), services))
+        return instances[name]
+
+    return {point: [(instance(use.name), use.weight) for use in uses] for point, uses in configuration.points.items()}
+
+
+def _provider(name: str, args: Args | None, services: Services) -> Callable[[Any], Any]:
+    def provide(asked: Any) -> Any:
+        if isinstance(asked, type) and issubclass(asked, Args):
+            return args
+        return Log(name) if asked is Log else services.provide(asked)
+
+    return provide

@@ -1,0 +1,219 @@
+"""A scheduler in a cluster: the objects that run it beside the cluster's own, with the rights it needs and no others.
+
+The same objects serve a second scheduler and shadow mode; they differ in flags and rights. In place of kube-scheduler
+it is a static pod: `static_pod`. What is decided here is the shape; `planned` decides names, flags and rights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mooring.deploy.rights import Right
+from mooring.deploy.rules import rules_of
+from mooring.deploy.writing import Document
+
+RBAC = "rbac.authorization.k8s.io"
+PORT = 10259
+CONFIG_FOLDER, CONFIG_KEY = "/etc/mooring", "config.yaml"
+PLUGINS_FOLDER = "/etc/mooring-plugins"
+TEMPORARY_FOLDER = "/tmp"
+"""All that can be written: keys on their way into TLS, and the socket that `mooring explain` asks."""
+USER_ID = 65532
+"""The user of the image, who owns nothing."""
+AUTHENTICATION_READER = "extension-apiserver-authentication-reader"
+"""Every cluster has this role in kube-system: to read whose client certificates are believed."""
+SYSTEM_NAMESPACE = "kube-system"
+EXISTING_NAMESPACES = (SYSTEM_NAMESPACE, "default", "kube-public", "kube-node-lease")
+
+
+class Mode(Enum):
+    """How it stands to the cluster's own scheduler."""
+
+    SECOND_SCHEDULER = "second-scheduler"
+    REPLACEMENT = "replacement"
+    SHADOW = "shadow"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """All that the objects are made from."""
+
+    name: str
+    namespace: str
+    image: str
+    config: str
+    """The configuration's text."""
+    flags: tuple[str, ...]
+    """After `--config` and `--plugins` of what is mounted."""
+    rights: tuple[Right, ...]
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    """Plugin files that a ConfigMap holds, by name."""
+    replicas: int = 1
+    elects: bool = False
+    reads_authentication: bool = True
+    """Whether it asks the cluster whose client certificates and tokens to believe."""
+
+    @property
+    def arguments(self) -> list[str]:
+        mounted = [f"--plugins={PLUGINS_FOLDER}"] if self.plugins else []
+        return [f"--config={CONFIG_FOLDER}/{CONFIG_KEY}", *mounted, *self.flags]
+
+    @property
+    def selector(self) -> dict[str, str]:
+        return {"app.kubernetes.io/name": "mooring", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.selector | {"app.kubernetes.io/component": "scheduler"}
+
+    @property
+    def checksum(self) -> str:
+        """Changes with the mounted files, so that a changed one starts new pods."""
+        files = [self.config, *(f"{name}\n{text}" for name, text in sorted(self.plugins.items()))]
+        return hashlib.sha256("\n".join(files).encode()).hexdigest()
+
+
+def manifests(deployed: Deployed) -> list[Document]:
+    """The objects, in the order in which they can be created."""
+    found: list[Document] = []
+    if deployed.namespace not in EXISTING_NAMESPACES:
+        found.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": deployed.namespace}})
+    account = _object(deployed, "v1", "ServiceAccount") | {"automountServiceAccountToken": False}
+    found += [account, *_access(deployed), *_config_maps(deployed)]
+    return [*found, _deployment(deployed), _budget(deployed)]
+
+
+def _object(deployed: Deployed, api_version: str, kind: str, name: str = "") -> Document:
+    metadata = {"name": name or deployed.name, "namespace": deployed.namespace, "labels": deployed.labels}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _access(deployed: Deployed) -> list[Document]:
+    subject = {"kind": "ServiceAccount", "name": deployed.name, "namespace": deployed.namespace}
+    found = access(f"mooring:{deployed.name}", deployed.rights, subject, deployed.labels)
+    if deployed.reads_authentication:
+        metadata = {
+            "name": f"mooring:{deployed.name}:authentication",
+            "namespace": SYSTEM_NAMESPACE,
+            "labels": deployed.labels,
+        }
+        found.append(_binding("RoleBinding", metadata, "Role", AUTHENTICATION_READER, subject))
+    return found
+
+
+def access(name: str, rights: tuple[Right, ...], subject: Document, labels: Mapping[str, str]) -> list[Document]:
+    """Roles for these rights, each with its binding to the subject: one for the cluster, one for each namespace."""
+    found: list[Document] = []
+    for namespace, rules in rules_of(rights).items():
+        metadata: Document = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        metadata["labels"] = dict(labels)
+        kind = "Role" if namespace else "ClusterRole"
+        found.append({"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, "rules": list(rules)})
+        found.append(_binding(f"{kind}Binding", metadata, kind, name, subject))
+    return found
+
+
+def _binding(kind: str, metadata: Document, role_kind: str, role: str, subject: Document) -> Document:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": role_kind, "name": role},
+        "subjects": [subject],
+    }
+
+
+def _config_maps(deployed: Deployed) -> list[Document]:
+    found = [_object(deployed, "v1", "ConfigMap") | {"data": {CONFIG_KEY: deployed.config}}]
+    if deployed.plugins:
+        plugins = _object(deployed, "v1", "ConfigMap", f"{deployed.name}-plugins")
+        found.append(plugins | {"data": dict(sorted(deployed.plugins.items()))})
+    return found
+
+
+def _deployment(deployed: Deployed) -> Document:
+    # Without an election two at a time would both bind pods, so the old one ends first.
+    strategy = "RollingUpdate" if deployed.elects else "Recreate"
+    template = {
+        "metadata": {"labels": deployed.labels, "annotations": {"checksum/config": deployed.checksum}},
+        "spec": _pod(deployed),
+    }
+    spec = {
+        "replicas": deployed.replicas,
+        "strategy": {"type": strategy},
+        "selector": {"matchLabels": deployed.selector},
+        "template": template,
+    }
+    return _object(deployed, "apps/v1", "Deployment") | {"spec": spec}
+
+
+def _pod(deployed: Deployed) -> Document:
+    volumes: list[Document] = [{"name": "config", "configMap": {"name": deployed.name}}]
+    if deployed.plugins:
+        volumes.append({"name": "plugins", "configMap": {"name": f"{deployed.name}-plugins"}})
+    volumes.append({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}})
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": deployed.selector}}
+    preferred = [{"weight": 100, "podAffinityTerm": apart}]
+    return {
+        "serviceAccountName": deployed.name,
+        "automountServiceAccountToken": True,
+        "priorityClassName": "system-cluster-critical",
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(deployed)],
+        "volumes": volumes,
+    }
+
+
+def _container(deployed: Deployed) -> Document:
+    mounts: list[Document] = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}]
+    if deployed.plugins:
+        mounts.append({"name": "plugins", "mountPath": PLUGINS_FOLDER, "readOnly": True})
+    mounts.append({"name": "tmp", "mountPath": TEMPORARY_FOLDER})
+    return {
+        "name": "mooring",
+        "image": deployed.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["mooring", "run"],
+        "args": deployed.arguments,
+        # Events about a reloaded configuration are about this pod.
+        "env": [_of_the_pod("POD_NAME", "metadata.name"), _of_the_pod("POD_NAMESPACE", "metadata.namespace")],
+        "ports": [{"name": "https", "containerPort": PORT}],
+        "startupProbe": _probe("/livez", period=5, failures=24),
+        "livenessProbe": _probe("/livez", period=10, failures=8),
+        "readinessProbe": _probe("/readyz", period=5, failures=3),
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _of_the_pod(name: str, field: str) -> Document:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+
+
+def _probe(path: str, *, period: int, failures: int) -> dict[str, Any]:
+    asked = {"path": path, "port": "https", "scheme": "HTTPS"}
+    return {"httpGet": asked, "periodSeconds": period, "timeoutSeconds": 15, "failureThreshold": failures}
+
+
+def _budget(deployed: Deployed) -> Document:
+    # At most one away: two of an election stay one at least, and a lone one does not keep a node from being drained.
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": deployed.selector}}
+    return _object(deployed, "policy/v1", "PodDisruptionBudget") | {"spec": spec}

@@ -1,0 +1,174 @@
+"""What the scheduler will ask an API server for, derived from the configuration: each verb, and who needs it.
+
+The scheduler itself watches nodes and pods and tells pods how they fare. The rest follows from the plugins in use:
+`Objects[Kind]` in a constructor makes a kind watched, a service that writes needs what it writes, and a post_filter
+that can answer with a `Plan` has pods evicted. All of it is part of what every cluster grants kube-scheduler, except
+the custom kinds that plugins read.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.config import Configuration, LeaderElection
+from mooring.framework.gates import FeatureGates
+from mooring.framework.points import Point
+from mooring.framework.registry import PluginEntry, Registry, needs
+from mooring.framework.services import Binder, ClaimWriter, VolumeWriter
+from mooring.framework.verdicts import Plan, Remedy
+from mooring.objects.core import Node, Pod
+from mooring.objects.meta import Kind
+from mooring.objects.resource import ResourceClaim
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
+EXTENDED_RESOURCES = "DRAExtendedResource"
+
+EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
+CORE_EVENTS = Kind("", "v1", "Event", "events")
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+TOKEN_REVIEWS = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One verb on one resource; `namespace` and `name` are empty where it is meant for all."""
+
+    group: str
+    resource: str
+    """With its subresource, as rules name it: `pods/status`."""
+    verb: str
+    namespace: str = ""
+    name: str = ""
+    needed_by: frozenset[str] = field(default=frozenset(), compare=False)
+    """The plugins, or the part of the scheduler, that ask for it."""
+
+
+_WRITERS: Mapping[type, tuple[tuple[Kind, str, str], ...]] = {
+    Binder: ((Pod.KIND, "binding", "create"), (Pod.KIND, "", "get")),
+    VolumeWriter: ((PersistentVolume.KIND, "", "patch"), (PersistentVolumeClaim.KIND, "", "patch")),
+    ClaimWriter: (
+        (ResourceClaim.KIND, "", "get"),
+        (ResourceClaim.KIND, "", "patch"),
+        (ResourceClaim.KIND, "status", "patch"),
+        # Not a path of the API: since 1.36 a server asks for it when a status says who has which devices.
+        (ResourceClaim.KIND, "binding", "patch"),
+    ),
+}
+"""What each service writes. A binding whose answer was lost is looked for, so that it is not made twice."""
+
+
+def rights_of(
+    configuration: Configuration,
+    registry: Registry,
+    *,
+    gates: FeatureGates | None = None,
+    election: LeaderElection | None = None,
+    serves: bool = True,
+    only_reads: bool = False,
+) -> tuple[Right, ...]:
+    """Everything that a scheduler with this configuration asks for, sorted.
+
+    `election`: as the command line has it, if it says more than the file. `serves`: it asks the cluster who may read
+    its metrics. `only_reads`: shadow mode, which decides and writes nothing.
+    """
+    gates = gates or FeatureGates()
+    election = election or configuration.leader_election
+    found = [*_scheduler(only_reads=only_reads)]
+    for entry, points in _plugins_in_use(configuration, registry):
+        found += _reads(entry)
+        if not only_reads:
+            found += _writes(entry, points, gates)
+    if election.leader_elect:
+        found += _election(election)
+    if serves:
+        found += (_right(kind, "create", SERVING) for kind in (TOKEN_REVIEWS, ACCESS_REVIEWS))
+    return _merged(found)
+
+
+def _scheduler(*, only_reads: bool) -> Iterator[Right]:
+    for kind in (Node.KIND, Pod.KIND):
+        for verb in ("list", "watch"):
+            yield _right(kind, verb, SCHEDULER)
+    if not only_reads:
+        yield _right(Pod.KIND, "get", SCHEDULER)  # after a conflict, to see whether somebody else has bound it
+        yield _right(Pod.KIND, "patch", SCHEDULER, subresource="status")
+        for verb in ("create", "patch"):
+            yield _right(EVENTS, verb, SCHEDULER)
+
+
+def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterator[tuple[PluginEntry, frozenset[Point]]]:
+    """Each plugin with the points where some profile uses it."""
+    points: dict[str, set[Point]] = {}
+    for profile in configuration.profiles:
+        for point, uses in profile.points.items():
+            for use in uses:
+                points.setdefault(use.name, set()).add(point)
+    for name, used_at in points.items():
+        entry = registry.get(name)
+        assert entry is not None, "the configuration was checked against this registry"
+        yield entry, frozenset(used_at)
+
+
+def _reads(entry: PluginEntry) -> Iterator[Right]:
+    for kind in entry.object_types:
+        for verb in ("list", "watch"):
+            yield _right(kind.KIND, verb, entry.name)
+
+
+def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -> Iterator[Right]:
+    asked = set(needs(entry.cls).values()) & set(_WRITERS)
+    if Point.POST_FILTER in points:
+        answers = _answers(entry.cls.post_filter)  # type: ignore[attr-defined]
+        if Plan in answers:
+            yield _right(Pod.KIND, "delete", entry.name)
+        if Remedy in answers and ResourceClaim in entry.object_types:
+            asked.add(ClaimWriter)  # it can have claims given back
+    for service in asked:
+        for kind, subresource, verb in _WRITERS[service]:
+            yield _right(kind, verb, entry.name, subresource=subresource)
+    if ClaimWriter in asked and (gates.on(EXTENDED_RESOURCES) or entry.source != "default"):
+        for verb in ("create", "delete"):
+            yield _right(ResourceClaim.KIND, verb, entry.name)
+
+
+def _answers(post_filter: Any) -> set[Any]:
+    """What it can answer, by its annotation; one that says nothing may answer anything."""
+    try:
+        said = typing.get_type_hints(post_filter).get("return", Any)
+    except NameError:  # imported for type checkers only
+        said = Any
+    if said is Any:
+        return {Plan, Remedy}
+    return set(typing.get_args(said) or (said,))
+
+
+def _election(election: LeaderElection) -> Iterator[Right]:
+    namespace, name = election.resource_namespace, election.resource_name
+    # What is to be created has no name yet that a rule could ask for.
+    yield _right(LEASES, "create", ELECTION, namespace=namespace)
+    for verb in ("get", "update"):
+        yield _right(LEASES, verb, ELECTION, namespace=namespace, name=name)
+    yield _right(CORE_EVENTS, "create", ELECTION, namespace=namespace)
+
+
+def _right(
+    kind: Kind, verb: str, needed_by: str, *, subresource: str = "", namespace: str = "", name: str = ""
+) -> Right:
+    resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+    return Right(kind.group, resource, verb, namespace, name, frozenset({needed_by}))
+
+
+def _merged(rights: Iterable[Right]) -> tuple[Right, ...]:
+    """Each right once, with all who need it."""
+    needed_by: dict[Right, frozenset[str]] = {}
+    for right in rights:
+        needed_by[right] = needed_by.get(right, frozenset()) | right.needed_by
+    return tuple(
+        Right(right.group, right.resource, right.verb, right.namespace, right.name, who)
+        for right, who in sorted(needed_by.items())
+    )

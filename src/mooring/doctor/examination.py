@@ -1,0 +1,124 @@
+"""All checks, in the order in which they depend on each other: no questions to a server that does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mooring.client import ApiClient
+from mooring.config import Configuration, LeaderElection
+from mooring.deploy import Mode, Right, rights_of
+from mooring.deploy.planned import flags_for
+from mooring.doctor.contact import make_contact
+from mooring.doctor.findings import Finding
+from mooring.doctor.kinds import Absent, examine_kinds
+from mooring.doctor.lease import examine_lease
+from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
+from mooring.doctor.rivals import examine_rivals
+from mooring.doctor.versions import RESOURCES_SINCE, Version
+from mooring.framework.gates import FeatureGates
+from mooring.framework.registry import Registry
+from mooring.objects import CustomResource
+from mooring.objects.core import Node, Pod
+from mooring.objects.meta import KubeObject
+
+SERVICE_ACCOUNT = "system:serviceaccount:"
+LEASE_FLAG = "--leader-elect-resource-name="
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What shall run there."""
+
+    configuration: Configuration
+    registry: Registry
+    election: LeaderElection
+    gates: FeatureGates
+    serves: bool = True
+    """It serves metrics over HTTPS, and asks the cluster who may read them."""
+    only_reads: bool = False
+    """Shadow mode."""
+    is_lease_named: bool = False
+    """The command line names the lease."""
+    plugins: tuple[str, ...] = ()
+    """Where plugins come from besides those that are installed, as the command line says it."""
+    remedy: str = ""
+    """The command that writes missing rules, for the account that it names itself."""
+
+    @property
+    def profiles(self) -> list[str]:
+        return [profile.scheduler_name for profile in self.configuration.profiles]
+
+    def readers(self) -> dict[type[KubeObject], set[str]]:
+        """Who reads which kind."""
+        found: dict[type[KubeObject], set[str]] = {Node: {"the scheduler"}, Pod: {"the scheduler"}}
+        for name in self._plugins():
+            entry = self.registry.get(name)
+            assert entry is not None, "the configuration was checked against this registry"
+            for kind in entry.object_types:
+                found.setdefault(kind, set()).add(name)
+        return found
+
+    def election_of(self, user: str | None) -> LeaderElection:
+        """As the manifests have it, if it is an account of theirs: its lease has the account's name."""
+        kind, _, name = (user or "").rpartition(":")
+        if self.is_lease_named or not kind.startswith(SERVICE_ACCOUNT):
+            return self.election
+        mode = Mode.SHADOW if self.only_reads else Mode.SECOND_SCHEDULER
+        for flag in flags_for(mode, self.configuration, name, verbosity=0):
+            if flag.startswith(LEASE_FLAG):
+                return replace(self.election, resource_name=flag.removeprefix(LEASE_FLAG))
+        return self.election
+
+    def remedy_for(self, user: str | None) -> str:
+        """The same for this user, if it is an account that manifests can name."""
+        if not (user or "").startswith(SERVICE_ACCOUNT):
+            return self.remedy
+        namespace, _, name = (user or "").removeprefix(SERVICE_ACCOUNT).partition(":")
+        return f"{self.remedy} --namespace {namespace} --name {name}"
+
+    def _plugins(self) -> Iterator[str]:
+        for profile in self.configuration.profiles:
+            for uses in profile.points.values():
+                yield from (use.name for use in uses)
+
+
+async def examine(client: ApiClient, plan: Plan) -> list[Finding]:
+    """Everything that can be found out without changing anything."""
+    contact = await make_contact(client)
+    findings = list(contact.findings)
+    if not contact.is_made:
+        return findings
+    about_kinds, absent = await examine_kinds(client, plan.readers(), plan.plugins)
+    findings += about_kinds
+    user = await own_name(client)
+    election = plan.election_of(user)
+    rights = rights_of(
+        plan.configuration,
+        plan.registry,
+        gates=plan.gates,
+        election=election,
+        serves=plan.serves,
+        only_reads=plan.only_reads,
+    )
+    asked = [right for right in rights if _is_used(right, contact.version, absent)]
+    if plan.serves:
+        asked.append(AUTHENTICATION)
+    findings += await examine_rights(client, user, asked, plan.remedy_for(user))
+    if election.leader_elect or not plan.only_reads:
+        findings.append(await examine_lease(client, election, contact.ahead_seconds))
+    if not plan.only_reads:
+        findings += await examine_rivals(client, plan.profiles)
+    return findings
+
+
+def _is_used(right: Right, version: Version | None, absent: Absent) -> bool:
+    """What a server does not have, nobody asks it for; a definition that is missing may still be installed."""
+    if right.resource in RESOURCES_SINCE and version is not None and version < RESOURCES_SINCE[right.resource]:
+        return False
+    plural = right.resource.partition("/")[0]
+    return not any(
+        (kind.KIND.group, kind.KIND.plural) == (right.group, plural)
+        for kind in absent
+        if not issubclass(kind, CustomResource)
+    )

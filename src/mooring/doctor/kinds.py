@@ -1,0 +1,85 @@
+"""Does the server serve the kinds that the configured plugins read?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from mooring.base.errors import ApiError, MooringError
+from mooring.client import ApiClient
+from mooring.client.recorder import EVENTS
+from mooring.doctor.findings import Finding, bad, good, notice, unknown
+from mooring.doctor.versions import SINCE
+from mooring.objects import CustomResource
+from mooring.objects.meta import Kind, KubeObject
+
+CHECK = "kinds"
+
+
+class _Resource(msgspec.Struct):
+    name: str
+
+
+class _Served(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+Absent = frozenset[type[KubeObject]]
+
+
+async def examine_kinds(
+    client: ApiClient, readers: Mapping[type[KubeObject], Iterable[str]], plugins: Sequence[str] = ()
+) -> tuple[list[Finding], Absent]:
+    """What was found, and the kinds that the server lacks.
+
+    `readers`: the plugins that read each kind, or who else; `plugins`: where those come from that are not installed.
+    """
+    findings: list[Finding] = []
+    served: dict[str, frozenset[str] | None] = {}
+    for version in dict.fromkeys([kind.KIND.api_version for kind in readers] + [EVENTS.api_version]):
+        try:
+            served[version] = await _plurals(client, version)
+        except MooringError as error:
+            findings.append(unknown(CHECK, f"what {version} serves cannot be found out: {error}"))
+    absent = frozenset(
+        kind
+        for kind in readers
+        if (found := served.get(kind.KIND.api_version)) is not None and kind.KIND.plural not in found
+    )
+    findings += [_absent(kind, sorted(names), plugins) for kind, names in readers.items() if kind in absent]
+    events = served.get(EVENTS.api_version)
+    if events is not None and EVENTS.plural not in events:
+        said = f"the server has no {EVENTS.name}; events are written in their older form"
+        findings.append(notice(CHECK, said, "Nothing; `kubectl describe` shows both."))
+    return findings or [good(CHECK, f"the server has all {len(readers)} kinds that are read")], absent
+
+
+async def _plurals(client: ApiClient, api_version: str) -> frozenset[str]:
+    path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    try:
+        body = await client.transport.request("GET", path)
+    except ApiError as error:
+        if error.code == 404:
+            return frozenset()
+        raise
+    return frozenset(resource.name for resource in msgspec.json.decode(body, type=_Served).resources)
+
+
+def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) -> Finding:
+    who = ", ".join(names)
+    shown = _shown(kind.KIND)
+    if issubclass(kind, CustomResource):
+        said = f"the server has no {shown}; pods of profiles with {who} wait until it has"
+        named = [part for path in plugins for part in ("--plugins", path)]
+        command = shlex.join(["mooring", "crd", "generate", names[0], *named])
+        return bad(CHECK, said, f"Install its definition: {command} | kubectl apply -f -")
+    since = SINCE.get(kind.KIND)
+    said = f"the server has no {shown}; {who} takes it that there are no such objects"
+    when = f"Kubernetes {since} and later has it" if since else "Kubernetes has it"
+    return notice(CHECK, said, f"Nothing, if no pod needs it; otherwise upgrade or switch the API on: {when}.")
+
+
+def _shown(kind: Kind) -> str:
+    return f"{kind.name} ({kind.version})"

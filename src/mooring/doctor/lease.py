@@ -1,0 +1,56 @@
+"""Who leads now? Whether a scheduler that starts would lead, stand by, or wait for somebody who is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.base.clock import parse_timestamp
+from mooring.base.errors import ApiError, MooringError
+from mooring.client import ApiClient
+from mooring.config import LeaderElection
+from mooring.doctor.findings import Finding, good, notice, unknown
+from mooring.scheduler.leader_election import LEASES
+
+CHECK = "lease"
+KUBE_SCHEDULER = "kube-scheduler"
+
+
+async def examine_lease(client: ApiClient, election: LeaderElection, ahead_seconds: float) -> Finding:
+    """`ahead_seconds`: how far the server's clock is ahead of ours; those who renew are near the server."""
+    name = f"{election.resource_namespace}/{election.resource_name}"
+    if not election.leader_elect:
+        to_do = "Run one replica only, or switch leaderElection.leaderElect on."
+        return notice(CHECK, "leader election is off: two schedulers would both bind pods", to_do)
+    try:
+        lease = await client.get(LEASES, election.resource_name, election.resource_namespace)
+    except ApiError as error:
+        if error.code == 404:
+            return good(CHECK, f"nobody has held the lease {name} yet")
+        return unknown(CHECK, f"the lease {name} cannot be read: {error}")
+    except MooringError as error:
+        return unknown(CHECK, f"the lease {name} cannot be read: {error}")
+    spec: dict[str, Any] = lease.get("spec") or {}
+    holder = spec.get("holderIdentity")
+    if not holder:
+        return good(CHECK, f"nobody holds the lease {name}")
+    return _held(name, str(holder), spec, client.clock.now() + ahead_seconds, election)
+
+
+def _held(name: str, holder: str, spec: dict[str, Any], now: float, election: LeaderElection) -> Finding:
+    lasts = float(spec.get("leaseDurationSeconds") or 0)
+    try:
+        silent = max(0.0, now - parse_timestamp(str(spec.get("renewTime", ""))))
+    except ValueError:
+        return unknown(CHECK, f"{holder} holds the lease {name}, and does not say when it was renewed")
+    if silent > lasts:
+        said = f"{holder} holds the lease {name} and has not renewed it for {silent:.0f} s, which is too long"
+        to_do = f"Look why it died. A scheduler that starts now takes over after {lasts:g} s."
+        return notice(CHECK, said, to_do)
+    said = f"{holder} holds the lease {name}, renewed {silent:.0f} s ago; a scheduler that starts now stands by"
+    if election.resource_name == KUBE_SCHEDULER:
+        to_do = (
+            "Nothing, if that is Mooring or the scheduler that it shall replace. A second scheduler beside "
+            "kube-scheduler needs a lease of its own: leaderElection.resourceName."
+        )
+        return notice(CHECK, said, to_do)
+    return good(CHECK, said)

@@ -1,0 +1,81 @@
+"""Does anybody else bind the pods of our profiles?
+
+The Scheduled events of the last hour tell who bound what. Two on one host write the same name there; a scheduler of
+ours that runs sees its rival nevertheless, and says so in an event of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from mooring.base.clock import parse_timestamp
+from mooring.base.errors import MooringError
+from mooring.client import ApiClient
+from mooring.client.recorder import CORE_EVENTS
+from mooring.doctor.findings import Finding, good, notice, unknown
+from mooring.scheduler.rivals import BOUND_BY_ANOTHER, WHAT_TO_DO
+
+CHECK = "rivals"
+TO_DO = "Give one of them another schedulerName, let them share a lease, or stop one: they overfill nodes together."
+
+
+@dataclass
+class _Active:
+    """From when to when somebody bound pods."""
+
+    first: float
+    last: float
+
+
+async def examine_rivals(client: ApiClient, profiles: Collection[str]) -> list[Finding]:
+    try:
+        events = await client.list(CORE_EVENTS, field_selector="reason=Scheduled")
+        noticed = await client.list(CORE_EVENTS, field_selector=f"reason={BOUND_BY_ANOTHER}")
+    except MooringError as error:
+        return [unknown(CHECK, f"who else binds pods of these profiles cannot be seen: {error}")]
+    active: dict[str, dict[str, _Active]] = {name: {} for name in profiles}
+    for event in events:
+        profile = _profile(event)
+        at = event.get("eventTime") or event.get("firstTimestamp")
+        if profile in active and at:
+            when = parse_timestamp(at)
+            seen = active[profile].setdefault(event.get("reportingInstance", ""), _Active(when, when))
+            seen.first, seen.last = min(seen.first, when), max(seen.last, when)
+    findings = [_together(profile, names) for profile in profiles if (names := _overlapping(active[profile].items()))]
+    if not findings:
+        findings = [_noticed(last) for profile in profiles if (last := _latest(noticed, profile))]
+    return findings or [good(CHECK, f"nobody else was seen to bind pods of {', '.join(profiles)}")]
+
+
+def _profile(event: Mapping[str, Any]) -> str:
+    return str(event.get("reportingComponent") or (event.get("source") or {}).get("component", ""))
+
+
+def _latest(events: Sequence[Mapping[str, Any]], profile: str) -> Mapping[str, Any] | None:
+    ours = [event for event in events if _profile(event) == profile]
+    return max(ours, key=lambda event: event.get("eventTime") or "", default=None)
+
+
+def _noticed(event: Mapping[str, Any]) -> Finding:
+    pod = event.get("involvedObject") or {}
+    told = str(event.get("message", "")).partition(f" {WHAT_TO_DO}")[0]
+    said = f"the scheduler says about pod {pod.get('namespace')}/{pod.get('name')}: {told}"
+    return notice(CHECK, said, TO_DO)
+
+
+def _overlapping(active: Iterable[tuple[str, _Active]]) -> list[str]:
+    """Those who were at work at the same time; one who took over from another is no rival."""
+    pairs = [
+        {one, other}
+        for (one, its), (other, theirs) in combinations(active, 2)
+        if its.first < theirs.last and theirs.first < its.last
+    ]
+    return sorted(set().union(*pairs)) if pairs else []
+
+
+def _together(profile: str, names: list[str]) -> Finding:
+    said = f"{' and '.join(names)} bind pods with schedulerName {profile} at the same time"
+    return notice(CHECK, said, TO_DO)

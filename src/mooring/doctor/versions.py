@@ -1,0 +1,62 @@
+"""Which Kubernetes versions serve what a scheduler needs.
+
+Mooring is tested against one version and takes its decisions. Older servers serve fewer kinds: a kind of Kubernetes'
+own that is absent has no objects, and the plugins that read it have nothing to say about it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mooring.objects.core import Namespace, Node, Pod
+from mooring.objects.meta import Kind
+from mooring.objects.policy import PodDisruptionBudget
+from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.objects.storage import CSIStorageCapacity
+
+
+class Version(NamedTuple):
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+TESTED = Version(1, 36)
+OLDEST = Version(1, 24)
+"""Since then every kind is served that is read, except for devices."""
+
+SINCE: dict[Kind, Version] = {
+    Pod.KIND: Version(1, 0),
+    Node.KIND: Version(1, 0),
+    Namespace.KIND: Version(1, 0),
+    PodDisruptionBudget.KIND: Version(1, 21),
+    CSIStorageCapacity.KIND: Version(1, 24),
+    ResourceClaim.KIND: Version(1, 34),
+    ResourceSlice.KIND: Version(1, 34),
+    DeviceClass.KIND: Version(1, 34),
+}
+"""When a kind was first served in the version that is read; the others are older than any cluster that lives."""
+
+RESOURCES_SINCE = {"resourceclaims/binding": Version(1, 36)}
+"""Older servers do not ask for a right on these."""
+
+ABSENT: dict[Version, str] = {
+    Version(1, 27): "scheduling gates",
+    Version(1, 33): "in-place pod resize",
+    Version(1, 34): "devices by claims (resource.k8s.io/v1)",
+}
+"""What a server that is older than this does not have by default. Its pods cannot ask for it, so nothing is decided
+wrongly."""
+
+
+def read_version(document: dict[str, str]) -> Version | None:
+    """The `/version` of a server, or the older one that it is told to behave as. Providers write things like "34+"."""
+    for fields in (("emulationMajor", "emulationMinor"), ("major", "minor")):
+        major, minor = (re.match(r"\d+", str(document.get(field, ""))) for field in fields)
+        if major is not None and minor is not None:
+            return Version(int(major[0]), int(minor[0]))
+    found = re.match(r"v?(\d+)\.(\d+)", str(document.get("gitVersion", "")))
+    return Version(int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,94 @@
+"""The objects of one kind in memory, with standing indexes: what stands behind every `Objects[K]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+from weakref import WeakSet
+
+from mooring.base.log import Log
+from mooring.objects.meta import KubeObject
+
+_log = Log("watch")
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class StandingIndex(Generic[K]):
+    """The framework's `Index`: told of every object that comes and goes."""
+
+    def __init__(self, keys: Callable[[K], Iterable[Hashable]]) -> None:
+        self._keys = keys
+        self._found: dict[Hashable, dict[str, K]] = {}
+
+    def at(self, key: Hashable) -> Sequence[K]:
+        found = self._found.get(key)
+        return list(found.values()) if found else ()
+
+    def put(self, item: K) -> None:
+        for key in self._keys_of(item):
+            self._found.setdefault(key, {})[item.key] = item
+
+    def take(self, item: K) -> None:
+        for key in self._keys_of(item):
+            if found := self._found.get(key):
+                found.pop(item.key, None)
+                if not found:
+                    del self._found[key]
+
+    def _keys_of(self, item: K) -> list[Hashable]:
+        """A plugin's own code: what it cannot tell of one object must not keep us from hearing of the others."""
+        try:
+            keys = list(self._keys(item))
+            hash(tuple(keys))
+            return keys
+        except Exception as error:
+            name = f"{self._keys.__module__}.{getattr(self._keys, '__qualname__', self._keys)}"
+            _log.error("An object is not in an index: its keys cannot be told", index=name, object=item.key, err=error)
+            return []
+
+
+class KeptObjects(Generic[K]):
+    """All objects of a kind by `namespace/name`, their indexes, and a number that changes with them."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, K] = {}
+        self._indexes: WeakSet[StandingIndex[K]] = WeakSet()
+        """Each as long as somebody reads it: plugins come and go while the scheduler runs."""
+        self.version = 0
+
+    def get(self, name: str, namespace: str | None = None) -> K | None:
+        return self._objects.get(f"{namespace}/{name}" if namespace else name)
+
+    def all(self) -> Iterable[K]:
+        return list(self._objects.values())
+
+    def indexed(self, keys: Callable[[K], Iterable[Hashable]]) -> StandingIndex[K]:
+        index = StandingIndex(keys)
+        for item in self._objects.values():
+            index.put(item)
+        self._indexes.add(index)
+        return index
+
+    def keep(self, item: K) -> K | None:
+        """Add it, or replace the one of that name, which is returned."""
+        old = self._objects.get(item.key)
+        self._objects[item.key] = item
+        self.version += 1
+        for index in self._indexes:
+            if old is not None:
+                index.take(old)
+            index.put(item)
+        return old
+
+    def drop(self, key: str) -> K | None:
+        """Take out the one of this `namespace/name`, which is returned."""
+        old = self._objects.pop(key, None)
+        if old is not None:
+            self.version += 1
+            for index in self._indexes:
+                index.take(old)
+        return old
+
+    def keys(self) -> set[str]:
+        return set(self._objects)

@@ -1,0 +1,30 @@
+"""policy/v1: how many pods of an application may be taken away at a time."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.selectors import LabelSelector
+from mooring.objects.wire import Wire
+
+
+class PodDisruptionBudgetSpec(Wire):
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Wire):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str | None] = {}
+    """Pods whose eviction was admitted and has not been counted yet: name → when."""
+
+
+class PodDisruptionBudget(KubeObject, group="policy", version="v1", plural="poddisruptionbudgets"):
+    """How many of the pods that it selects may be taken away now."""
+
+    KIND: ClassVar[Kind]
+
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
+    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)

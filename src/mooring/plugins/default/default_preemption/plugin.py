@@ -1,0 +1,147 @@
+"""Whether a pod may preempt, which nodes are tried, and what the answer says.
+
+A node is tried where evicting pods could help. The search begins anywhere and ends when enough candidates are found.
+Nothing is evicted here: the plan says whom, the scheduler does it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from mooring.base.errors import PluginFault
+from mooring.framework import (
+    UNRESOLVABLE,
+    Action,
+    Args,
+    Candidate,
+    Evidence,
+    Hint,
+    Meta,
+    NodeView,
+    Objects,
+    Plan,
+    Plugin,
+    Pod,
+    Preemptions,
+    Refusal,
+    Remedy,
+    WhatIf,
+)
+from mooring.framework.verdicts import no_node_available
+from mooring.objects.policy import PodDisruptionBudget
+from mooring.plugins.default.default_preemption.choice import best
+from mooring.plugins.default.default_preemption.victims import Budgets, DryRun
+
+PREFIX = "preemption: "
+NEVER = PREFIX + "not eligible due to preemptionPolicy=Never."
+STILL_TERMINATING = PREFIX + "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+UNDER_WAY = "waiting for the preemption for this pod to be finished"
+
+_SCATTER = 2_654_435_761
+"""Consecutive seeds begin far apart: the golden ratio of 2³²."""
+
+
+class DefaultPreemptionArgs(Args):
+    """Arguments of DefaultPreemption."""
+
+    min_candidate_nodes_percentage: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="After so many percent of the nodes in question are candidates, no more are sought.",
+        ),
+    ] = 10
+    min_candidate_nodes_absolute: Annotated[
+        int, Meta(ge=0, description="Nor are more sought than this, where it is more than that share.")
+    ] = 100
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        if not self.min_candidate_nodes_percentage and not self.min_candidate_nodes_absolute:
+            yield (
+                "minCandidateNodesPercentage",
+                "both minCandidateNodesPercentage and minCandidateNodesAbsolute cannot be zero",
+            )
+
+
+class DefaultPreemption(Plugin):
+    """Evict pods of lower priority where that makes room for a pod that fits nowhere."""
+
+    def __init__(
+        self, args: DefaultPreemptionArgs, budgets: Objects[PodDisruptionBudget], preemptions: Preemptions
+    ) -> None:
+        self._percentage = args.min_candidate_nodes_percentage
+        self._at_least = args.min_candidate_nodes_absolute
+        self._budgets = budgets.indexed(lambda budget: (budget.namespace,))
+        self._preemptions = preemptions
+
+    def events(self) -> Iterable[Hint]:
+        # A pod whose preemption was under way is woken by what refused it. The event is named only so that the gate
+        # is asked again.
+        return [Hint(Pod, Action.DELETE, lambda _pod, _before, _after: False)]
+
+    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+        if self._preemptions.is_under_way(pod.uid):
+            return Refusal(UNDER_WAY, code=UNRESOLVABLE)
+        return None
+
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
+        if pod.spec.preemption_policy == "Never":
+            return Refusal(NEVER)
+        if _is_room_being_made(pod, refused):
+            return Refusal(STILL_TERMINATING)
+        nodes = list(refused.curable())
+        candidates, tried = self._search(pod, nodes, what_if)
+        if not candidates:
+            counts = Counter(reason for status in tried.values() for reason in status.reasons)
+            everywhere = len(refused.cycle.nodes)
+            if len(nodes) < everywhere:
+                counts[NOT_HELPFUL] += everywhere - len(nodes)
+            return Remedy(PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
+        chosen = best(candidates, what_if.seed)
+        return Plan(nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
+
+    def _search(
+        self, pod: Pod, nodes: Sequence[NodeView], what_if: WhatIf
+    ) -> tuple[list[Candidate], dict[str, Refusal]]:
+        """Candidates, as many as wanted, with one that violates no budget if there is one; and what the others said."""
+        budgets = Budgets(self._budgets)
+        wanted = min(len(nodes), max(len(nodes) * self._percentage // 100, self._at_least))
+        begin = what_if.seed * _SCATTER % len(nodes) if nodes else 0
+        candidates: list[Candidate] = []
+        refused: dict[str, Refusal] = {}
+        faults: dict[str, PluginFault] = {}
+        hopeless = what_if.hopeless(pod, nodes)
+        is_harmless_found = False
+        for node in (*nodes[begin:], *nodes[:begin]):
+            try:
+                found = DryRun(pod, node, what_if, budgets).outcome(hopeless.get(node.name))
+            except PluginFault as fault:  # a filter that was not reached before: this node is out
+                faults.setdefault(str(fault), fault)
+                continue
+            if isinstance(found, Refusal):
+                refused[node.name] = found
+                continue
+            candidates.append(found)
+            is_harmless_found |= not found.budget_violations
+            if is_harmless_found and len(candidates) >= wanted:
+                break
+        if faults and not candidates:
+            told = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
+            raise PluginFault(self.name, PREFIX + told)
+        return candidates, refused
+
+
+def _is_room_being_made(pod: Pod, refused: Evidence) -> bool:
+    """Whether pods that this one preempted are still going from the node that is kept for it."""
+    nominated = pod.status.nominated_node_name
+    if not nominated:
+        return False
+    verdict = refused.rejections.get(nominated)
+    if verdict is None or verdict[1].code is UNRESOLVABLE:
+        return False  # the node will not do any more: look elsewhere
+    node = next(node for node in refused.cycle.nodes if node.name == nominated)
+    return any(placed.is_preempted and placed.priority < pod.priority for placed in node.pods)

@@ -1,0 +1,107 @@
+"""Whom a node would lose: as few as possible, and the most important are spared first.
+
+All pods of lower priority are supposed away. If the pod fits then, each is put back in turn and stays where the pod
+still fits; those that cannot stay are the victims. Pods whose eviction would break a disruption budget are put back
+before the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from mooring.base.errors import PluginFault
+from mooring.framework import UNRESOLVABLE, Candidate, NodeView, PlacedPod, Pod, Refusal, Supposed, WhatIf
+from mooring.framework.services import Index
+from mooring.objects.policy import PodDisruptionBudget
+from mooring.objects.selectors import LabelSelector
+
+NO_VICTIMS = Refusal("No preemption victims found for incoming pod", code=UNRESOLVABLE)
+
+
+def importance(pod: PlacedPod) -> tuple[int, float]:
+    """Sorts the most important first: higher priority, then started earlier. One not started yet counts as now."""
+    return -pod.priority, pod.started if pod.started is not None else math.inf
+
+
+class Budgets:
+    """Who of some pods could not go without breaking a budget."""
+
+    def __init__(self, index: Index[PodDisruptionBudget]) -> None:
+        self._index = index
+        self._of_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelSelector]]] = {}
+
+    def split(self, pods: Iterable[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
+        """Those that would break one, if all went in this order, and the others."""
+        left: dict[str, int] = {}
+        violating: list[PlacedPod] = []
+        others: list[PlacedPod] = []
+        for pod in pods:
+            is_violating = False
+            for budget in self._protecting(pod):
+                left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
+                is_violating |= left[budget.key] < 0
+            (violating if is_violating else others).append(pod)
+        return violating, others
+
+    def _protecting(self, pod: PlacedPod) -> list[PodDisruptionBudget]:
+        """A budget without a selector, or with an empty one, protects nobody; nor does any a pod without labels.
+
+        A pod that the API server is evicting already has been counted.
+        """
+        return [
+            budget
+            for budget, selector in self._in(pod.namespace)
+            if pod.labels and selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods
+        ]
+
+    def _in(self, namespace: str) -> list[tuple[PodDisruptionBudget, LabelSelector]]:
+        found = self._of_namespace.get(namespace)
+        if found is None:
+            found = self._of_namespace[namespace] = [
+                (budget, selector)
+                for budget in self._index.at(namespace)
+                if (selector := budget.spec.selector) is not None and selector != LabelSelector()
+            ]
+        return found
+
+
+class DryRun:
+    """Preemption on one node, supposed."""
+
+    __slots__ = ("_budgets", "_node", "_pod", "_what_if")
+
+    def __init__(self, pod: Pod, node: NodeView, what_if: WhatIf, budgets: Budgets) -> None:
+        self._pod = pod
+        self._node = node
+        self._what_if = what_if
+        self._budgets = budgets
+
+    def outcome(self, known: Refusal | None = None) -> Candidate | Refusal:
+        """The victims, or why evicting would not help here: what is known to be said, or what filters say."""
+        pod, node = self._pod, self._node
+        lower = [placed for placed in node.pods if placed.priority < pod.priority]
+        if not lower:
+            return NO_VICTIMS
+        if known is not None:
+            return known
+        with self._what_if.without(node, lower) as supposed:
+            refusal = self._what_if.refusal(pod, node)
+            if refusal is not None:
+                return refusal
+            protected, others = self._budgets.split(sorted(lower, key=importance))
+            violating = self._cannot_stay(protected, supposed)
+            victims = sorted([*violating, *self._cannot_stay(others, supposed)], key=importance)
+        if not victims:
+            raise PluginFault("", f'expected at least one victim pod on node "{node.name}"')
+        return Candidate(node.name, tuple(victims), len(violating))
+
+    def _cannot_stay(self, pods: Sequence[PlacedPod], supposed: Supposed) -> list[PlacedPod]:
+        """Put them back in turn; returns those with which the pod would not fit."""
+        victims = []
+        for pod in pods:
+            supposed.put_back(pod)
+            if not self._what_if.fits(self._pod, self._node):
+                supposed.take_away(pod)
+                victims.append(pod)
+        return victims

@@ -1,0 +1,199 @@
+"""Extended resources that device classes provide: a request for `example.com/gpu: 2` becomes a request for devices.
+
+Every class provides `deviceclass.resource.kubernetes.io/<class>`, and the resource that its spec names. On a node that
+has the resource itself (a device plugin provides it) nothing changes; elsewhere the pod's containers get a claim that
+exists in memory until the pod is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mooring.framework import NodeView, Objects, Pod
+from mooring.objects.core import Container, ContainerExtendedResourceRequest
+from mooring.objects.meta import ObjectMeta, OwnerReference
+from mooring.objects.quantity import exact
+from mooring.objects.resource import (
+    EXTENDED_RESOURCE_CLAIM,
+    IMPLICIT_EXTENDED_RESOURCE,
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+
+IN_MEMORY = "<extended-resources>"
+"""The name of a claim that is not written yet; no name of a real one."""
+
+Mapping = ContainerExtendedResourceRequest
+
+
+def can_be_backed(resource: str) -> bool:
+    """Whether device classes can provide the resource: extended ones, and those named after a class."""
+    if resource.startswith(IMPLICIT_EXTENDED_RESOURCE):
+        return True
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
+class BackedResources:
+    """Which device class provides which extended resource."""
+
+    def __init__(self, classes: Objects[DeviceClass]) -> None:
+        self._classes = classes
+        self._version: int | None = None
+        self._provider: dict[str, DeviceClass] = {}
+
+    def class_of(self, resource: str) -> str | None:
+        """The name of the class that provides it."""
+        if self._version != self._classes.version:
+            self._version = self._classes.version
+            self._provider = _providers(self._classes.all())
+        provider = self._provider.get(resource)
+        return provider.name if provider is not None else None
+
+
+def _providers(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Of several classes that name a resource the newest counts; if equally new, the first by name.
+
+    As kube-scheduler does it after a start, when classes come in the order of their names: one that comes later and
+    does not count is not known by its own name either.
+    """
+    providers: dict[str, DeviceClass] = {}
+    for each in sorted(classes, key=lambda each: each.name):
+        named = each.spec.extended_resource_name
+        if named is not None:
+            rival = providers.get(named)
+            if rival is not None and not _replaces(each, rival):
+                continue
+            providers[named] = each
+        providers[IMPLICIT_EXTENDED_RESOURCE + each.name] = each
+    return providers
+
+
+def _replaces(one: DeviceClass, other: DeviceClass) -> bool:
+    created, then = one.metadata.creation_timestamp or "", other.metadata.creation_timestamp or ""
+    return created > then or (created == then and one.name < other.name)
+
+
+def special_claims(claim: ResourceClaim) -> Iterable[str]:
+    """The pods (uids) that this claim was made for because of extended resources: a key for an index."""
+    if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
+        return ()
+    return {owner.uid for owner in claim.metadata.owner_references if owner.controller}
+
+
+def claim_in_memory(pod: Pod) -> ResourceClaim:
+    """The claim for all extended resources of the pod; what it requests depends on the node."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=IN_MEMORY,
+            namespace=pod.namespace,
+            uid=f"{pod.uid}-extended-resources",
+            annotations={EXTENDED_RESOURCE_CLAIM: "true"},
+            owner_references=[owner],
+        )
+    )
+
+
+@dataclass(slots=True)
+class ExtendedRequests:
+    """What a pod's extended resources request where devices provide them, and who gets what."""
+
+    requests: list[DeviceRequest] = field(default_factory=list)
+    mappings: list[Mapping] = field(default_factory=list)
+
+    def claim(self, special: ResourceClaim) -> ResourceClaim:
+        spec = ResourceClaimSpec(devices=DeviceClaim(requests=self.requests))
+        return ResourceClaim(metadata=special.metadata, spec=spec)
+
+
+def lacking(pod: Pod, node: NodeView, backed: BackedResources) -> Collection[str] | None:
+    """The pod's extended resources that devices must provide on this node; None if one is to be had in no way."""
+    wanted = []
+    for resource, amount in pod.requests.amounts.items():
+        if not amount or not can_be_backed(resource):
+            continue
+        if node.allocatable(resource) == 0 and backed.class_of(resource) is not None:
+            wanted.append(resource)
+        elif not node.offers(resource):
+            return None
+    return wanted
+
+
+def extended_requests(pod: Pod, resources: Collection[str], backed: BackedResources) -> ExtendedRequests:
+    """Requests for these resources, and which container has which.
+
+    Containers that live as long as the pod have a request each. Init containers run before them, one by one: they use
+    what later containers will have, and share one request for what they need beyond.
+    """
+    made = ExtendedRequests()
+    for resource in sorted(resources):
+        device_class = backed.class_of(resource)
+        if device_class is not None:
+            _add_resource(pod, resource, device_class, made)
+    made.requests.sort(key=lambda request: request.name)
+    return made
+
+
+def _add_resource(pod: Pod, resource: str, device_class: str, made: ExtendedRequests) -> None:
+    containers = [*pod.spec.init_containers, *pod.spec.containers]
+    passing = [
+        place for place, container in enumerate(pod.spec.init_containers) if container.restart_policy != "Always"
+    ]
+    lasting: list[DeviceRequest | None] = [None] * len(containers)
+    for place, container in enumerate(containers):
+        if place not in passing:
+            lasting[place] = _request(place, container, resource, device_class, (), made.mappings)
+    largest: DeviceRequest | None = None
+    names: set[str] = set()
+    mappings: list[Mapping] = []
+    for place in passing:
+        request = _request(place, containers[place], resource, device_class, lasting[place:], mappings)
+        if request is not None:
+            names.add(request.name)
+            if largest is None or _count(largest) < _count(request):
+                largest = request
+    if largest is not None:
+        for mapping in mappings:
+            if mapping.request_name in names:
+                mapping.request_name = largest.name
+        made.requests.append(largest)
+    made.requests += [request for request in lasting if request is not None]
+    made.mappings += mappings
+
+
+def _request(
+    place: int,
+    container: Container,
+    resource: str,
+    device_class: str,
+    reusable: Sequence[DeviceRequest | None],
+    mappings: list[Mapping],
+) -> DeviceRequest | None:
+    """What the container requests beyond what it can reuse, if anything; what it uses is added to the mappings."""
+    requests = container.resources.requests
+    amount = exact(requests.get(resource, 0))
+    if not amount or amount.denominator != 1:
+        return None
+    missing = amount.numerator
+
+    def use(request: str) -> None:
+        mappings.append(Mapping(container_name=container.name, resource_name=resource, request_name=request))
+
+    for other in reusable:
+        if other is not None:
+            use(other.name)
+            missing -= _count(other)
+            if missing <= 0:
+                return None
+    name = f"container-{place}-request-{sorted(requests).index(resource)}"
+    use(name)
+    return DeviceRequest(name=name, exactly=ExactDeviceRequest(device_class_name=device_class, count=missing))
+
+
+def _count(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0

@@ -1,0 +1,371 @@
+"""DynamicResources: a node must have the devices that the pod's ResourceClaims ask for.
+
+A claim that is allocated already ties the pod to the nodes of its allocation; for the others, devices are sought on
+each node. Extended resources that a device class provides count as a claim. Nodes where requests with alternatives get
+what they prefer score higher. Which devices are chosen depends on nothing but the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from mooring.base.errors import Fault
+from mooring.framework import (
+    UNRESOLVABLE,
+    BoolArray,
+    ClaimsInFlight,
+    ClaimWriter,
+    Clock,
+    Cycle,
+    Evidence,
+    FeatureGates,
+    Hint,
+    IntArray,
+    Log,
+    Metrics,
+    NodeRows,
+    NodeView,
+    Objects,
+    Plugin,
+    Pod,
+    PodEvents,
+    Refusal,
+    Rejection,
+    Rejections,
+    Remedy,
+    Skip,
+    ToMax,
+    WhatIf,
+    same_for_all,
+)
+from mooring.framework.verdicts import ClaimRelease
+from mooring.objects.placement_rules import selector_matches
+from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.plugins.default.dynamic_resources import extended
+from mooring.plugins.default.dynamic_resources.allocator import Allocator
+from mooring.plugins.default.dynamic_resources.args import DynamicResourcesArgs
+from mooring.plugins.default.dynamic_resources.binding import Readiness, is_overdue, readiness
+from mooring.plugins.default.dynamic_resources.claims import ClaimMissing, claims_of, has_room, is_reserved_for
+from mooring.plugins.default.dynamic_resources.counting import DeviceMetrics
+from mooring.plugins.default.dynamic_resources.events import Hints
+from mooring.plugins.default.dynamic_resources.failures import NoAllocationHere
+from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.holding import promise, take_back
+from mooring.plugins.default.dynamic_resources.in_use import InUse
+from mooring.plugins.default.dynamic_resources.pools import Inventories
+from mooring.plugins.default.dynamic_resources.readying import Preparation
+from mooring.plugins.default.dynamic_resources.requests import WantedClaim
+from mooring.plugins.default.dynamic_resources.results import check_selectors
+from mooring.plugins.default.dynamic_resources.scoring import preference_score
+from mooring.plugins.default.dynamic_resources.state import NodeAllocation, PodClaims
+from mooring.plugins.default.dynamic_resources.writing import ClaimBinding
+from mooring.plugins.default.node_selectors import where_selector
+
+CANNOT_ALLOCATE = "cannot allocate all claims"
+NOT_AVAILABLE = "resourceclaim not available on the node"
+LEFT_OVER = "cannot schedule extended resource claim"
+CANNOT_FIT = "cannot fit resource"
+
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+STILL_NOT = "still not schedulable"
+IN_USE = "resourceclaim in use"
+
+NO_CLAIMS = PodClaims()
+_OUT_OF_REACH = float("inf")
+
+
+class DynamicResources(Plugin):
+    """Find devices for the pod's ResourceClaims."""
+
+    without_filter_state = "not found"
+    normalizer = ToMax()
+    pre_filter_reads_pods = False
+    pre_bind_in_parallel = True
+
+    def __init__(
+        self,
+        args: DynamicResourcesArgs,
+        claims: Objects[ResourceClaim],
+        slices: Objects[ResourceSlice],
+        classes: Objects[DeviceClass],
+        writer: ClaimWriter,
+        in_flight: ClaimsInFlight,
+        events: PodEvents,
+        gates: FeatureGates,
+        clock: Clock,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self._features = Features.of(gates)
+        self._claims, self._classes, self._clock, self._log = claims, classes, clock, log
+        self._writer, self._in_flight = writer, in_flight
+        self._inventories = Inventories(slices, self._features)
+        self._in_use = InUse(claims, in_flight, self._features)
+        self._backed = extended.BackedResources(classes)
+        self._made_for_pods = claims.indexed(extended.special_claims)
+        self._binding_seconds = args.binding_timeout.total_seconds()
+        # It ends its waiting by itself, and says what it waited for.
+        self.longest_wait_seconds = max(self.longest_wait_seconds, self._binding_seconds + 60.0)
+        counted = DeviceMetrics(metrics)
+        self._binding = ClaimBinding(writer, claims, in_flight, clock, self._features, counted)
+        self._preparation = Preparation(claims, events, clock, self._binding_seconds, counted)
+        timeout = args.filter_timeout.total_seconds() if self._features.filter_timeout else 0
+        self._filter_seconds = timeout or _OUT_OF_REACH
+        self._deadline = _OUT_OF_REACH
+
+    def events(self) -> Iterable[Hint]:
+        return Hints(self._claims).all()
+
+    def pre_enqueue(self, pod: Pod) -> Refusal | None:
+        if not pod.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod, self._claims)
+        except ClaimMissing as missing:
+            return Refusal(str(missing), code=UNRESOLVABLE)
+        return None
+
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> PodClaims | Skip | Refusal:
+        cycle.leave_state(self, NO_CLAIMS)  # also after a skip or a refusal, the later points find that we were asked
+        try:
+            claims = claims_of(pod, self._claims) if pod.spec.resource_claims else []
+        except ClaimMissing as missing:
+            return Refusal(str(missing), code=UNRESOLVABLE)
+        special = self._special_claim(pod)
+        if not claims and special is None:
+            return Skip()
+        for claim in claims:
+            if (reason := self._in_the_way(claim, pod)) is not None:
+                return Refusal(reason, code=UNRESOLVABLE)
+        to_allocate = [claim for claim in claims if claim.status.allocation is None]
+        if special is not None:
+            claims = [*claims, special]
+        return PodClaims(
+            claims,
+            special,
+            [WantedClaim(claim, self._classes, self._features) for claim in to_allocate],
+            self._allocator() if any(claim.status.allocation is None for claim in claims) else None,
+        )
+
+    def _special_claim(self, pod: Pod) -> ResourceClaim | None:
+        """The claim that stands for extended resources: one from an earlier attempt, or a new one in memory."""
+        for resource, amount in pod.requests.amounts.items():
+            if amount and "/" in resource and self._is_backed(resource):
+                made = self._made_for_pods.at(pod.uid)
+                return made[0] if made else extended.claim_in_memory(pod)
+        return None
+
+    def _is_backed(self, resource: str) -> bool:
+        return (
+            self._features.extended_resources
+            and extended.can_be_backed(resource)
+            and self._backed.class_of(resource) is not None
+        )
+
+    def _in_the_way(self, claim: ResourceClaim, pod: Pod) -> str | None:
+        """Why no node can help, for now or ever."""
+        if claim.status.allocation is not None:
+            return None if has_room(claim) or is_reserved_for(claim, pod) else IN_USE
+        if claim.uid in self._in_flight:
+            # Only who allocates it can write that. The others are woken when it is written.
+            return f"resource claim {claim.key} is in the process of being allocated"
+        return self._mistake_in(claim)
+
+    def _mistake_in(self, claim: ResourceClaim) -> str | None:
+        """Why no node can help, whatever devices it has."""
+        for request in claim.spec.devices.requests:
+            if request.exactly is not None:
+                asked = [(request.name, request.exactly.device_class_name)]
+            elif request.first_available:
+                if not self._features.prioritized_list:
+                    return (
+                        f"resource claim {claim.key}, request {request.name}: has subrequests,"
+                        " but the DRAPrioritizedList feature is disabled"
+                    )
+                asked = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+            else:
+                return f"resource claim {claim.key}, request {request.name}: unknown request type"
+            for name, device_class in asked:
+                if not device_class:
+                    raise Fault(f"request {name}: unsupported request type")
+                if self._classes.get(device_class) is None:
+                    return f"request {name}: device class {device_class} does not exist"
+        return None
+
+    def _allocator(self) -> Allocator:
+        return Allocator(self._inventories.now(), self._in_use, self._features, self._is_out_of_time)
+
+    def _is_out_of_time(self) -> bool:
+        return self._clock.monotonic() > self._deadline
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        state: PodClaims = cycle.filter_state(self)
+        if not state.claims:
+            return None
+        requests: extended.ExtendedRequests | None = None
+        if state.special is not None:
+            if state.special.spec.devices.requests:  # left over from an attempt that failed: post_filter removes it
+                return Rejection(LEFT_OVER, code=UNRESOLVABLE)
+            lacking = extended.lacking(pod, node, self._backed)
+            if lacking is None:
+                return Rejection(CANNOT_FIT, code=UNRESOLVABLE)
+            if not lacking and not state.has_user_claims:
+                return None
+            if state.special.status.allocation is None:
+                requests = extended.extended_requests(pod, lacking, self._backed)
+        unavailable = [at for at, claim in enumerate(state.claims) if not self._is_available(claim, node)]
+        found: NodeAllocation | None = None
+        if state.allocator is not None:
+            try:
+                found = self._found(state, state.allocator, node, requests)
+            except NoAllocationHere as reason:
+                return Rejection(str(reason), code=UNRESOLVABLE)
+            if found is None:
+                return Rejection(CANNOT_ALLOCATE, code=UNRESOLVABLE)
+        if unavailable:
+            state.unavailable.update(unavailable)
+            return Rejection(NOT_AVAILABLE, code=UNRESOLVABLE)
+        if found is not None:
+            state.found[node.name] = found
+        return None
+
+    def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
+        """`filter`, for many nodes at once. Claims that are all allocated are a matter of selectors."""
+        state: PodClaims = cycle.filter_state(self)
+        if state.allocator is None and state.special is None:
+            yield from self._not_available(state, nodes)
+            return
+        rejected: dict[str, list[int]] = {}
+        for place, node in enumerate(nodes):
+            if (rejection := self.filter(pod, node, cycle)) is not None:
+                rejected.setdefault(rejection.reasons[0], []).append(place)
+        for reason, places in rejected.items():
+            mask = np.zeros(len(nodes), np.bool_)
+            mask[places] = True
+            yield Rejections(mask, reason, unresolvable=True)
+
+    def _not_available(self, state: PodClaims, nodes: NodeRows) -> Iterator[Rejections]:
+        is_available = np.ones(len(nodes), np.bool_)
+        for at, claim in enumerate(state.claims):
+            where = self._is_usable(claim) & _where_selected(claim, nodes)
+            if not where.all():
+                state.unavailable.add(at)
+                is_available &= where
+        yield Rejections(~is_available, NOT_AVAILABLE, unresolvable=True)
+
+    def _is_available(self, claim: ResourceClaim, node: NodeView) -> bool:
+        """Whether the claim's allocation can be used on this node; one without allocation is not in the way."""
+        allocation = claim.status.allocation
+        if allocation is None:
+            return True
+        selector = allocation.node_selector
+        if selector is not None and not selector_matches(selector, node.name, node.labels):
+            return False
+        return self._is_usable(claim)
+
+    def _is_usable(self, claim: ResourceClaim) -> bool:
+        """Whether the claim's devices are ready, or may still become ready in time."""
+        if not self._features.binding_conditions:
+            return True
+        ready = readiness(claim)
+        if ready is Readiness.WAITING:
+            return not is_overdue(claim, self._clock.now(), self._binding_seconds)
+        return ready is Readiness.READY
+
+    def _found(
+        self, state: PodClaims, allocator: Allocator, node: NodeView, requests: extended.ExtendedRequests | None
+    ) -> NodeAllocation | None:
+        """Devices for all claims without allocation, or None."""
+        wanted = list(state.wanted)
+        claim: ResourceClaim | None = None
+        if state.special is not None and requests is not None:
+            claim = requests.claim(state.special)
+            wanted.append(WantedClaim(claim, self._classes, self._features))
+        self._deadline = self._clock.monotonic() + self._filter_seconds
+        try:
+            found = allocator.allocate(node, wanted)
+        except TimeoutError:
+            raise Fault(f"node {node.name}: timed out trying to allocate devices") from None
+        if found is None:
+            return None
+        for each in found:
+            check_selectors(each)
+        return NodeAllocation(found, claim, requests.mappings if requests is not None else ())
+
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Refusal:
+        """Give an allocation back that keeps the pod from every node, if nobody else uses it."""
+        state: PodClaims = refused.cycle.filter_state(self)
+        if not state.claims:
+            return Refusal(NOTHING_TO_DEALLOCATE)
+        for at in sorted(state.unavailable):
+            claim = state.claims[at]
+            users = [user.uid for user in claim.status.reserved_for]
+            if claim is not state.special and users in ([], [pod.uid]):
+                return Remedy(DEALLOCATED, deallocate=(_release(claim),))
+        if state.special is not None and state.special.name != extended.IN_MEMORY:
+            return Remedy(DELETED, deallocate=(_release(state.special, delete=True),))
+        return Refusal(STILL_NOT)
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        if not self._features.prioritized_list:
+            return 0
+        state: PodClaims = cycle.filter_state(self)
+        found = state.found.get(node.name)
+        return 0 if found is None else preference_score(state.claims, found.found)
+
+    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
+        """`score`, for many nodes at once: most pods have no claims."""
+        if not self._features.prioritized_list:
+            return same_for_all(0, nodes)
+        state: PodClaims = cycle.filter_state(self)
+        if not state.found or not state.has_alternatives:
+            return same_for_all(0, nodes)
+        return np.fromiter((self.score(pod, node, cycle) for node in nodes), np.int64, len(nodes))
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
+        state: PodClaims = cycle.filter_state(self)
+        if state.claims:
+            promise(state, node.name, self._in_flight, self._features)
+        return None
+
+    async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        state: PodClaims = cycle.filter_state(self)
+        if state.in_doubt:
+            await self._binding.settle(state)
+        take_back(state, self._in_flight)
+        for at, claim in enumerate(state.claims):
+            try:
+                if claim is state.special:
+                    if claim.name != extended.IN_MEMORY:
+                        await self._writer.delete(claim)
+                elif claim.status.allocation is not None and is_reserved_for(claim, pod):
+                    state.claims[at] = await self._writer.remove_user(claim, pod.uid)
+            except Fault as problem:  # the next attempt of the pod comes here again
+                self._log.error("Unreserve failed", pod=pod, resourceclaim=claim.key, err=problem)
+
+    def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool:
+        state: PodClaims = cycle.filter_state(self)
+        return bool(state.claims)
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        state: PodClaims = cycle.filter_state(self)
+        for at, claim in enumerate(state.claims):
+            if not is_reserved_for(claim, pod):
+                await self._binding.bind(pod, state, at, node.name)
+        if self._features.binding_conditions:
+            await self._preparation.wait(pod, state, node.name)
+
+
+def _where_selected(claim: ResourceClaim, nodes: NodeRows) -> BoolArray:
+    selector = claim.status.allocation.node_selector if claim.status.allocation is not None else None
+    return np.ones(len(nodes), np.bool_) if selector is None else where_selector(selector, nodes)
+
+
+def _release(claim: ResourceClaim, *, delete: bool = False) -> ClaimRelease:
+    return ClaimRelease(
+        claim.namespace, claim.name, claim.uid, "" if delete else claim.metadata.resource_version, delete=delete
+    )

@@ -1,0 +1,178 @@
+"""Which pools of devices a node can use, in the order in which devices are tried.
+
+Pools come by driver and name, their slices by name, devices as the slice lists them; pools with a device that has
+binding conditions come last. Of a pool only the newest generation counts, and nothing of it is used while slices are
+missing or contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mooring.framework import NodeView, Objects
+from mooring.objects.core import NodeSelector
+from mooring.objects.placement_rules import selector_matches
+from mooring.objects.resource import CounterSet, ResourceSlice
+from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.offers import OfferedDevice, OfferedSlice, PoolId
+
+
+@dataclass(slots=True)
+class Pool:
+    """What a node can use of a pool."""
+
+    id: PoolId
+    devices: tuple[OfferedDevice, ...] = ()
+    elsewhere: tuple[OfferedDevice, ...] = ()
+    """Devices of the pool that other nodes use: they count against the shared counters."""
+    counters: Mapping[str, CounterSet] = field(default_factory=dict)
+    is_incomplete: bool = False
+    is_invalid: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.is_incomplete and not self.is_invalid
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        return any(offered.device.binding_conditions is not None for offered in self.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a node can use."""
+
+    pools: Sequence[Pool]
+    candidates: Sequence[tuple[Pool, OfferedDevice]]
+    """Every device that can be tried, in order."""
+
+
+def node_matches(
+    node: NodeView, node_name: str | None, all_nodes: bool | None, node_selector: NodeSelector | None
+) -> bool:
+    """Whether a slice or device that says this about its nodes means this one."""
+    if node_name:
+        return node.name == node_name
+    if all_nodes:
+        return True
+    return node_selector is not None and selector_matches(node_selector, node.name, node.labels)
+
+
+class Inventory:
+    """All slices, found by node and by pool."""
+
+    def __init__(self, slices: Iterable[OfferedSlice], features: Features) -> None:
+        self._features = features
+        self._on_node: dict[str, list[OfferedSlice]] = defaultdict(list)
+        self._for_any: list[OfferedSlice] = []
+        self._by_pool: dict[PoolId, list[OfferedSlice]] = defaultdict(list)
+        self._known: dict[str, tuple[Mapping[str, str], Reach]] = {}
+        for each in slices:
+            self._by_pool[each.pool_id].append(each)
+            if each.spec.node_name and not each.counter_sets:
+                self._on_node[each.spec.node_name].append(each)
+            else:
+                self._for_any.append(each)
+
+    def reach_of(self, node: NodeView) -> Reach:
+        """What the node can use. Remembered: it depends on the node's name and labels alone."""
+        known = self._known.get(node.name)
+        if known is None or known[0] != node.labels:
+            pools = self._pools_at(node)
+            candidates = [(pool, offered) for pool in pools if pool.is_usable for offered in pool.devices]
+            known = self._known[node.name] = (node.labels, Reach(pools, candidates))
+        return known[1]
+
+    def near(self, node: NodeView) -> Sequence[OfferedSlice]:
+        """The slices that may concern the node: those that name it, and those that name none."""
+        return [*self._on_node.get(node.name, ()), *self._for_any]
+
+    def _pools_at(self, node: NodeView) -> Sequence[Pool]:
+        newest: dict[PoolId, list[OfferedSlice]] = {}
+        for each in self.near(node):
+            if not self._concerns(each, node):
+                continue
+            known = newest.setdefault(each.pool_id, [])
+            if not known or each.generation > known[0].generation:
+                newest[each.pool_id] = [each]
+            elif each.generation == known[0].generation:
+                known.append(each)
+        pools = [pool for slices in newest.values() if (pool := self._pool(slices)) is not None]
+        return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
+
+    def _concerns(self, each: OfferedSlice, node: NodeView) -> bool:
+        spec = each.spec
+        if not self._features.partitionable_devices and (
+            spec.per_device_node_selection is not None or spec.shared_counters
+        ):
+            return False
+        if spec.shared_counters:  # without them the pool's devices could not be used
+            return True
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return node_matches(node, spec.node_name, spec.all_nodes, spec.node_selector)
+        return bool(spec.per_device_node_selection) and any(
+            node_matches(node, device.node_name, device.all_nodes, device.node_selector) for device in spec.devices
+        )
+
+    def _pool(self, slices: list[OfferedSlice]) -> Pool | None:
+        """The pool that these slices, all that concern the node, are part of; None if a newer generation is coming."""
+        pool_id, wanted = slices[0].pool_id, slices[0].spec.pool.resource_slice_count
+        if len(slices) == wanted:
+            return self._checked(slices, ())
+        whole_pool = self._by_pool[pool_id]
+        if any(each.generation > slices[0].generation for each in whole_pool):
+            return None
+        whole_pool = [each for each in whole_pool if each.generation == slices[0].generation]
+        if len(whole_pool) != wanted:
+            return Pool(pool_id, is_incomplete=True)
+        here = {each.name for each in slices}
+        return self._checked(slices, [each for each in whole_pool if each.name not in here])
+
+    def _checked(self, slices: Sequence[OfferedSlice], elsewhere: Sequence[OfferedSlice]) -> Pool:
+        pool_id = slices[0].pool_id
+        slices = sorted(slices, key=lambda each: each.name)
+        is_counted = self._features.partitionable_devices
+        offering = [each for each in slices if not (is_counted and each.counter_sets)]
+        devices = tuple(offered for each in offering for offered in each.devices)
+        if len({offered.id for offered in devices}) < len(devices):
+            return Pool(pool_id, is_invalid=True)
+        if not is_counted:
+            return Pool(pool_id, devices)
+        listed = [counters for each in slices for counters in each.counter_sets]
+        counters = {each.name: each for each in listed}
+        others = tuple(offered for each in elsewhere for offered in each.devices)
+        if len(counters) < len(listed) or not all(_counts(offered, counters) for offered in (*devices, *others)):
+            return Pool(pool_id, is_invalid=True)
+        return Pool(pool_id, devices, others, counters)
+
+
+def _counts(offered: OfferedDevice, counters: Mapping[str, CounterSet]) -> bool:
+    """Whether all that the device consumes is there to be consumed."""
+    return all(
+        consumption.counter_set in counters
+        and consumption.counters.keys() <= counters[consumption.counter_set].counters.keys()
+        for consumption in offered.device.consumes_counters
+    )
+
+
+class Inventories:
+    """The inventory as the slices stand now. What is known about slices that did not change is kept."""
+
+    def __init__(self, slices: Objects[ResourceSlice], features: Features) -> None:
+        self._slices = slices
+        self._features = features
+        self._read: dict[str, tuple[ResourceSlice, OfferedSlice]] = {}
+        self._inventory: tuple[int, Inventory] | None = None
+
+    def now(self) -> Inventory:
+        version = self._slices.version
+        if self._inventory is None or self._inventory[0] != version:
+            read: dict[str, tuple[ResourceSlice, OfferedSlice]] = {}
+            for each in sorted(self._slices.all(), key=lambda each: each.name):
+                known = self._read.get(each.key)
+                read[each.key] = known if known is not None and known[0] is each else (each, OfferedSlice(each))
+            self._read = read
+            self._inventory = version, Inventory((offered for _, offered in read.values()), self._features)
+        return self._inventory[1]

@@ -1,0 +1,144 @@
+"""What claims want, ready for the search: each request with its alternatives, its class and its selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mooring.framework import Objects
+from mooring.objects.quantity import QuantityText
+from mooring.objects.resource import (
+    ALL,
+    EXACT_COUNT,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from mooring.plugins.default.dynamic_resources.failures import AllocationFault
+from mooring.plugins.default.dynamic_resources.features import Features
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """One request, or one alternative of a request."""
+
+    request: str
+    alternative: str | None
+    """The name of the subrequest, if this is one."""
+    device_class: DeviceClass
+    selectors: Sequence[tuple[str, str]]
+    """(expression, whose it is: as errors name it), those of the class first."""
+    takes_all: bool
+    count: int
+    has_admin_access: bool
+    tolerations: Sequence[DeviceToleration]
+    capacity: dict[str, QuantityText]
+
+    @property
+    def name(self) -> str:
+        """As errors name it: of a subrequest only its own name."""
+        return self.alternative if self.alternative is not None else self.request
+
+    @property
+    def reference(self) -> str:
+        """As allocations name it."""
+        return f"{self.request}/{self.alternative}" if self.alternative is not None else self.request
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedRequest:
+    """A request: one of its alternatives, in the order of preference, is to be found. Most have only one."""
+
+    alternatives: Sequence[Wanted]
+    is_prioritized: bool
+
+
+class WantedClaim:
+    """A claim to allocate. A mistake in it is told once a node is looked at, as upstream does."""
+
+    def __init__(self, claim: ResourceClaim, classes: Objects[DeviceClass], features: Features) -> None:
+        self.claim = claim
+        self._classes = classes
+        self._features = features
+        self._requests: Sequence[WantedRequest] | None = None
+
+    @property
+    def requests(self) -> Sequence[WantedRequest]:
+        """Raises `AllocationFault` for the first mistake."""
+        if self._requests is None:
+            self._requests = [self._wanted(request) for request in self.claim.spec.devices.requests]
+        return self._requests
+
+    def _wanted(self, request: DeviceRequest) -> WantedRequest:
+        self._check_gates(request)
+        if request.first_available:
+            return WantedRequest(
+                [self._alternative(request.name, each.name, each) for each in request.first_available], True
+            )
+        exactly = request.exactly or ExactDeviceRequest()
+        return WantedRequest([self._alternative(request.name, None, exactly)], False)
+
+    def _check_gates(self, request: DeviceRequest) -> None:
+        key = self.claim.key
+        if request.first_available and not self._features.prioritized_list:
+            raise AllocationFault(
+                f"claim {key}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
+            )
+        if not self._features.consumable_capacity and self._features.newer_allocator:
+            disabled = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            if request.exactly is not None and request.exactly.capacity is not None:
+                raise AllocationFault(f"claim {key}, request {request.name}: {disabled}")
+            for each in request.first_available:
+                if each.capacity is not None:
+                    raise AllocationFault(f"claim {key}, subrequest {each.name}: {disabled}")
+
+    def _alternative(
+        self, request: str, alternative: str | None, asked: ExactDeviceRequest | DeviceSubRequest
+    ) -> Wanted:
+        name = alternative if alternative is not None else request
+        where = f"claim {self.claim.key}, request {name}"
+        for at, selector in enumerate(asked.selectors):
+            if selector.cel is None:
+                raise AllocationFault(f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)")
+        admin_access = asked.admin_access if isinstance(asked, ExactDeviceRequest) else None
+        if admin_access is not None and not self._features.admin_access:
+            raise AllocationFault(f"{where}: admin access is requested, but the feature is disabled")
+        if not asked.device_class_name:
+            raise AllocationFault(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(asked.device_class_name)
+        if device_class is None:
+            class_name = asked.device_class_name
+            raise AllocationFault(
+                f"{where}: could not retrieve device class {class_name}:"
+                f' deviceclass.resource.k8s.io "{class_name}" not found'
+            )
+        if asked.allocation_mode not in (EXACT_COUNT, ALL):
+            raise AllocationFault(f"{where}: unsupported count mode {asked.allocation_mode}")
+        return Wanted(
+            request,
+            alternative,
+            device_class,
+            [
+                *expressions_of(device_class),
+                *_expressions(asked.selectors, f"claim {self.claim.key}"),
+            ],
+            asked.allocation_mode == ALL,
+            asked.count,
+            bool(admin_access),
+            asked.tolerations,
+            asked.capacity.requests if asked.capacity is not None else {},
+        )
+
+
+def expressions_of(device_class: DeviceClass) -> list[tuple[str, str]]:
+    """The selectors of a class, each with whose it is."""
+    return list(_expressions(device_class.spec.selectors, f"class {device_class.name}"))
+
+
+def _expressions(selectors: Sequence[DeviceSelector], whose: str) -> Iterator[tuple[str, str]]:
+    for at, selector in enumerate(selectors):
+        yield selector.cel.expression if selector.cel is not None else "", f"{whose}: selector #{at}"

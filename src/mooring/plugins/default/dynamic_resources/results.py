@@ -1,0 +1,123 @@
+"""What was found, as the allocation that a claim's status will hold."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from mooring.objects.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.objects.resource import (
+    AllocatedDevice,
+    Allocation,
+    AllocationConfiguration,
+    Device,
+    DeviceAllocation,
+    ResourceClaim,
+    ResourceSliceSpec,
+)
+from mooring.plugins.default.dynamic_resources.allocator import Found, FoundClaim
+from mooring.plugins.default.dynamic_resources.failures import AllocationFault
+from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.requests import Wanted
+
+FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
+
+
+def allocation_of(found: FoundClaim, node: str, features: Features) -> Allocation:
+    """The allocation of one claim on this node."""
+    return Allocation(
+        devices=DeviceAllocation(
+            results=[_result(found.claim, at, each, features) for at, each in enumerate(found.devices)],
+            config=_configuration(found.claim, found.chosen),
+        ),
+        node_selector=_node_selector(found, node),
+    )
+
+
+def _result(claim: ResourceClaim, at: int, found: Found, features: Features) -> AllocatedDevice:
+    device, wanted = found.offered.device, found.wanted
+    with_conditions = features.binding_conditions
+    return AllocatedDevice(
+        request=wanted.reference,
+        driver=found.offered.id.driver,
+        pool=found.offered.id.pool,
+        device=found.offered.id.device,
+        admin_access=True if wanted.has_admin_access else None,
+        tolerations=list(wanted.tolerations),
+        binding_conditions=list(device.binding_conditions or ()) if with_conditions else [],
+        binding_failure_conditions=list(device.binding_failure_conditions or ()) if with_conditions else [],
+        share_id=_share_id(claim, at, found) if found.is_share else None,
+        consumed_capacity=dict(found.consumed),
+    )
+
+
+def _share_id(claim: ResourceClaim, at: int, found: Found) -> str:
+    """Unique per share. Made from names rather than by chance, so that a decision can be repeated."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/{at}/{found.wanted.reference}/{found.offered.id}"))
+
+
+def _configuration(claim: ResourceClaim, chosen: Sequence[Wanted]) -> list[AllocationConfiguration]:
+    """What drivers are told: each class's configuration once, then the claim's own."""
+    of_class: dict[str, list[AllocationConfiguration]] = {}
+    for wanted in chosen:
+        known = of_class.get(wanted.device_class.name)
+        if known is None:
+            of_class[wanted.device_class.name] = [
+                AllocationConfiguration(source=FROM_CLASS, requests=[wanted.reference], opaque=each.opaque)
+                for each in wanted.device_class.spec.config
+            ]
+        else:
+            for each in known:
+                each.requests.append(wanted.reference)
+    own = [
+        AllocationConfiguration(source=FROM_CLAIM, requests=list(each.requests), opaque=each.opaque)
+        for each in claim.spec.devices.config
+        for _ in range(1 if not each.requests else sum(_is_meant(each.requests, wanted) for wanted in chosen))
+    ]
+    return [*(each for configurations in of_class.values() for each in configurations), *own]
+
+
+def _is_meant(requests: Sequence[str], wanted: Wanted) -> bool:
+    return wanted.request in requests or wanted.reference in requests
+
+
+def check_selectors(found: FoundClaim) -> None:
+    """Raise a fault if the allocation could not say which nodes can use it."""
+    for each in found.devices:
+        selector = _nodes_of(each)[1]
+        if selector is not None and len(selector.node_selector_terms) > 1:
+            raise AllocationFault(
+                f"create NodeSelector for claim {found.claim.name}: unsupported ResourceSlice.NodeSelector with"
+                f" {len(selector.node_selector_terms)} terms"
+            )
+
+
+def _nodes_of(found: Found) -> tuple[str | None, NodeSelector | None]:
+    """The name of the only node, or the selector of the nodes, that can use the device."""
+    says: Device | ResourceSliceSpec = found.offered.device if found.offered.chooses_its_nodes else found.offered.spec
+    return says.node_name, says.node_selector
+
+
+def _node_selector(found: FoundClaim, node: str) -> NodeSelector | None:
+    """Which nodes can use these devices: one, some, or (None) any."""
+    term = NodeSelectorTerm(match_fields=[], match_expressions=[])
+    for each in found.devices:
+        node_name, selector = _nodes_of(each)
+        if node_name is not None or each.offered.device.binds_to_node:
+            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node])
+            return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only])])
+        for part in selector.node_selector_terms if selector is not None else ():
+            _add_new(part.match_fields, term.match_fields)
+            _add_new(part.match_expressions, term.match_expressions)
+    if term.match_fields or term.match_expressions:
+        return NodeSelector(node_selector_terms=[term])
+    return None
+
+
+def _add_new(parts: Sequence[NodeSelectorRequirement], to: list[NodeSelectorRequirement]) -> None:
+    for part in parts:
+        if not any(
+            (known.key, known.operator, set(known.values)) == (part.key, part.operator, set(part.values))
+            for known in to
+        ):
+            to.append(part)

@@ -1,0 +1,204 @@
+"""The rule: required terms refuse nodes, preferred ones make them better or worse.
+
+"Near" and "away" are about topology domains: the nodes that share a value of the term's topology key. A node is
+refused, in this order, when
+
+- it lacks a topology key of the pod's required affinity, or no pod that matches all those terms is in its domain of
+  each key; unless there is no such pod anywhere and the pod matches its own terms: somebody has to be the first;
+- a pod that the pod's required anti-affinity selects is in its domain;
+- a pod whose own required anti-affinity selects the incoming pod is in its domain.
+
+The score of a node is the sum, over the pods in its domain, of the weights of preferred terms: of the pod's own terms
+that select them, and of theirs that select the pod. Their required affinity counts too, by `hardPodAffinityWeight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from mooring.base.errors import Fault
+from mooring.framework import (
+    UNRESOLVABLE,
+    Action,
+    Args,
+    BoolArray,
+    Counts,
+    Cycle,
+    Hint,
+    IntArray,
+    Meta,
+    Node,
+    NodeRows,
+    NodeView,
+    Objects,
+    Plugin,
+    Pod,
+    Reads,
+    Refusal,
+    Rejection,
+    Rejections,
+    Skip,
+    TermKind,
+)
+from mooring.framework.normalizers import HIGHEST_SCORE
+from mooring.objects.core import Namespace
+from mooring.plugins.default.inter_pod_affinity.waking import node_may_help, pod_may_help
+from mooring.plugins.default.inter_pod_affinity.wishes import WishReader
+
+NOT_NEAR = "node(s) didn't match pod affinity rules"
+NOT_AWAY = "node(s) didn't match pod anti-affinity rules"
+NOT_WANTED = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class InterPodAffinityArgs(Args):
+    """Arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: Annotated[
+        int,
+        Meta(ge=0, le=100, description="What required affinity of a pod in the domain adds to the score; 0: nothing."),
+    ] = 1
+    ignore_preferred_terms_of_existing_pods: Annotated[
+        bool, Meta(description="Whether a pod without preferred terms of its own is not scored at all.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What filters look at: who is in which domain."""
+
+    near: tuple[Counts, ...]
+    """Per topology key of required affinity: the pods that match all its terms."""
+    is_first: bool
+    """Whether there is no such pod anywhere and the incoming one matches its own terms."""
+    disliked: tuple[Counts, ...]
+    """The pods that its anti-affinity selects."""
+    disliking: tuple[Counts, ...]
+    """The pods whose anti-affinity selects it."""
+
+
+@dataclass(frozen=True)
+class BetweenExtremes:
+    """The lowest becomes 0 and the highest 100; if they are equal, all become 0."""
+
+    def measure(self, lowest: int, highest: int) -> tuple[int, int]:
+        return lowest, highest
+
+    def scale(self, scores: IntArray, measure: tuple[int, int]) -> IntArray:
+        lowest, highest = measure
+        if lowest == highest:
+            return np.zeros_like(scores)
+        # In Go's order of floating-point operations, and cut off, not rounded.
+        scaled: IntArray = (HIGHEST_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        return scaled
+
+
+class InterPodAffinity(Plugin):
+    """Keep pods near the pods they want to be near, and away from those they, or which, do not want them."""
+
+    without_filter_state = 'error reading "{}" from cycleState: not found'
+    reads = Reads.DOMAIN
+    normalizer = BetweenExtremes()
+
+    def __init__(self, args: InterPodAffinityArgs, namespaces: Objects[Namespace]) -> None:
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignores_others = args.ignore_preferred_terms_of_existing_pods
+        self._wishes = WishReader(namespaces)
+
+    def events(self) -> Iterable[Hint]:
+        return [
+            Hint(Pod, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_may_help),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, node_may_help),
+        ]
+
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> Surroundings | Skip | Refusal:
+        wishes = self._wishes.of(pod)
+        if wishes.mistake is not None:
+            return Refusal(f"parsing pod: {wishes.mistake}", code=UNRESOLVABLE)
+        carriers = cycle.carriers(TermKind.REQUIRED_ANTI_AFFINITY, self._wishes.namespace_labels(pod))
+        disliking = tuple(counts for _, counts in carriers if counts.total) if carriers else ()
+        if not disliking and not wishes.near_keys and not wishes.away:
+            return Skip()
+        near = tuple(cycle.tally(wishes.near, key) for key in wishes.near_keys)
+        return Surroundings(
+            near,
+            is_first=bool(near)
+            and not any(counts.total for counts in near)
+            and wishes.near.matches(pod.namespace, pod.labels),
+            disliked=tuple(cycle.tally(where, key) for where, key in wishes.away),
+            disliking=disliking,
+        )
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        around: Surroundings = cycle.filter_state(self)
+        for counts in around.near:
+            here = counts.at(node)
+            if here is None or (not here and not around.is_first):
+                return Rejection(NOT_NEAR, code=UNRESOLVABLE)
+        if any(counts.at(node) for counts in around.disliked):
+            return Rejection(NOT_AWAY)
+        if any(counts.at(node) for counts in around.disliking):
+            return Rejection(NOT_WANTED)
+        return None
+
+    def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
+        """`filter`, for many nodes at once."""
+        around: Surroundings = cycle.filter_state(self)
+        refused: BoolArray | None = None
+        for reason, masks in (
+            (NOT_NEAR, [_far(counts, nodes, around.is_first) for counts in around.near]),
+            (NOT_AWAY, [_present(counts, nodes) for counts in around.disliked if counts.total]),
+            (NOT_WANTED, [_present(counts, nodes) for counts in around.disliking]),
+        ):
+            if masks:
+                mask = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+                mask, refused = (mask, mask) if refused is None else (mask & ~refused, mask | refused)
+                yield Rejections(mask, reason, unresolvable=reason is NOT_NEAR)
+
+    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[Counts, int], ...] | Skip:
+        wishes = self._wishes.of(pod)
+        if wishes.mistake is not None:
+            raise Fault(f"failed to parse pod: {wishes.mistake}")
+        if self._ignores_others and not wishes.preferred:
+            return Skip()
+        weights: dict[Counts, int] = {}
+        for where, key, weight in wishes.preferred:
+            selected = cycle.tally(where, key)
+            weights[selected] = weights.get(selected, 0) + weight
+        labels = self._wishes.namespace_labels(pod)
+        if self._hard_weight:
+            for _, counts in cycle.carriers(TermKind.REQUIRED_AFFINITY, labels):
+                weights[counts] = self._hard_weight
+        for term, counts in cycle.carriers(TermKind.PREFERRED_AFFINITY, labels):
+            weights[counts] = term.weight
+        for term, counts in cycle.carriers(TermKind.PREFERRED_ANTI_AFFINITY, labels):
+            weights[counts] = -term.weight
+        if not weights:
+            return Skip()
+        # Nobody selects anybody: no score. But weights that cancel out are a score, of 0.
+        return tuple((counts, weight) for counts, weight in weights.items() if counts.total) or Skip()
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return sum(weight * (counts.at(node) or 0) for counts, weight in cycle.score_state(self))
+
+    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
+        """`score`, for many nodes at once."""
+        scores: IntArray | None = None
+        for counts, weight in cycle.score_state(self):
+            here = counts.at_rows(nodes)
+            here *= weight
+            scores = here if scores is None else np.add(scores, here, out=scores)
+        assert scores is not None, "without anything to count, pre_score skips"
+        return scores
+
+
+def _far(counts: Counts, nodes: NodeRows, is_first: bool) -> BoolArray:
+    """Where the pod is not near whom it wants to be near, by one topology key."""
+    return counts.lacking(nodes) if is_first else counts.compute(nodes, lambda here: here == 0)
+
+
+def _present(counts: Counts, nodes: NodeRows) -> BoolArray:
+    return counts.compute(nodes, lambda here: here > 0)

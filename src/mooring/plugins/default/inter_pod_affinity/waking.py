@@ -1,0 +1,89 @@
+"""Which changes of other pods and of nodes may help a pod that was refused for (anti-)affinity.
+
+As kube-scheduler's hints, these do not look namespaces up: a namespace selector is asked about no labels. One that
+would need them may miss a change; the pod is then tried again at the next flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.framework import Node, PlacedPod, Pod, TermKind
+from mooring.objects.core import Affinity, PodAffinityTerm
+from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
+
+Terms = Sequence[PodAffinityTerm] | None
+"""None: they cannot be read."""
+
+
+def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPod | None) -> bool:
+    """Whether another pod that came, changed its labels or went may make room; or this one changed its own."""
+    if before is not None and after is not None and after.uid == pod.uid:
+        return True
+    if not all(_counts(each) for each in (before, after) if each is not None):
+        return False
+    near, away = (
+        _required(pod.spec.affinity, kind) for kind in (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY)
+    )
+    if near is None or away is None:
+        return True
+    if before is not None and after is not None:
+        return (not _matches_all(near, pod, before) and _matches_all(near, pod, after)) or (
+            _matches_all(away, pod, before) and not _matches_all(away, pod, after)
+        )
+    if after is not None:
+        return _matches_all(near, pod, after)
+    if before is None or _matches_all(away, pod, before):
+        return True
+    theirs = _required(_affinity(before), TermKind.REQUIRED_ANTI_AFFINITY)
+    return theirs is None or _matches_all(theirs, before, pod)
+
+
+def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
+    """Whether a node that came or changed its labels may be, or make, a domain where the pod can go."""
+    near = _required(pod.spec.affinity, TermKind.REQUIRED_AFFINITY)
+    if near is None:
+        return True
+    for term in near:
+        then, now = _domain(before, term), _domain(after, term)
+        if now is not None and now != then:
+            return True
+    away = _required(pod.spec.affinity, TermKind.REQUIRED_ANTI_AFFINITY)
+    if away is None:
+        return True
+    for term in away:
+        # A node without the key takes any pod with anti-affinity: gaining the key helps nobody, losing it may.
+        then, now = _domain(before, term), _domain(after, term)
+        if before is None or (then is not None and now != then):
+            return True
+    return False
+
+
+def _required(affinity: Affinity | None, kind: TermKind) -> Terms:
+    terms = terms_of(affinity, kind)
+    return None if unreadable(terms) else [term for _, term in terms]
+
+
+def _domain(node: Node | None, term: PodAffinityTerm) -> str | None:
+    return node.labels.get(term.topology_key) if node is not None else None
+
+
+def _counts(pod: Pod | PlacedPod) -> bool:
+    """Whether the pod is on a node, or is kept a place on one."""
+    return isinstance(pod, PlacedPod) or bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def _affinity(pod: Pod | PlacedPod) -> Affinity | None:
+    return pod.affinity if isinstance(pod, PlacedPod) else pod.spec.affinity
+
+
+def _matches_all(terms: Sequence[PodAffinityTerm], carrier: Pod | PlacedPod, other: Pod | PlacedPod) -> bool:
+    """Whether all the carrier's terms select the other pod; no terms select nobody."""
+    return bool(terms) and all(_matches(term, carrier.namespace, other) for term in terms)
+
+
+def _matches(term: PodAffinityTerm, own: str, other: Pod | PlacedPod) -> bool:
+    if term.label_selector is None or not term.label_selector.matches(other.labels):
+        return False
+    by_labels = term.namespace_selector is not None and term.namespace_selector.matches({})
+    return by_labels or other.namespace in named_namespaces(term, own)

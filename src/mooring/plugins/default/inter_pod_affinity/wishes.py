@@ -1,0 +1,117 @@
+"""What a pod asks of its surroundings: its terms, read once per pod template.
+
+A pod of a term is selected by labels and by its namespace: one that the term names (its own pod's, if it says nothing
+about namespaces), or one whose labels the term's namespace selector matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from mooring.framework import Objects, Pod, PodsWhere, TermKind
+from mooring.objects.core import Affinity, Namespace, PodAffinityTerm
+from mooring.objects.pod_affinity import mistakes_in, named_namespaces, terms_of
+from mooring.objects.selectors import Labels
+
+MOST_TEMPLATES = 4_096
+
+NOBODY = PodsWhere(namespaces=frozenset())
+"""Whom a term without a label selector selects."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The terms of a pod, as questions about other pods."""
+
+    mistake: str | None = None
+    """Why they cannot be read; then there are no others."""
+    near: PodsWhere = NOBODY
+    """Required affinity asks for a pod that matches all terms at once…"""
+    near_keys: tuple[str, ...] = ()
+    """…in the same domain of every one of these."""
+    away: tuple[tuple[PodsWhere, str], ...] = ()
+    """Required anti-affinity: such pods must not be in the same domain."""
+    preferred: tuple[tuple[PodsWhere, str, int], ...] = ()
+    """For each such pod in the same domain so much is added; anti-affinity weighs below zero."""
+    version: int | None = None
+    """The version of the namespaces that were looked through, if any were."""
+
+
+NO_WISHES = Wishes()
+
+
+class WishReader:
+    """Reads pods' terms. What one pod of a template asks, all of them ask."""
+
+    def __init__(self, namespaces: Objects[Namespace]) -> None:
+        self._namespaces = namespaces
+        self._known: dict[tuple[str, bytes], Wishes] = {}
+
+    def of(self, pod: Pod) -> Wishes:
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return NO_WISHES
+        template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
+        known = self._known.get(template)
+        if known is None or known.version not in (None, self._namespaces.version):
+            if len(self._known) >= MOST_TEMPLATES:
+                del self._known[next(iter(self._known))]
+            known = self._known[template] = self._read(affinity, pod.namespace)
+        return known
+
+    def namespace_labels(self, pod: Pod) -> Labels:
+        """The labels of the pod's namespace; none if nobody knows it."""
+        namespace = self._namespaces.get(pod.namespace)
+        return namespace.labels if namespace is not None else {}
+
+    def _read(self, affinity: Affinity, own: str) -> Wishes:
+        if mistake := mistakes_in(affinity):
+            return Wishes(mistake)
+        read = {kind: terms_of(affinity, kind) for kind in TermKind}
+        near = read[TermKind.REQUIRED_AFFINITY]
+        terms = [term for each in read.values() for _, term in each]
+        return Wishes(
+            near=_all_of([self._selected(term, own) for _, term in near]),
+            near_keys=tuple(dict.fromkeys(term.topology_key for _, term in near)),
+            away=tuple(
+                dict.fromkeys(
+                    (self._selected(term, own), term.topology_key) for _, term in read[TermKind.REQUIRED_ANTI_AFFINITY]
+                )
+            ),
+            preferred=tuple(
+                (self._selected(term, own), term.topology_key, sign * weight)
+                for kind, sign in ((TermKind.PREFERRED_AFFINITY, 1), (TermKind.PREFERRED_ANTI_AFFINITY, -1))
+                for weight, term in read[kind]
+            ),
+            version=self._namespaces.version if any(term.namespace_selector is not None for term in terms) else None,
+        )
+
+    def _selected(self, term: PodAffinityTerm, own: str) -> PodsWhere:
+        """The pods that a term selects."""
+        if term.label_selector is None:
+            return NOBODY
+        namespaces: frozenset[str] | None = named_namespaces(term, own)
+        if (selector := term.namespace_selector) is not None:
+            # kube-scheduler looks the namespaces up beforehand and then still asks the selector, about no labels at
+            # all: one that matches those (`DoesNotExist`, `NotIn`) selects pods of every namespace.
+            if selector.matches({}):
+                namespaces = None
+            else:
+                found = (space.name for space in self._namespaces.all() if selector.matches(space.labels))
+                namespaces = frozenset((*term.namespaces, *found))
+        return PodsWhere(namespaces, (term.label_selector.requirements(),))
+
+
+def _all_of(selected: list[PodsWhere]) -> PodsWhere:
+    """The pods that every one of these selects."""
+    limits = [where.namespaces for where in selected if where.namespaces is not None]
+    if not selected:
+        return NOBODY
+    return PodsWhere(
+        frozenset.intersection(*limits) if limits else None,
+        tuple(dict.fromkeys(selector for where in selected for selector in where.selectors)),
+    )

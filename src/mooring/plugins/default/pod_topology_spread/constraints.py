@@ -1,0 +1,167 @@
+"""What a pod's spread constraints mean: which pods and which nodes each counts. Decides nothing about a node.
+
+Pods of one workload have the same constraints, so what is read of them is remembered by their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from mooring.base.errors import Fault
+from mooring.framework import FeatureGates, NodesWhere, Pod, PodsWhere
+from mooring.objects.core import TopologySpreadConstraint
+from mooring.objects.placement_rules import required_node_selector
+from mooring.objects.selectors import Labels, Requirement, mistake_in, selects
+from mooring.plugins.default.pod_topology_spread.args import HARD, SOFT
+from mooring.plugins.default.pod_topology_spread.workloads import Workloads
+
+MOST_REMEMBERED = 4_096
+NOBODY = PodsWhere(namespaces=frozenset())
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint of one pod, ready to be counted."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: tuple[Requirement, ...] | None
+    """None selects nobody, () everybody."""
+    pods: PodsWhere
+    nodes: NodesWhere
+    minds_taints: bool
+
+    def selects(self, labels: Labels) -> bool:
+        return self.selector is not None and selects(self.selector, labels)
+
+
+Constraints = tuple[Constraint, ...]
+
+
+class Reading:
+    """Reads the constraints that pods have, by themselves or by default."""
+
+    def __init__(
+        self,
+        defaults: Sequence[TopologySpreadConstraint],
+        workloads: Workloads,
+        gates: FeatureGates,
+        *,
+        defaults_need_every_key: bool,
+    ) -> None:
+        self._workloads = workloads
+        self._defaults = {action: _of(action, defaults) for action in (HARD, SOFT)}
+        self._defaults_need_every_key = defaults_need_every_key
+        self._match_label_keys = gates.on("MatchLabelKeysInPodTopologySpread")
+        self._inclusion_policies = gates.on("NodeInclusionPolicyInPodTopologySpread")
+        self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
+        self._remembered: dict[tuple[object, ...], Constraints] = {}
+
+    def hard(self, pod: Pod) -> Constraints:
+        """Those that refuse nodes. A selector that cannot be read is a fault, in kube-scheduler's words."""
+        return self._read(pod, HARD, "hard")
+
+    def soft(self, pod: Pod) -> Constraints:
+        """Those that only prefer nodes."""
+        return self._read(pod, SOFT, "soft")
+
+    def needs_every_key(self, pod: Pod) -> bool:
+        """Whether nodes that lack the key of one soft constraint are left out of all of them.
+
+        Not so with the defaults of the system: where nodes have no zone, pods are still spread over hosts.
+        """
+        return bool(pod.spec.topology_spread_constraints) or self._defaults_need_every_key
+
+    def _read(self, pod: Pod, action: str, kind: str) -> Constraints:
+        if own := pod.spec.topology_spread_constraints:
+            wanted = _of(action, own)
+            if not wanted:
+                return ()
+            text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
+            return self._remember((pod.namespace, text, self._nodes_text(pod)), pod, wanted, kind)
+        defaults = self._defaults[action]
+        if not defaults:
+            return ()
+        selector = self._workloads.selector(pod)
+        if not selector:
+            return ()
+        return self._remember((pod.namespace, action, selector, self._nodes_text(pod)), pod, defaults, kind, selector)
+
+    def _nodes_text(self, pod: Pod) -> bytes:
+        """All of the pod that may decide which nodes count."""
+        spec = pod.spec
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+        if affinity is None and not spec.node_selector and not spec.tolerations:
+            return b""
+        return _encode((spec.node_selector, affinity.required if affinity is not None else None, spec.tolerations))
+
+    def _remember(
+        self,
+        text: tuple[object, ...],
+        pod: Pod,
+        wanted: Sequence[TopologySpreadConstraint],
+        kind: str,
+        selector: tuple[Requirement, ...] | None = None,
+    ) -> Constraints:
+        known = self._remembered.get(text)
+        if known is None:
+            if len(self._remembered) >= MOST_REMEMBERED:
+                self._remembered.clear()
+            selectors = [selector if selector is not None else self._selector(each, pod, kind) for each in wanted]
+            needs_every_key = kind == "hard" or self.needs_every_key(pod)
+            keys = sorted({each.topology_key for each in wanted}) if needs_every_key else []
+            known = self._remembered[text] = tuple(
+                self._constraint(each, pod, chosen, keys) for each, chosen in zip(wanted, selectors, strict=True)
+            )
+        return known
+
+    def _selector(self, constraint: TopologySpreadConstraint, pod: Pod, kind: str) -> tuple[Requirement, ...] | None:
+        selector = constraint.label_selector
+        if wrong := mistake_in(selector):
+            raise Fault(f"obtaining pod's {kind} topology spread constraints: {wrong}")
+        if selector is None:
+            return None
+        own: Iterable[Requirement] = ()
+        if self._match_label_keys:
+            labels = pod.labels
+            own = [(key, "In", (labels[key],)) for key in constraint.match_label_keys if key in labels]
+        return tuple(sorted({*selector.requirements(), *own}))
+
+    def _constraint(
+        self,
+        constraint: TopologySpreadConstraint,
+        pod: Pod,
+        selector: tuple[Requirement, ...] | None,
+        keys: Sequence[str],
+    ) -> Constraint:
+        minds_affinity, minds_taints = True, False
+        if self._inclusion_policies:
+            minds_affinity = constraint.node_affinity_policy == "Honor"
+            minds_taints = constraint.node_taints_policy == "Honor"
+        # kube-scheduler counts no pods for a selector that is empty, although it selects everybody; nor pods that are
+        # being deleted. But it forgets both when it supposes pods there or away.
+        pods = NOBODY
+        if selector is not None:
+            here = frozenset((pod.namespace,))
+            pods = PodsWhere(here, (selector,), terminating=False, nobody=not selector, all_supposed=True)
+        nodes = NodesWhere(
+            keys=tuple(key for key in keys if key != constraint.topology_key),
+            node_selector=tuple(sorted(pod.spec.node_selector.items())) if minds_affinity else (),
+            affinity=required_node_selector(pod) if minds_affinity else None,
+            tolerations=tuple(pod.spec.tolerations) if minds_taints else None,
+            compare_numbers=self._compare_numbers and minds_taints,
+        )
+        min_domains = 1 if constraint.min_domains is None else constraint.min_domains
+        return Constraint(
+            constraint.topology_key, constraint.max_skew, min_domains, selector, pods, nodes, minds_taints
+        )
+
+
+def _of(action: str, constraints: Iterable[TopologySpreadConstraint]) -> tuple[TopologySpreadConstraint, ...]:
+    return tuple(each for each in constraints if each.when_unsatisfiable == action)

@@ -1,0 +1,68 @@
+"""What others may ask of a running scheduler: `explain` about one pod, metrics about how many there are of what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.queue import SchedulingQueue, Waiting
+from mooring.scheduler.assembly import Assembly
+from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.journal import Journal
+from mooring.scheduler.metrics import Sizes
+from mooring.state import State
+
+
+class Answers:
+    """Reads; changes nothing."""
+
+    def __init__(
+        self, state: State, queue: SchedulingQueue, pods: PodFeed, journal: Journal, assembly: Assembly
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._pods = pods
+        self._journal = journal
+        self._assembly = assembly
+
+    def sizes(self) -> list[Sizes]:
+        """Read off the queue and the state; on another thread, so only lengths and copies."""
+        assumed, pods = self._state.pod_counts()
+        return [
+            Sizes("pending_pods", {(queue,): count for queue, count in self._queue.counts().items()}),
+            Sizes("cache_size", {("nodes",): self._state.node_count, ("pods",): pods, ("assumed_pods",): assumed}),
+            Sizes("unschedulable_pods", self._queue.refused_by()),
+            Sizes("inflight_events", {(label,): count for label, count in self._queue.kept_events().items()}),
+        ]
+
+    def explained(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The control socket's questions."""
+        key = question["explain"]
+        found = self._journal.read(key)
+        if found is None:
+            return {"found": False, "profiles": sorted(self._assembly.profiles), "gating": self._gating(key)}
+        waiting = self._queue.find(found["uid"])
+        if waiting is not None:
+            found["waitsFor"] = self._waits_for(waiting)
+        return {
+            "found": True,
+            "decision": found,
+            "queue": self._queue.where(found["uid"]),
+            "gating": self._gating(key),
+        }
+
+    def _gating(self, key: str) -> dict[str, Any] | None:
+        """Which plugin keeps the pod out of the queue, if one does."""
+        uid = self._pods.uid_of(key)
+        waiting = self._queue.find(uid) if uid is not None else None
+        if waiting is None or waiting.gating is None:
+            return None
+        return {"uid": uid, "plugin": waiting.gating.plugin, "reasons": list(waiting.gating.reasons)}
+
+    def _waits_for(self, waiting: Waiting) -> list[dict[str, Any]]:
+        """What would bring the pod back, as those who refused it have named it."""
+        hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
+        return [
+            {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
+            for plugin in sorted(waiting.rejectors)
+            for hint in hints.get(plugin, ())
+        ]

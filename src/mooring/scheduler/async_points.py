@@ -1,0 +1,95 @@
+"""Asking plugins at the points that may wait: each within its time, pre_bind side by side where plugins allow it.
+
+A plugin that does not come back in its time is cancelled and has failed; one that does not even let itself be
+cancelled is left behind. Its pod goes on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+from mooring.base.clock import Clock, ends_within
+from mooring.base.durations import go_duration
+from mooring.base.log import Log
+from mooring.engine import asking
+from mooring.engine.asking import fault
+from mooring.engine.cycle import EngineCycle
+from mooring.framework import Plugin
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 10.0
+"""How long a plugin that was cancelled may tidy up."""
+
+
+class Patience:
+    """Waits for plugins, by the scheduler's clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def ask(self, cycle: EngineCycle, plugin: Plugin, words: str, question: Callable[[], Awaitable[T]]) -> T:
+        """The plugin's answer. What it raises, and that it takes too long, is a `PluginFault`."""
+
+        async def asked() -> T:
+            with asking(cycle, plugin, words):
+                return await question()
+
+        seconds = _longest_wait(plugin, words)
+        if seconds == math.inf:
+            return await asked()
+        # As a task of its own: whoever does not end must not keep us from going on.
+        answering = asyncio.ensure_future(asked())
+        try:
+            is_in_time = await ends_within(self._clock, seconds, answering)
+        finally:
+            await self._end(answering, plugin)
+        if not is_in_time:
+            raise fault(plugin, words, f"it did not end within {go_duration(seconds)}")
+        return answering.result()
+
+    async def ask_side_by_side(self, questions: Iterable[Callable[[], Awaitable[None]]]) -> None:
+        """All at once. The first that fails ends the others, and is the one that is heard of."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for question in questions:
+                    tasks.create_task(_coroutine(question))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0]  # noqa: B904  # it has its own cause; the others ended because of it
+
+    async def _end(self, task: asyncio.Future[Any], plugin: Plugin) -> None:
+        """Cancel it, if it is still under way: its time is up, or we are being cancelled ourselves."""
+        if task.done():
+            return
+        task.cancel()
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        if not await ends_within(self._clock, GRACE_SECONDS, task):
+            Log(plugin.name).error("Plugin does not let itself be cancelled; going on without it")
+
+
+def _longest_wait(plugin: Plugin, words: str) -> float:
+    seconds = plugin.longest_wait_seconds
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise fault(plugin, words, f"longest_wait_seconds is {seconds!r}; it must be a positive number")
+    return seconds
+
+
+async def _coroutine(question: Callable[[], Awaitable[None]]) -> None:
+    await question()
+
+
+def side_by_side(plugins: Sequence[Plugin], needed: Collection[Plugin]) -> list[list[Plugin]]:
+    """Who is asked to pre_bind, in the profile's order; those that stand together in one list at the same time.
+
+    A plugin that wants to be alone separates its neighbours even where it has nothing to do.
+    """
+    groups: list[list[Plugin]] = [[]]
+    for plugin in plugins:
+        if plugin.pre_bind_in_parallel:
+            groups[-1] += [plugin] if plugin in needed else []
+        else:
+            groups += [[plugin] if plugin in needed else [], []]
+    return [group for group in groups if group]

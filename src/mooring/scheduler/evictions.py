@@ -1,0 +1,186 @@
+"""Making room: what a post_filter plugin planned, carried out beside the loop.
+
+Pods of lower priority lose their nomination to the node. Then the victims go, all but the last at once; the last goes
+when the others could be evicted, because half a room helps nobody. Until then the preemptor is kept out of the queue:
+it would plan the same again. The deletion of the victims is what wakes it; if something failed, it is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from mooring.base.clock import Clock, timestamp
+from mooring.base.log import Log
+from mooring.client import ApiClient
+from mooring.framework import Plan, Pod
+from mooring.objects.core import ObjectReference
+from mooring.objects.placed import PlacedPod
+from mooring.queue import Place, SchedulingQueue
+from mooring.scheduler.binding import Bindings
+from mooring.scheduler.errands import Errands
+from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.reporting import Reporter, is_gone, patch_status
+from mooring.scheduler.waiting import PermitRoom
+from mooring.state import State
+
+_log = Log("scheduler")
+
+
+class PreemptionsUnderWay:
+    """The `Preemptions` service: for whom pods are being evicted."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._last_victims: dict[str, str | None] = {}
+        """The preemptor's uid → that of its last victim, once that one's turn has come."""
+
+    def is_under_way(self, uid: str) -> bool:
+        if uid not in self._last_victims:
+            return False
+        last = self._last_victims[uid]
+        if last is None:
+            return True
+        # The watch may show the last victim's end before our request has been answered. If the preemptor were kept
+        # out then, nothing would wake it any more.
+        victim = self._state.pod(last)
+        return victim is not None and not victim.is_terminating
+
+    def begin(self, uid: str) -> None:
+        self._last_victims[uid] = None
+
+    def begin_last(self, uid: str, victim: str) -> None:
+        self._last_victims[uid] = victim
+
+    def end(self, uid: str) -> None:
+        self._last_victims.pop(uid, None)
+
+
+class Evictions:
+    """Carries out plans."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        clock: Clock,
+        under_way: PreemptionsUnderWay,
+        queue: SchedulingQueue,
+        pods: PodFeed,
+        state: State,
+        room: PermitRoom,
+        bindings: Bindings,
+        reporter: Reporter,
+        metrics: SchedulerMetrics,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._under_way = under_way
+        self._queue = queue
+        self._pods = pods
+        self._state = state
+        self._room = room
+        self._bindings = bindings
+        self._reporter = reporter
+        self._metrics = metrics
+        self._errands = Errands()
+
+    def __len__(self) -> int:
+        return len(self._errands)
+
+    def begin(self, plan: Plan, preemptor: Pod) -> None:
+        """Evict whom the plan names. From now on the preemptor's gate is closed."""
+        victims = [victim for victim in plan.evict if not victim.is_terminating]
+        if not victims:
+            return  # all of them are going already
+        self._metrics.chose_victims(len(plan.evict))
+        self._under_way.begin(preemptor.uid)
+        self._errands.send(self._make_room(victims, preemptor), f"make room for {preemptor.key}")
+
+    async def finish(self, seconds: float) -> None:
+        """At shutdown: let evictions that have begun end."""
+        await self._errands.finish(seconds)
+
+    async def _make_room(self, victims: Sequence[PlacedPod], preemptor: Pod) -> None:
+        node = victims[0].node
+        _log.v(2).info(
+            "Start the preemption asynchronously", preemptor=preemptor, node=node, numVictimsToDelete=len(victims)
+        )
+        is_done, began = False, self._clock.monotonic()
+        try:
+            is_cleared = await self._clear_lower_nominations(node, preemptor)
+            is_done = await self._evict_all(victims, preemptor) and is_cleared
+        finally:
+            self._under_way.end(preemptor.uid)
+            self._metrics.preempted(succeeded=is_done, seconds=self._clock.monotonic() - began)
+            result = "success" if is_done else "error"
+            _log.v(2).info("Async Preemption finished completely", preemptor=preemptor, node=node, result=result)
+            if not is_done or self._was_missed(victims, preemptor):
+                # What was to wake it may never happen, or has happened while its gate was closed.
+                self._queue.activate([preemptor])
+            else:
+                self._queue.reconsider(preemptor)
+
+    def _was_missed(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
+        """Whether the preemptor is still kept out although no victim is left whose end could let it in."""
+        return self._queue.where(preemptor) == Place.GATED.value and not any(
+            (there := self._state.pod(victim.uid)) is not None and there.node == victim.node for victim in victims
+        )
+
+    async def _evict_all(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
+        *others, last = victims
+        if not all(await asyncio.gather(*(self._evict(victim, preemptor) for victim in others))):
+            return False
+        self._under_way.begin_last(preemptor.uid, last.uid)
+        return await self._evict(last, preemptor)
+
+    async def _clear_lower_nominations(self, node: str, preemptor: Pod) -> bool:
+        """Those who hoped for this node look for another sooner. A failure does not keep us from going on."""
+        outbid = [each.uid for each in self._state.nominations.at(node) if each.priority < preemptor.priority]
+        is_cleared = True
+        for uid in outbid:
+            # Looked up one by one: while the server answers about one, the next may get a node or go.
+            pod = self._pods.latest(uid)
+            if pod is not None and pod.status.nominated_node_name:
+                is_cleared &= await self._reporter.clear_nomination(pod)
+        return is_cleared
+
+    async def _evict(self, victim: PlacedPod, preemptor: Pod) -> bool:
+        """Take this very pod away; True also if it is gone already."""
+        about = ObjectReference(
+            kind="Pod",
+            api_version="v1",
+            namespace=victim.namespace,
+            name=victim.name,
+            uid=victim.uid,
+            resource_version=victim.resource_version,
+        )
+        # One that is on its way to the node need not be deleted: it is taken back, and waits for another place.
+        if self._room.preempt(victim.uid) or self._bindings.preempt(victim.uid):
+            _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor, waitingPod=victim.key)
+            self._reporter.preempted(about, preemptor, victim.node, in_memory=True)
+            return True
+        try:
+            await self._mark(victim, preemptor)
+            await self._client.delete(Pod.KIND, victim.name, victim.namespace, uid=victim.uid)
+        except Exception as error:  # whatever it is, the preemptor must not wait for what does not happen
+            if is_gone(error):
+                _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor, victim=victim.key)
+                return True
+            _log.error("Could not evict pod", pod=victim.key, preemptor=preemptor, err=error)
+            return False
+        _log.v(2).info("Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
+        self._reporter.preempted(about, preemptor, victim.node)
+        return True
+
+    async def _mark(self, victim: PlacedPod, preemptor: Pod) -> None:
+        """Say why it goes: controllers and budgets read it."""
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        await patch_status(self._client, self._clock, victim.namespace, victim.name, body)

@@ -1,0 +1,11 @@
+"""Extenders: HTTP services that have a say in decisions.
+
+`wire` is what is sent and answered, `documents` the objects as the API server wrote them, `client` one extender,
+`chain` all of them in order, `deciding` a decision with them.
+"""
+
+from mooring.scheduler.extenders.chain import Extenders
+from mooring.scheduler.extenders.deciding import decide_with
+from mooring.scheduler.extenders.documents import Documents
+
+__all__ = ["Documents", "Extenders", "decide_with"]

@@ -1,0 +1,160 @@
+"""One extender: what it is asked, over HTTP or HTTPS, and a fault with its name where it does not answer properly."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+from msgspec import Raw
+
+from mooring.base.errors import OperatorMistake, PluginFault, Problem
+from mooring.client import Connection
+from mooring.client.proxy import environment_proxy
+from mooring.config.model import Extender, ExtenderTls
+from mooring.engine import EXTENDER
+from mooring.framework import Pod
+from mooring.scheduler.extenders import wire
+
+Answer = TypeVar("Answer")
+
+OK = 200
+
+
+class ExtenderFault(PluginFault):
+    """An extender is down, late, refuses to answer, or answers nonsense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(EXTENDER, message)
+
+
+class ExtenderClient:
+    """Asks one extender. Belongs to the event loop it is first used on."""
+
+    def __init__(self, config: Extender) -> None:
+        self.config = config
+        self.name = without_password(config.url_prefix)
+        self._base = config.url_prefix.rstrip("/")
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._trust = _trust(config, self.name)
+        self._server_name = (config.tls.server_name or None) if config.tls else None
+        self._session: aiohttp.ClientSession | None = None
+        self._binding_session: aiohttp.ClientSession | None = None
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether the pod uses a resource that it manages; one that manages none is interested in all."""
+        return not self._managed or any(
+            not self._managed.isdisjoint((*container.resources.requests, *container.resources.limits))
+            for container in (*pod.spec.containers, *pod.spec.init_containers)
+        )
+
+    async def filter(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> wire.FilterAnswer:
+        """Which of these nodes will do. Whole nodes are given where it does not know them."""
+        answer = await self._ask(self.config.filter_verb, self._about(pod, names, nodes), wire.read_filter)
+        if answer.error:
+            raise ExtenderFault(f"extender {self.name} answered {self.config.filter_verb}: {answer.error}")
+        return answer
+
+    async def prioritize(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> dict[str, int]:
+        return await self._ask(self.config.prioritize_verb, self._about(pod, names, nodes), wire.read_priorities)
+
+    async def preempt(self, question: bytes) -> Mapping[str, wire.MetaVictims]:
+        return await self._ask(self.config.preempt_verb, question, wire.read_victims)
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        question = wire.binding_question(pod.name, pod.namespace, pod.uid, node)
+        error = await self._ask(self.config.bind_verb, question, wire.read_binding, is_question=False)
+        if error:
+            raise ExtenderFault(f"extender {self.name} answered {self.config.bind_verb}: {error}")
+
+    async def close(self) -> None:
+        for session in (self._session, self._binding_session):
+            if session is not None:
+                await session.close()
+
+    def _about(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> bytes:
+        if self.config.node_cache_capable:
+            return wire.nodes_question(pod, names=names)
+        return wire.nodes_question(pod, nodes=nodes)
+
+    async def _ask(
+        self, verb: str, body: bytes, read: Callable[[bytes], Answer], *, is_question: bool = True
+    ) -> Answer:
+        try:
+            answer = await self._send(verb, body, is_question)
+        except TimeoutError as error:
+            raise self._fault(verb, f"it did not answer within {self.config.timeout_seconds:g} s") from error
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            raise self._fault(verb, str(error) or type(error).__name__) from error
+        try:
+            return read(answer)
+        except wire.NonsenseAnswer as error:
+            raise ExtenderFault(f"extender {self.name} answered {verb} with what cannot be read: {error}") from error
+
+    async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
+        if not is_question:
+            # On a connection of its own: on one that was kept, a cut would not tell whether the pod was bound.
+            self._binding_session = self._binding_session or _session(is_kept=False)
+            return await self._post(self._binding_session, verb, body)
+        self._session = self._session or _session(is_kept=True)
+        try:
+            return await self._post(self._session, verb, body)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            # It may have closed a connection that was idle just as we asked. A question may be asked twice.
+            return await self._post(self._session, verb, body)
+
+    async def _post(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> bytes:
+        url = f"{self._base}/{verb}"
+        async with session.post(
+            url,
+            data=body,
+            headers={"Content-Type": "application/json"},
+            timeout=aiohttp.ClientTimeout(total=self.config.timeout_seconds),
+            ssl=self._trust,
+            server_hostname=self._server_name,
+            proxy=environment_proxy(url, os.environ),
+        ) as answer:
+            if answer.status != OK:
+                raise ExtenderFault(f"failed {verb} with extender at URL {without_password(url)}, code {answer.status}")
+            return await answer.read()
+
+    def _fault(self, verb: str, why: str) -> ExtenderFault:
+        return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {why}")
+
+
+def _session(*, is_kept: bool) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(force_close=not is_kept)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+def without_password(url: str) -> str:
+    """The address as messages show it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _trust(config: Extender, name: str) -> ssl.SSLContext | bool:
+    """As kube-scheduler: `enableHTTPS` without a CA means that nothing is verified."""
+    if config.tls is None and not config.enable_https:
+        return True
+    tls = config.tls or ExtenderTls()
+    has_ca = bool(tls.ca_file or tls.ca_data)
+    if tls.insecure and has_ca:
+        problem = Problem("tlsConfig.insecure", "specifying a root certificates file with it is not allowed")
+        raise OperatorMistake.found_in(f"extender {name}", [problem])
+    has_certificate = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
+    connection = Connection(
+        server=name,
+        source=f"extender {name}, tlsConfig",
+        ca_data=tls.ca_data or None,
+        ca_file=tls.ca_file or None,
+        client_cert_data=(tls.cert_data or None) if has_certificate else None,
+        client_cert_file=(tls.cert_file or None) if has_certificate else None,
+        client_key_data=(tls.key_data or None) if has_certificate else None,
+        client_key_file=(tls.key_file or None) if has_certificate else None,
+        insecure_skip_tls_verify=tls.insecure or (config.enable_https and not has_ca),
+    )
+    return connection.ssl_context()

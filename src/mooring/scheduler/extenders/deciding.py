@@ -1,0 +1,102 @@
+"""A decision in which extenders have a say.
+
+Filters, then the extenders, then the decision: on the state as it is by then. The cluster goes on while extenders
+think; nodes may come, go and fill. So the answers are kept by name, the filters are asked again with the answers at
+hand, and only a node that passed both is taken, in the same step that assumes the pod on it. Where all nodes that were
+asked about are out by then but others pass, the extenders are asked once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mooring.base.errors import PluginFault
+from mooring.base.log import Log
+from mooring.engine import Decision, EngineCycle, Heard, Profile, decide, fail, feasible
+from mooring.engine.stopwatch import Stopwatch
+from mooring.framework import Plan, Pod
+from mooring.plugins.default.default_preemption.choice import best
+from mooring.plugins.default.default_preemption.plugin import PREFIX
+from mooring.scheduler.extenders.chain import Extenders
+from mooring.scheduler.extenders.client import ExtenderFault
+from mooring.state import State
+
+ROUNDS = 3
+"""So often the cluster may change under us before the attempt counts as failed."""
+
+NO_CANDIDATE = PREFIX + "no candidate node for preemption"
+OVERTAKEN = "the nodes that extenders were asked about changed before they answered, again and again"
+
+_log = Log("scheduler")
+
+
+async def decide_with(
+    extenders: Extenders,
+    profile: Profile,
+    pod: Pod,
+    state: State,
+    *,
+    attempt: int,
+    seed: int,
+    start: int,
+    watch: Stopwatch | None = None,
+) -> Decision:
+    """`decide`, with extenders. Nothing waits between the choice of a node and the return."""
+    for _ in range(ROUNDS):
+        try:
+            cycle = EngineCycle(profile, pod, state, attempt, seed)
+            heard = await _ask(extenders, cycle, start) if extenders.judge(pod) else None
+        except PluginFault as fault:
+            return fail(profile, pod, state, fault, attempt=attempt, start=start)
+        decision = decide(profile, pod, state, attempt=attempt, seed=seed, start=start, heard=heard, watch=watch)
+        if not decision.is_premature:
+            break
+    else:
+        return fail(profile, pod, state, ExtenderFault(OVERTAKEN), attempt=attempt, start=start)
+    if decision.plan is not None and decision.plan.candidates:
+        await _make_room(extenders, decision, decision.plan, state)
+    return decision
+
+
+async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
+    """What they say of the nodes that pass the filters now."""
+    pod = cycle.pod
+    found = feasible(cycle, start)
+    is_nominated_out = False
+    if found.is_nominated:
+        name = found.nodes.at(0).name
+        if await _accept(extenders, pod, name):
+            return Heard(frozenset((name,)))
+        is_nominated_out = True
+        again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed)
+        found = feasible(again, start, is_nominated_out=True)
+    names = tuple(found.nodes.names)
+    refused = await extenders.filter(pod, names)
+    left = [name for name in names if name not in refused]
+    scores = await extenders.prioritize(pod, left) if len(left) > 1 else ()
+    return Heard(frozenset(names), refused, scores, is_nominated_out)
+
+
+async def _accept(extenders: Extenders, pod: Pod, nominated: str) -> bool:
+    """Whether the node that the pod is nominated to will do; an error means that all nodes are looked at."""
+    try:
+        return not await extenders.filter(pod, [nominated])
+    except PluginFault as fault:
+        _log.error("Evaluation failed on nominated node", pod=pod, node=nominated, err=fault)
+        return False
+
+
+async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state: State) -> None:
+    """They may strike nodes from the plan and change who goes; then the least harm is sought anew."""
+    helped = decision.post_filtered
+    try:
+        candidates = await extenders.preempt(decision.pod, plan.candidates, state)
+    except PluginFault as fault:
+        decision.help(replace(helped, plan=None, nominate=None, message=f"{PREFIX}{fault}"))
+        return
+    if not candidates:
+        decision.help(replace(helped, plan=None, nominate=None, message=NO_CANDIDATE))
+    elif candidates != list(plan.candidates):
+        chosen = best(candidates, decision.cycle.seed)
+        made = replace(plan, nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
+        decision.help(replace(helped, plan=made, nominate=chosen.node))

@@ -1,0 +1,303 @@
+"""One scheduler of several leads: it holds a Lease and renews it; the others wait until it stops doing so.
+
+Time is measured here, never read off the lease: clocks of two machines differ, so a lease counts as abandoned when
+*we* have seen no change in it for its duration. Whoever cannot renew in time must take itself for deposed before the
+others do; that is why renewDeadline is shorter than leaseDuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from mooring.base.clock import Clock, micro_timestamp
+from mooring.base.errors import ApiError, Fault, MooringError
+from mooring.base.log import Log
+from mooring.client.rights import rule
+from mooring.config.model import LeaderElection
+from mooring.objects import Kind
+
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+JITTER = 1.2
+"""Tries to acquire are spread over retryPeriod × (1 … 1 + this), so that candidates do not try in step."""
+HEALTH_LEEWAY_SECONDS = 20.0
+
+_log = Log("leaderelection")
+
+Document = dict[str, Any]
+A = TypeVar("A")
+
+
+class Leases(Protocol):
+    """What is needed of an API client."""
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Document: ...
+    async def create(self, kind: Kind, body: Document, namespace: str | None = None) -> Document: ...
+    async def update(self, kind: Kind, body: Document) -> Document: ...
+
+
+class LeaseLost(Fault):
+    """Somebody else leads now, or may."""
+
+
+@dataclass
+class _Seen:
+    """The lease as we last saw it, and when we saw it change."""
+
+    lease: Document
+    at: float
+
+    @property
+    def spec(self) -> Document:
+        return self.lease.get("spec") or {}
+
+    @property
+    def holder(self) -> str:
+        return str(self.spec.get("holderIdentity") or "")
+
+    def ends(self) -> float:
+        return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
+
+
+class Elector:
+    """A candidate. `run` leads when it may and raises `LeaseLost` when it may no longer; cancelled, it steps down."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        settings: LeaderElection,
+        identity: str,
+        clock: Clock,
+        *,
+        on_leading: Callable[[], None],
+        on_stopped: Callable[[], None] = lambda: None,
+        on_other: Callable[[str], None] = lambda _: None,
+        on_slow_path: Callable[[], None] = lambda: None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._leases = leases
+        self._settings = settings
+        self.identity = identity
+        self._clock = clock
+        self._on_leading = on_leading
+        self._on_stopped = on_stopped
+        self._on_other = on_other
+        self._on_slow_path = on_slow_path
+        self._jitter = jitter
+        self._seen: _Seen | None = None
+        self._renewed_at: float | None = None
+        self._said_leader = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self._settings.resource_namespace}/{self._settings.resource_name}"
+
+    @property
+    def is_leading(self) -> bool:
+        return self._renewed_at is not None
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as we know; "" for nobody."""
+        return self._seen.holder if self._seen is not None else ""
+
+    def problem(self) -> str | None:
+        """What a health check should say: we hold the lease and have not been able to renew it for far too long."""
+        if self._renewed_at is None:
+            return None
+        silent = self._clock.monotonic() - self._renewed_at
+        if silent > self._settings.lease_duration_seconds + HEALTH_LEEWAY_SECONDS:
+            return f"failed election to renew leadership on lease {self._settings.resource_name}"
+        return None
+
+    async def run(self) -> None:
+        """Wait for the lease, then keep it. Ends only by `LeaseLost` or by being cancelled."""
+        _log.info("Attempting to acquire leader lease...", lock=self.name)
+        try:
+            await self._acquire()
+            _log.info("Successfully acquired lease", lock=self.name)
+            self._on_leading()
+            await self._keep()
+        except asyncio.CancelledError:
+            if self.is_leading:
+                await asyncio.shield(self._release())
+            raise
+        finally:
+            if self.is_leading:
+                self._renewed_at = None
+                self._on_stopped()
+
+    async def _acquire(self) -> None:
+        while not await self._try():
+            pause = self._settings.retry_period_seconds
+            await self._clock.sleep(pause + self._jitter() * JITTER * pause)
+
+    async def _keep(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.retry_period_seconds)
+            await self._renew()
+
+    async def _renew(self) -> None:
+        assert self._renewed_at is not None
+        deadline = self._renewed_at + self._settings.renew_deadline_seconds
+        while not await self._try(self._most_seconds_to_renew()):
+            if self._seen is not None and self._seen.holder not in ("", self.identity):
+                raise LeaseLost(f"the lease {self.name} is held by {self._seen.holder} now")
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                seconds = self._settings.renew_deadline_seconds
+                raise LeaseLost(f"the lease {self.name} could not be renewed for {seconds:g} s")
+            await self._clock.sleep(min(left, self._settings.retry_period_seconds))
+
+    def _most_seconds_to_renew(self) -> float:
+        """How long an answer may be waited for: who still waits when the lease ends leads beside somebody else."""
+        assert self._renewed_at is not None
+        left = self._renewed_at + self._settings.lease_duration_seconds - self._clock.monotonic()
+        # Who was asleep for longer may still try: perhaps nobody has taken the lease meanwhile.
+        return left / 2 if left > 0 else math.inf
+
+    async def _try(self, at_most_seconds: float = math.inf) -> bool:
+        """Take or renew the lease; whether we hold it now. Trouble is logged, and tried again by the caller."""
+        began = self._clock.monotonic()
+        try:
+            async with _Deadline(self._clock, min(at_most_seconds, self._settings.renew_deadline_seconds / 2)):
+                holds = await self._take_or_renew()
+        except (MooringError, TimeoutError) as error:
+            what = "Failed to renew the lease" if self.is_leading else "Failed to acquire the lease"
+            _log.error(what, lock=self.name, err=self._why(error))
+            return False
+        if holds:
+            self._renewed_at = began  # not when the answer came: others may have seen the lease before us
+        self._tell_leader()
+        return holds
+
+    def _why(self, error: Exception) -> str:
+        """With all the rights that an election needs, so that they need not be found out one by one."""
+        if isinstance(error, TimeoutError):
+            return "no answer in time"
+        if not isinstance(error, ApiError) or error.code != 403:
+            return str(error)
+        wanted = rule(LEASES.group, LEASES.plural, ("get", "create", "update"))
+        namespace = self._settings.resource_namespace
+        return f"{error.message}; a Role in namespace {namespace} with this rule would allow it: {wanted}"
+
+    async def _take_or_renew(self) -> bool:
+        if self.is_leading and self._seen is not None and self._seen.holder == self.identity:
+            # The usual case in one request. If somebody has written meanwhile, the long way finds out who.
+            try:
+                await self._write(self._seen.lease)
+            except ApiError as error:
+                if error.code != 409 and error.code != 404:
+                    raise
+                self._on_slow_path()
+            else:
+                return True
+        return await self._look_and_take()
+
+    async def _look_and_take(self) -> bool:
+        try:
+            found = await self._leases.get(LEASES, self._settings.resource_name, self._settings.resource_namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return await self._create()
+        self._see(found)
+        assert self._seen is not None
+        if self._seen.holder not in ("", self.identity) and self._seen.ends() > self._clock.monotonic():
+            _log.v(4).info("Lease is held by and has not yet expired", lock=self.name, holder=self._seen.holder)
+            return False
+        try:
+            await self._write(found)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            return False  # somebody was faster; the next look shows who
+        return True
+
+    async def _create(self) -> bool:
+        metadata = {"name": self._settings.resource_name, "namespace": self._settings.resource_namespace}
+        lease = {"metadata": metadata, "spec": self._spec({})}
+        try:
+            self._see(await self._leases.create(LEASES, lease, self._settings.resource_namespace))
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            return False
+        return True
+
+    async def _write(self, lease: Document) -> None:
+        spec = lease.get("spec") or {}
+        self._see(await self._leases.update(LEASES, {**lease, "spec": self._spec(spec)}))
+
+    def _spec(self, before: Document) -> Document:
+        """The lease as ours; whoever comes anew counts a transition."""
+        now = micro_timestamp(self._clock.now())
+        is_ours = before.get("holderIdentity") == self.identity
+        transitions = int(before.get("leaseTransitions") or 0)
+        return {
+            **before,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": int(self._settings.lease_duration_seconds),
+            "acquireTime": before.get("acquireTime", now) if is_ours else now,
+            "renewTime": now,
+            "leaseTransitions": transitions if is_ours or not before else transitions + 1,
+        }
+
+    async def _release(self) -> None:
+        """Step down, so that the next one need not wait for the lease to end."""
+        if self._seen is None or self._seen.holder != self.identity:
+            return
+        now = micro_timestamp(self._clock.now())
+        free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+        try:
+            async with _Deadline(self._clock, self._settings.renew_deadline_seconds / 2):
+                spec = {**self._seen.spec, **free}
+                await self._leases.update(LEASES, {**self._seen.lease, "spec": spec})
+        except (MooringError, TimeoutError) as error:
+            _log.error("Failed to release the lease", lock=self.name, err=error)
+        else:
+            _log.info("Released the lease", lock=self.name)
+
+    def _see(self, lease: Document) -> None:
+        """Only a lease that changed starts to count anew: its own times are another machine's clock."""
+        if self._seen is None or self._seen.spec != (lease.get("spec") or {}):
+            self._seen = _Seen(lease, self._clock.monotonic())
+        else:
+            self._seen.lease = lease
+
+    def _tell_leader(self) -> None:
+        if self.leader and self.leader != self._said_leader:
+            self._said_leader = self.leader
+            if self.leader != self.identity:
+                _log.info("New leader elected", identity=self.leader, lock=self.name)
+                self._on_other(self.leader)
+
+
+class _Deadline:
+    """As `asyncio.timeout`, by our clock."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._is_over = False
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._alarm = asyncio.ensure_future(self._clock.sleep(self._seconds))
+        self._alarm.add_done_callback(self._ring)
+
+    def _ring(self, alarm: asyncio.Future[None]) -> None:
+        if not alarm.cancelled() and self._task is not None:
+            self._is_over = True
+            self._task.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._alarm.remove_done_callback(self._ring)
+        self._alarm.cancel()
+        if self._is_over and self._task is not None and kind is asyncio.CancelledError:
+            self._task.uncancel()
+            raise TimeoutError from error

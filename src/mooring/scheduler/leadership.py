@@ -1,0 +1,136 @@
+"""Leader election for one scheduler process, on a thread of its own: a long decision never costs the lease."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import uuid
+from collections.abc import Callable
+
+from mooring.base.clock import Clock, timestamp
+from mooring.base.errors import MooringError
+from mooring.base.log import Log
+from mooring.client import ApiClient, Connection
+from mooring.config.model import LeaderElection
+from mooring.objects import Kind
+from mooring.scheduler.leader_election import Elector
+from mooring.scheduler.side_thread import SideThread
+
+CORE_EVENTS = Kind("", "v1", "Event", "events")
+STEP_DOWN_SECONDS = 5.0
+
+_log = Log("leaderelection")
+
+
+def own_identity() -> str:
+    """Nobody else's: the host, and something that another process there does not have."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Leadership:
+    """`leading` is set when we may schedule; `on_lost` is called, on another thread, when we may no longer."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: LeaderElection,
+        clock: Clock,
+        *,
+        on_lost: Callable[[BaseException], None],
+        on_change: Callable[[bool], None] = lambda _: None,
+        on_slow_path: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._clock = clock
+        self._on_change = on_change
+        self._on_slow_path = on_slow_path
+        self._thread = SideThread("leader election", self._run, on_lost)
+        self._loop = asyncio.get_running_loop()
+        self._elector: Elector | None = None
+        self.identity = own_identity()
+        self.leading = asyncio.Event()
+        self.standing_by = asyncio.Event()
+        """Set when somebody else leads. Both belong to the loop that made this object."""
+
+    def start(self) -> None:
+        self._on_change(False)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Step down, so that another need not wait. Blocks for a moment."""
+        self._thread.stop(STEP_DOWN_SECONDS)
+
+    async def wait(self) -> None:
+        """Until we lead."""
+        await self.leading.wait()
+
+    @property
+    def leader(self) -> str:
+        return self._elector.leader if self._elector is not None else ""
+
+    def problem(self) -> str | None:
+        """For the health check; may be asked on any thread."""
+        return self._elector.problem() if self._elector is not None else None
+
+    async def _run(self, has_begun: Callable[[], None]) -> None:
+        # Renewals must not wait behind other requests, so they have a client and connections of their own.
+        async with ApiClient(self._connection, clock=self._clock, user_agent="mooring leader-election") as client:
+            news: asyncio.Queue[str] = asyncio.Queue()
+            self._elector = Elector(
+                client,
+                self._settings,
+                self.identity,
+                self._clock,
+                on_leading=lambda: self._began(news),
+                on_stopped=lambda: self._on_change(False),
+                on_other=lambda _: self._set(self.standing_by),
+                on_slow_path=self._on_slow_path,
+            )
+            has_begun()
+            telling = asyncio.create_task(self._tell(client, news))
+            try:
+                await self._elector.run()
+            finally:
+                telling.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await telling
+
+    def _began(self, news: asyncio.Queue[str]) -> None:
+        self._on_change(True)
+        news.put_nowait("became leader")
+        self._set(self.leading)
+
+    def _set(self, event: asyncio.Event) -> None:
+        with contextlib.suppress(RuntimeError):  # the scheduler has ended meanwhile
+            self._loop.call_soon_threadsafe(event.set)
+
+    async def _tell(self, client: ApiClient, news: asyncio.Queue[str]) -> None:
+        """Events about the lease, which people look for when they ask who leads."""
+        while True:
+            what = await news.get()
+            try:
+                await client.create(CORE_EVENTS, self._event(what), self._settings.resource_namespace)
+            except MooringError as error:
+                _log.error("Could not write an event about the lease", err=error)
+
+    def _event(self, what: str) -> dict[str, object]:
+        now = timestamp(self._clock.now())
+        name, namespace = self._settings.resource_name, self._settings.resource_namespace
+        return {
+            "metadata": {"generateName": f"{name}.", "namespace": namespace},
+            "involvedObject": {
+                "kind": "Lease",
+                "apiVersion": "coordination.k8s.io/v1",
+                "namespace": namespace,
+                "name": name,
+            },
+            "reason": "LeaderElection",
+            "message": f"{self.identity} {what}",
+            "type": "Normal",
+            "source": {"component": "default-scheduler"},
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }

@@ -1,0 +1,84 @@
+"""How plugin instances come alive and end: `start()` and `stop()`, and the background work that ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+
+from mooring.base.errors import Fault
+from mooring.base.log import Log
+from mooring.engine.asking import described, is_its_own
+from mooring.scheduler.assembly import Instance
+
+SLOW_START_SECONDS, MOST_START_SECONDS = 5.0, 60.0
+
+_log = Log("scheduler")
+
+
+class Lifecycle:
+    """Knows which instances have been started and have not ended."""
+
+    def __init__(self, on_fault: Callable[[str, str], None] = lambda _plugin, _what: None) -> None:
+        """`on_fault` hears which plugin failed to "Start" or to "Stop"."""
+        self._alive: list[Instance] = []
+        self._on_fault = on_fault
+
+    async def start(self, instance: Instance) -> None:
+        """Wait for it, but not for ever: one plugin's trouble is not the other profiles'."""
+        try:
+            await self.begin(instance, MOST_START_SECONDS)
+        except Fault as problem:
+            self._on_fault(instance.plugin.name, "Start")
+            Log(instance.plugin.name).error(
+                "Plugin failed to start; going on without what it would have done", err=problem
+            )
+
+    async def begin(self, instance: Instance, at_most_seconds: float = math.inf) -> None:
+        """Start it. Raises `Fault` if that fails, or lasts longer."""
+        self._alive.append(instance)
+        start = getattr(instance.plugin, "start", None)
+        if start is None:
+            return
+        starting, left = asyncio.ensure_future(start()), at_most_seconds
+        try:
+            while not starting.done():
+                if left <= 0:
+                    starting.cancel()
+                    raise Fault(f"it has not started within {at_most_seconds:g} s")
+                await asyncio.wait([starting], timeout=min(SLOW_START_SECONDS, left))
+                left -= SLOW_START_SECONDS
+                if not starting.done():
+                    _log.warning("Still waiting for a plugin to start", plugin=instance.plugin.name)
+            await starting
+        except BaseException as error:
+            if not is_its_own(error):
+                starting.cancel()
+                raise
+            raise Fault(described(error)) from error
+
+    async def end(self, instance: Instance, seconds: float) -> None:
+        """Stop it, and what it does in the background."""
+        await self._stop(instance, seconds)
+        await instance.background.stop(seconds)
+        if instance in self._alive:
+            self._alive.remove(instance)
+
+    async def stop_all(self, left: Callable[[], float]) -> None:
+        """At shutdown; the background work is ended by whoever supervises all of it."""
+        for instance in self._alive:
+            await self._stop(instance, left())
+        self._alive.clear()
+
+    async def _stop(self, instance: Instance, seconds: float) -> None:
+        stop = getattr(instance.plugin, "stop", None)
+        if stop is None:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await stop()
+        except BaseException as error:
+            if not is_its_own(error):
+                raise
+            self._on_fault(instance.plugin.name, "Stop")
+            Log(instance.plugin.name).error("Plugin failed to stop", err=described(error))

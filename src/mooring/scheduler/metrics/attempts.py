@@ -1,0 +1,367 @@
+"""One attempt, as metrics, a warning and a trace see it: how long each extension point and each plugin took.
+
+A decision writes moments down (`engine.stopwatch`); here they become numbers, once it is over. Statuses are not
+watched either: what a decision carries says how each plugin answered.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import ref
+
+from mooring.base.clock import Clock
+from mooring.base.errors import PluginFault
+from mooring.base.log import Log
+from mooring.engine import Decision, Permitted, Profile, Refused
+from mooring.engine.asking import (
+    FILTER,
+    NORMALIZE,
+    PERMIT,
+    POINTS,
+    POST_FILTER,
+    PRE_FILTER,
+    PRE_SCORE,
+    SCORE,
+)
+from mooring.engine.stopwatch import Run, Stopwatch
+from mooring.framework import Refusal
+from mooring.framework.verdicts import Code
+from mooring.scheduler.metrics.kept import Buckets, Counts, Spread
+
+SLOW_SECONDS = 0.1
+"""From here on an attempt is worth a line in the log; kube-scheduler's measure too."""
+DOMINATING_SHARE = 0.5
+SURELY_SLOW_SECONDS = 0.5
+"""Less than this may be chance: a busy machine. The second time it is no longer."""
+WARNINGS_APART_SECONDS = 60.0
+SAMPLED_SHARE = 0.1
+"""Of so many attempts each plugin's time is observed, as kube-scheduler does it."""
+
+SUCCESS, ERROR, SKIP = Code.SUCCESS.value, Code.ERROR.value, Code.SKIP.value
+VOLUME_STAGES = {"Filter": "predicate", "Reserve": "assume", "PreBind": "bind"}
+"""What kube-scheduler calls the stages of binding volumes, by the point at which they happen."""
+_COUNTED = {PRE_FILTER: "PreFilter", FILTER: "Filter", PRE_SCORE: "PreScore", SCORE: "Score"}
+_NAMED = 3
+"""How many plugins the line about a slow attempt names."""
+
+_log = Log("scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of an attempt, for traces: up to the choice of a node ("schedule"), or after it ("bind")."""
+
+    name: str
+    decision: Decision
+    began: float
+    ended: float
+    """By the monotonic clock."""
+    runs: Sequence[Run]
+    fault: PluginFault | None = None
+
+
+class Tracer(Protocol):
+    """Who wants to see attempts as they were. Must return at once."""
+
+    def record(self, part: Part, /) -> None: ...
+
+
+class _Pattern:
+    """Decisions that asked the same plugins with the same answers: where their times and their count belong.
+
+    Most decisions are alike, so this is worked out once for many of them.
+    """
+
+    __slots__ = ("count", "evaluated", "executions", "points")
+
+    def __init__(self, decision: Decision, runs: Sequence[Run], points: Spread) -> None:
+        self.count = 0
+        self.evaluated = [(*asked, decision.profile) for asked in _evaluated(decision, runs)]
+        self.points = [
+            (points.at[POINTS[words], _status(decision, words), decision.profile], first, last)
+            for words, first, last in _stretches(runs)
+        ]
+        """Per point: its series, and its first and its last run."""
+        self.executions: list[list[Buckets]] | None = None
+        """Per run and turn, its series; from the first time on that it is sampled."""
+
+    def observe(self, runs: Sequence[Run]) -> None:
+        self.count += 1
+        for buckets, first, last in self.points:
+            buckets.observe(runs[last][2] - runs[first][1][0][1])
+
+    def sample(self, decision: Decision, runs: Sequence[Run], executions: Spread) -> None:
+        if self.executions is None:
+            self.executions = [
+                [executions.at[plugin, POINTS[words], _plugin_status(decision, words, plugin)] for plugin, _ in turns]
+                for words, turns, _ in runs
+            ]
+        for (_, turns, ended), series in zip(runs, self.executions, strict=True):
+            for seconds, buckets in zip(_seconds(turns, ended), series, strict=True):
+                buckets.observe(seconds)
+
+
+class Attempts:
+    """Observes attempts: `begin`, `decided`, `placed` for those that found a node, `over`; `ended` after binding."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        decisions: Buckets,
+        points: Spread,
+        executions: Spread,
+        evaluations: Counts,
+        dominated: Counts,
+        volume_failures: Counts,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._now = clock.monotonic
+        self._decisions = decisions
+        self._points = points
+        self._executions = executions
+        self._evaluations = evaluations
+        evaluations.catch_up = self._count_evaluations
+        self._dominated = dominated
+        self._volume_failures = volume_failures
+        self._patterns: dict[tuple[object, ...], _Pattern] = {}
+        self._past: dict[tuple[str, ...], float] = {}
+        """Who was asked how often by profiles that decide no more."""
+        self._warned: dict[tuple[str, str], float] = {}
+        self.chance = chance
+        self.tracer: Tracer | None = None
+        self.slow_seconds = SLOW_SECONDS
+
+    def begin(self) -> Stopwatch:
+        """The first one is sampled in any case: a series that is there can be found."""
+        return Stopwatch(self._now, is_sampled=self.chance() < SAMPLED_SHARE or not self._executions.at)
+
+    def decided(self, profile: Profile, decision: Decision) -> None:
+        """Every point of the decision is observed, and who was asked."""
+        watch = decision.cycle.watch
+        if watch is None:
+            return
+        self._decisions.observe(self._now() - watch.began)
+        runs, cycle = watch.runs, decision.cycle
+        key = (
+            ref(profile),  # a profile that a reload has replaced must be able to go
+            frozenset(cycle.skipped_filters),
+            frozenset(cycle.skipped_scores),
+            tuple([len(turns) for _, turns, _ in runs]),
+            None if decision.node is not None else _how_it_failed(decision),
+        )
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            pattern = self._patterns[key] = _Pattern(decision, runs, self._points)
+        pattern.observe(runs)
+        if watch.is_sampled:
+            pattern.sample(decision, runs, self._executions)
+        watch.seen = len(runs)
+        if decision.fault is not None:
+            self._note_volumes(decision.fault)
+
+    def placed(self, profile: Profile, decision: Decision, answer: Refused | PluginFault | Permitted) -> None:
+        """A node was chosen, and this is what came of reserve and permit."""
+        watch = decision.cycle.watch
+        if watch is None:
+            return
+        is_permits, reserved, permitted = isinstance(answer, Permitted), 0.0, 0.0
+        for words, turns, ended in watch.runs[watch.seen :]:
+            if words == PERMIT:
+                is_permits, permitted = True, permitted + ended - turns[0][1]
+            else:
+                reserved += ended - turns[0][1]
+        name, status = profile.name, _status_of(answer)
+        self._points.at["Reserve", SUCCESS if is_permits else status, name].observe(reserved)
+        if is_permits:
+            self._points.at["Permit", status, name].observe(permitted)
+        if watch.is_sampled:
+            self._sample(decision, watch, answer if isinstance(answer, PluginFault) else None)
+        watch.seen = len(watch.runs)
+        if isinstance(answer, PluginFault):
+            self._note_volumes(answer)
+
+    def over(self, decision: Decision) -> None:
+        """The loop goes on to the next pod: what held it up, if anything did?"""
+        watch = decision.cycle.watch
+        if watch is None:
+            return
+        seconds = self._now() - watch.began
+        if seconds >= self.slow_seconds:
+            self._tell_slow(decision, watch, seconds)
+        self._close(decision, watch, "schedule", decision.fault)
+
+    def ended(self, decision: Decision, fault: PluginFault | None = None) -> None:
+        """The binding has ended, well or not."""
+        watch = decision.cycle.watch
+        if watch is None:
+            return
+        if fault is not None:
+            self._note_volumes(fault)
+        self._close(decision, watch, "bind", fault)
+
+    def _close(self, decision: Decision, watch: Stopwatch, name: str, fault: PluginFault | None) -> None:
+        """Observe what has not been observed yet, and begin anew."""
+        if watch.seen < len(watch.runs):
+            runs = watch.runs[watch.seen :]
+            for words, first, last in _stretches(runs):
+                point = POINTS[words]
+                status = ERROR if fault is not None and fault.point == point else SUCCESS
+                self._points.at[point, status, decision.profile].observe(runs[last][2] - runs[first][1][0][1])
+            if watch.is_sampled:
+                self._sample(decision, watch, fault)
+        if self.tracer is not None:
+            self.tracer.record(Part(name, decision, watch.began, self._now(), tuple(watch.runs), fault))
+        watch.restart()
+
+    def _sample(self, decision: Decision, watch: Stopwatch, fault: PluginFault | None) -> None:
+        for words, turns, ended in watch.runs[watch.seen :]:
+            point = POINTS[words]
+            for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
+                is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, point)
+                self._executions.at[plugin, point, ERROR if is_broken else SUCCESS].observe(seconds)
+
+    def _count_evaluations(self) -> None:
+        """`plugin_evaluation_total`, from one count an attempt: forty increments would cost too much."""
+        totals = dict(self._past)
+        for pattern in list(self._patterns.values()):
+            for labels in pattern.evaluated:
+                totals[labels] = totals.get(labels, 0.0) + pattern.count
+        self._evaluations.at.update(totals)
+
+    def forget(self, profiles: Collection[Profile]) -> None:
+        """These decide no more. What was counted for them stays; nothing here keeps their plugins alive."""
+        for key, pattern in list(self._patterns.items()):
+            if key[0] in profiles:
+                for labels in pattern.evaluated:
+                    self._past[labels] = self._past.get(labels, 0.0) + pattern.count
+                del self._patterns[key]
+
+    def _note_volumes(self, fault: PluginFault) -> None:
+        if fault.plugin == "VolumeBinding" and fault.point in VOLUME_STAGES:
+            self._volume_failures.at[VOLUME_STAGES[fault.point],] += 1
+
+    def _tell_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
+        times = sorted(_by_plugin(watch.runs).items(), key=lambda item: -item[1])
+        if times and times[0][1] >= seconds * DOMINATING_SHARE:
+            (words, plugin), took = times[0]
+            self._dominated.at[plugin, POINTS[words], decision.profile] += 1
+            if self._is_worth_a_warning(words, plugin, seconds):
+                _log.warning(
+                    "One plugin takes most of a slow scheduling attempt",
+                    plugin=plugin,
+                    extensionPoint=POINTS[words],
+                    pluginSeconds=round(took, 3),
+                    attemptSeconds=round(seconds, 3),
+                    pod=decision.pod,
+                )
+                return
+        slowest = ", ".join(f"{plugin} at {POINTS[words]} {took:.3f}s" for (words, plugin), took in times[:_NAMED])
+        _log.v(2).info("Slow scheduling attempt", pod=decision.pod, seconds=round(seconds, 3), slowest=slowest)
+
+    def _is_worth_a_warning(self, words: str, plugin: str, seconds: float) -> bool:
+        now, warned = self._now(), self._warned.get((plugin, words))
+        if warned is None and seconds < SURELY_SLOW_SECONDS:
+            self._warned[plugin, words] = float("-inf")
+            return False
+        if warned is not None and now - warned < WARNINGS_APART_SECONDS:
+            return False
+        self._warned[plugin, words] = now
+        return True
+
+
+def _seconds(turns: Sequence[tuple[str, float]], ended: float) -> list[float]:
+    """How long each turn took: until the next one's."""
+    moments = [began for _, began in turns]
+    return [until - since for since, until in zip(moments, [*moments[1:], ended], strict=True)]
+
+
+def _stretches(runs: Sequence[Run]) -> list[tuple[str, int, int]]:
+    """Of each point, its first and its last run. Scoring ends where its normalisation does."""
+    found: dict[str, tuple[int, int]] = {}
+    for place, (words, _, _) in enumerate(runs):
+        point = SCORE if words == NORMALIZE else words
+        first, _ = found.get(point, (place, place))
+        found[point] = (first, place)
+    return [(words, first, last) for words, (first, last) in found.items()]
+
+
+def _by_plugin(runs: Iterable[Run]) -> dict[tuple[str, str], float]:
+    total: dict[tuple[str, str], float] = {}
+    for words, turns, ended in runs:
+        for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
+            total[words, plugin] = total.get((words, plugin), 0.0) + seconds
+    return total
+
+
+def _evaluated(decision: Decision, runs: Iterable[Run]) -> set[tuple[str, str]]:
+    """Who was asked at which point and had something to say: who skipped does not count."""
+    cycle = decision.cycle
+    skipped = {PRE_FILTER: cycle.skipped_filters, PRE_SCORE: cycle.skipped_scores}
+    return {
+        (plugin, _COUNTED[words])
+        for words, turns, _ in runs
+        if words in _COUNTED
+        for plugin, _ in turns
+        if plugin not in skipped.get(words, ())
+    }
+
+
+def _how_it_failed(decision: Decision) -> tuple[object, ...]:
+    """All that statuses follow from, where no node was found."""
+    fault, refusal = decision.fault, decision.refusal
+    return (
+        None if fault is None else (fault.plugin, fault.point),
+        None if refusal is None else (refusal[0], refusal[1].code),
+        tuple((plugin, _answered(answer)) for plugin, answer in decision.post_filtered.answers),
+    )
+
+
+def _status(decision: Decision, words: str) -> str:
+    """How a point of the decision ended, as kube-scheduler would say it."""
+    fault = decision.fault
+    if fault is not None and _is_at(fault, words):
+        return ERROR
+    if words == PRE_FILTER and decision.refusal is not None:
+        return decision.refusal[1].code.value
+    if words == POST_FILTER and decision.post_filtered.answers:
+        return _answered(decision.post_filtered.answers[-1][1])
+    return SUCCESS
+
+
+def _is_at(fault: PluginFault, words: str) -> bool:
+    return fault.point == POINTS[words] or (words == SCORE and fault.point == POINTS[NORMALIZE])
+
+
+def _answered(answer: object) -> str:
+    if isinstance(answer, PluginFault):
+        return ERROR
+    return answer.code.value if isinstance(answer, Refusal) else SUCCESS
+
+
+def _status_of(answer: Refused | PluginFault | Permitted) -> str:
+    if isinstance(answer, PluginFault):
+        return ERROR
+    if isinstance(answer, Refused):
+        return answer.refusal.code.value
+    return Code.WAIT.value if answer.waits else SUCCESS
+
+
+def _plugin_status(decision: Decision, words: str, plugin: str) -> str:
+    """How one plugin answered. A filter has succeeded when it could be asked, whatever it said of single nodes."""
+    cycle, fault = decision.cycle, decision.fault
+    if fault is not None and fault.plugin == plugin and fault.point == POINTS[words]:
+        return ERROR
+    if words == PRE_FILTER:
+        if plugin in cycle.skipped_filters:
+            return SKIP
+        if decision.refusal is not None and decision.refusal[0] == plugin:
+            return decision.refusal[1].code.value
+    if words == PRE_SCORE and plugin in cycle.skipped_scores:
+        return SKIP
+    if words == POST_FILTER:
+        return next((_answered(answer) for name, answer in decision.post_filtered.answers if name == plugin), SUCCESS)
+    return SUCCESS

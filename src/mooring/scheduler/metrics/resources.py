@@ -1,0 +1,196 @@
+"""`/metrics/resources`: what every pod of the cluster requests and is limited to, as kube-scheduler tells it.
+
+Three to six series a pod, so they stand on a page of their own. Nothing is kept until somebody serves the page; then
+each pod costs a small record, and pods with the same containers share what they ask for. It is worked out when the page
+is read first, on the thread that serves it, and written without a metrics library: a big cluster has a million lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from mooring.client.reflector import Feed
+from mooring.objects.core import Pod, Quantities, ResourceRequirements
+from mooring.objects.quantity import BadQuantity, exact
+from mooring.objects.requests import is_pod_level
+
+REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
+_HELP = {
+    REQUEST: "What pods request, by pod and resource: what the scheduler and the kubelet expect them to use.",
+    LIMIT: "What pods are limited to, by pod and resource.",
+}
+_UNITS = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
+
+Amounts = dict[str, Fraction]
+Which = Callable[[ResourceRequirements], Quantities]
+
+
+class _Line(NamedTuple):
+    """What differs between the lines of a pod: two labels and the value, as they are written."""
+
+    resource: str
+    unit: str
+    value: str
+
+
+class _Asked(msgspec.Struct, array_like=True):
+    """Everything in a pod that says how much it asks for."""
+
+    containers: list[ResourceRequirements]
+    init_containers: list[tuple[bool, ResourceRequirements]]
+    """Whether it is a sidecar, and what it asks for."""
+    overhead: Quantities
+    whole_pod: ResourceRequirements | None
+
+
+class _Shares:
+    """What pods with the same containers ask for; worked out when it is first told."""
+
+    __slots__ = ("__weakref__", "_encoded", "_told")
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+        self._told: dict[str, list[_Line]] | None = None
+
+    def told(self) -> dict[str, list[_Line]]:
+        """Per metric, its lines."""
+        if self._told is None:
+            asked = msgspec.msgpack.decode(self._encoded, type=_Asked)
+            self._told = {
+                REQUEST: list(_lines(_total(asked, lambda resources: resources.requests, is_overhead_for_all=True))),
+                LIMIT: list(_lines(_total(asked, lambda resources: resources.limits, is_overhead_for_all=False))),
+            }
+        return self._told
+
+
+class _Record(NamedTuple):
+    namespace: str
+    name: str
+    node: str
+    scheduler: str
+    priority: int | None
+    shares: _Shares
+
+
+class PodResources:
+    """A feed of pods that passes everything on, and remembers what the page tells once it is served."""
+
+    def __init__(self, feed: Feed[Pod]) -> None:
+        self._feed = feed
+        self._is_served = False
+        self._records: dict[str, _Record] = {}
+        self._shared: WeakValueDictionary[bytes, _Shares] = WeakValueDictionary()
+
+    def served(self, is_leading: Callable[[], bool] = lambda: True) -> Callable[[], bytes]:
+        """What makes the page. To be called before the first list comes. Who stands by serves an empty page."""
+        self._is_served = True
+        return lambda: self.text() if is_leading() else b""
+
+    def listed(self, pods: list[Pod]) -> None:
+        if self._is_served:
+            self._records = {pod.uid: self._record(pod) for pod in pods}
+        self._feed.listed(pods)
+
+    def changed(self, pod: Pod) -> None:
+        if self._is_served:
+            self._records[pod.uid] = self._record(pod)
+        self._feed.changed(pod)
+
+    def deleted(self, pod: Pod) -> None:
+        self._records.pop(pod.uid, None)
+        self._feed.deleted(pod)
+
+    def _record(self, pod: Pod) -> _Record:
+        spec = pod.spec
+        inits = [(each.restart_policy == "Always", each.resources) for each in spec.init_containers]
+        encoded = msgspec.msgpack.encode(
+            _Asked([each.resources for each in spec.containers], inits, spec.overhead, spec.resources)
+        )
+        shares = self._shared.get(encoded)
+        if shares is None:
+            shares = self._shared[encoded] = _Shares(encoded)
+        return _Record(pod.namespace, pod.name, spec.node_name, spec.scheduler_name, spec.priority, shares)
+
+    def text(self) -> bytes:
+        """The page. May be asked for on another thread: only copies are walked through."""
+        records = list(self._records.values())
+        return "".join(line for name in (REQUEST, LIMIT) for line in _family(name, records)).encode()
+
+
+def _family(name: str, records: list[_Record]) -> Iterator[str]:
+    has_begun = False
+    for record in records:
+        lines = record.shares.told()[name]
+        if not lines:
+            continue
+        if not has_begun:
+            has_begun = True
+            yield f"# HELP {name} [STABLE] {_HELP[name]}\n# TYPE {name} gauge\n"
+        priority = "" if record.priority is None else record.priority
+        labels = (
+            f'{name}{{namespace="{record.namespace}",node="{record.node}",pod="{record.name}",priority="{priority}",'
+        )
+        scheduler = record.scheduler.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        for resource, unit, value in lines:
+            yield f'{labels}resource="{resource}",scheduler="{scheduler}",unit="{unit}"}} {value}\n'
+
+
+def _lines(amounts: Amounts) -> Iterator[_Line]:
+    for resource, amount in sorted(amounts.items()):
+        if amount:
+            yield _Line(resource, _unit(resource), repr(float(amount)))
+
+
+def _unit(resource: str) -> str:
+    if resource.startswith("hugepages-"):
+        return "bytes"
+    if resource.startswith("attachable-volumes-"):
+        return "integer"
+    return _UNITS.get(resource, "")
+
+
+def _total(asked: _Asked, which: Which, *, is_overhead_for_all: bool) -> Amounts:
+    """By the rule of `objects.requests`, but exactly, and of every resource that is named."""
+    running: Amounts = {}
+    for resources in asked.containers:
+        _add(running, _amounts(which(resources)))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for is_sidecar, resources in asked.init_containers:
+        wanted = _amounts(which(resources))
+        if is_sidecar:
+            _add(sidecars, wanted)
+            _add(running, wanted)
+            wanted = dict(sidecars)
+        else:
+            _add(wanted, sidecars)
+        peak = {name: max(peak.get(name, Fraction()), wanted.get(name, Fraction())) for name in peak | wanted}
+    total = {name: max(running.get(name, Fraction()), peak.get(name, Fraction())) for name in running | peak}
+    if asked.whole_pod is not None:
+        named = _amounts(which(asked.whole_pod))
+        total |= {name: amount for name, amount in named.items() if is_pod_level(name)}
+    for name, amount in _amounts(asked.overhead).items():
+        if is_overhead_for_all or total.get(name):
+            total[name] = total.get(name, Fraction()) + amount
+    return total
+
+
+def _amounts(quantities: Quantities) -> Amounts:
+    """What cannot be read counts as nothing here; the scheduler itself complains of it elsewhere."""
+    amounts: Amounts = {}
+    for name, text in quantities.items():
+        try:
+            amounts[name] = exact(text)
+        except BadQuantity:
+            continue
+    return amounts
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, Fraction()) + amount

@@ -1,0 +1,222 @@
+"""What happens in the scheduler, as numbers. Told by the loop, the bindings and the queue; read by the serving thread.
+
+Counting one attempt must cost next to nothing, so series are plain numbers, and what can be read off the queue and the
+state is read when somebody asks, not when it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from mooring.base.clock import Clock
+from mooring.framework.gates import FeatureGates
+from mooring.scheduler.metrics.attempts import Attempts
+from mooring.scheduler.metrics.kept import Counts, Kept, Levels, Readings, Spread, levels
+from mooring.scheduler.metrics.plugin_metrics import PluginMetrics
+from mooring.scheduler.metrics.process_metrics import register_process
+from mooring.scheduler.metrics.requests import RequestMetrics
+from mooring.scheduler.metrics.table import registered
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_ATTEMPTS = 15
+_LABELS = [*map(str, range(MOST_ATTEMPTS)), f"{MOST_ATTEMPTS}+"]
+
+
+class Result(Enum):
+    """How an attempt ended."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+class SchedulerMetrics:
+    """kube-scheduler's metrics, ours, and the plugins' own."""
+
+    def __init__(self, gates: FeatureGates, clock: Clock) -> None:
+        self._clock = clock
+        self.now = clock.monotonic
+        """What durations are measured with."""
+        self.registry = CollectorRegistry()
+        self._metrics: dict[str, Kept] = dict(registered(self.registry, gates))
+        register_process(self.registry, gates)
+        self._attempts = self._counts("schedule_attempts_total")
+        self._attempts.catch_up = self._count_attempts
+        self._attempt_seconds = self._spread("scheduling_attempt_duration_seconds")
+        self._attempts_needed = self._spread("pod_scheduling_attempts").at[()]
+        self._sli_seconds = self._spread("pod_scheduling_sli_duration_seconds")
+        self._entries = self._counts("queue_incoming_pods_total")
+        has_hints = "queueing_hint_execution_duration_seconds" in self._metrics
+        self._hints = self._spread("queueing_hint_execution_duration_seconds") if has_hints else None
+        self._event_seconds = self._spread("event_handling_duration_seconds")
+        dominated = Counts(
+            "mooring_plugin_slow_attempts_total",
+            "Slow attempts of which one plugin took the greater part.",
+            ("plugin", "extension_point", "profile"),
+        )
+        self.registry.register(dominated)
+        self._points = self._spread("framework_extension_point_duration_seconds")
+        self.attempts = Attempts(
+            clock,
+            decisions=self._spread("scheduling_algorithm_duration_seconds").at[()],
+            points=self._points,
+            executions=self._spread("plugin_execution_duration_seconds"),
+            evaluations=self._counts("plugin_evaluation_total"),
+            dominated=dominated,
+            volume_failures=self._counts("volume_scheduling_stage_error_total"),
+        )
+        """How long plugins take."""
+        self.requests = RequestMetrics(self.registry)
+        self.plugins = PluginMetrics(self.registry, self._metrics)
+        self.health = HealthMetrics()
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+    def watch(self, sizes: Callable[[], Iterable[Sizes]]) -> None:
+        """Read these numbers whenever somebody asks."""
+        self.registry.register(_Sizes(sizes, self._metrics))
+
+    def _counts(self, name: str) -> Counts:
+        metric = self._metrics[name]
+        assert isinstance(metric, Counts), f"{name} is no counter"
+        return metric
+
+    def _spread(self, name: str) -> Spread:
+        metric = self._metrics[name]
+        assert isinstance(metric, Spread), f"{name} is no histogram"
+        return metric
+
+    def _count(self, name: str, *labels: str) -> None:
+        """One more, unless its gate is off."""
+        if name in self._metrics:
+            self._counts(name).at[labels] += 1
+
+    def _observe(self, name: str, value: float, *labels: str) -> None:
+        if name in self._metrics:
+            self._spread(name).at[labels].observe(value)
+
+    # An attempt
+
+    def attempted(self, result: Result, profile: str, began: float) -> None:
+        """Once per attempt: when the pod is bound, or when it is put back. `began` by the monotonic clock."""
+        self._attempt_seconds.at[result._value_, profile].observe(self.now() - began)
+
+    def _count_attempts(self) -> None:
+        """As many as were timed."""
+        for labels, series in list(self._attempt_seconds.at.items()):
+            self._attempts.at[labels] = sum(list(series.counts))
+
+    def bound(self, attempts: int, first_attempt: float | None, *, after_flush: bool) -> None:
+        """`first_attempt` is when the pod could first have been tried, in seconds since the epoch."""
+        self._attempts_needed.observe(attempts)
+        if first_attempt is not None:
+            label = _LABELS[min(attempts, MOST_ATTEMPTS)]
+            self._sli_seconds.at[label,].observe(self._clock.now() - first_attempt)
+        if after_flush:
+            self._count("pod_scheduled_after_flush_total")
+
+    def waited_on_permit(self, status: str, seconds: float) -> None:
+        self._observe("permit_wait_duration_seconds", seconds, status)
+
+    def leads(self, lease: str, is_leading: bool) -> None:
+        """Whether this process leads; the series is there only where somebody is elected. May come from any thread."""
+        status = self._metrics.get("master_status")
+        if status is None:
+            told = "[ALPHA] 1 on the scheduler that leads, 0 on those that stand by."
+            status = self._metrics["master_status"] = Levels("leader_election_master_status", told, ("name",))
+            self.registry.register(status)
+        assert isinstance(status, Levels)
+        status.at[lease,] = float(is_leading)
+
+    def took_slow_path(self, lease: str) -> None:
+        """Renewing needed another look, because somebody had written the lease meanwhile. From the electing thread."""
+        slow = self._metrics.get("slowpath")
+        if slow is None:
+            told = "[ALPHA] Renewals of the lease that needed another look."
+            slow = self._metrics["slowpath"] = Counts("leader_election_slowpath_total", told, ("name",))
+            self.registry.register(slow)
+        assert isinstance(slow, Counts)
+        slow.at[lease,] += 1
+
+    # Preemption
+
+    def preempting(self) -> None:
+        self._count("preemption_attempts_total")
+
+    def chose_victims(self, count: int) -> None:
+        self._observe("preemption_victims", count)
+
+    def preempted(self, *, succeeded: bool, seconds: float) -> None:
+        result = "success" if succeeded else "error"
+        self._count("preemption_goroutines_execution_total", result)
+        self._observe("preemption_goroutines_duration_seconds", seconds, result)
+
+    # The queue
+
+    def entered(self, queue: str, event: str) -> None:
+        self._entries.at[queue, event] += 1
+
+    def handled(self, event: str, seconds: float) -> None:
+        self._event_seconds.at[event,].observe(seconds)
+
+    def gated(self, profile: str, status: str, seconds: float) -> None:
+        """All pre_enqueue plugins were asked about a pod."""
+        self._points.at["PreEnqueue", status, profile].observe(seconds)
+
+    def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        if self._hints is not None:
+            self._hints.at[plugin, event, hint].observe(seconds)
+
+
+class HealthMetrics:
+    """How health checks went, in the form of Kubernetes' own components; served apart from the rest."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._last = Gauge(
+            "kubernetes_healthcheck", "[STABLE] Whether a check passed last.", ("name", "type"), registry=self._registry
+        )
+        self._all = Counter(
+            "kubernetes_healthchecks_total",
+            "[STABLE] Checks by result.",
+            ("name", "status", "type"),
+            registry=self._registry,
+        )
+
+    def observed(self, endpoint: str, check: str, is_well: bool) -> None:
+        self._last.labels(check, endpoint).set(is_well)
+        self._all.labels(check, "success" if is_well else "error", endpoint).inc()
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class Sizes:
+    """A gauge of the table that is read off something."""
+
+    def __init__(self, name: str, values: Readings) -> None:
+        self.name, self.values = name, values
+
+
+class _Sizes(Collector):
+    def __init__(self, sizes: Callable[[], Iterable[Sizes]], metrics: dict[str, Kept]) -> None:
+        self._sizes = sizes
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Any]:
+        """Said empty: the table has registered the names, and there may be no numbers yet."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        for size in self._sizes():
+            metric = self._metrics.get(size.name)
+            if metric is not None and size.values:
+                yield levels(metric, size.values.items())

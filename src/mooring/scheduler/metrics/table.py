@@ -1,0 +1,194 @@
+"""kube-scheduler's metrics: names, types, labels, buckets and stability, as dashboards and alerts know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, disable_created_metrics
+
+from mooring.framework.gates import FeatureGates
+from mooring.scheduler.metrics.kept import Counts, Kept, Levels, Spread
+
+PREFIX = "scheduler_"
+
+# Prometheus' Go client, which kube-scheduler uses, writes no such series.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def doubling(first: float, count: int, factor: float = 2.0) -> tuple[float, ...]:
+    """Bucket bounds as the Go client makes them: each the one before times the factor."""
+    bounds = [first]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)
+
+
+ATTEMPT = doubling(0.001, 15)
+POINT = doubling(0.0001, 12)
+PLUGIN = doubling(0.00001, 20, 1.5)
+SHORT = doubling(0.00001, 12)
+
+STABLE, BETA, ALPHA = "STABLE", "BETA", "ALPHA"
+"""What Kubernetes promises: stable ones stay as they are, alpha ones may change or go with any version."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric."""
+
+    name: str
+    stability: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """A histogram has buckets."""
+    is_gauge: bool = False
+    gate: str | None = None
+    """The feature gate without which the metric is absent."""
+
+    def make(self) -> Kept:
+        name, told = PREFIX + self.name, f"[{self.stability}] {self.help}"
+        if self.buckets:
+            return Spread(name, told, self.labels, self.buckets)
+        if self.is_gauge:
+            return Levels(name, told, self.labels)
+        return Counts(name, told, self.labels)
+
+
+HINTS, ASYNC_PREEMPTION, ASYNC_CALLS = "SchedulerQueueingHints", "SchedulerAsyncPreemption", "SchedulerAsyncAPICalls"
+CONDITIONS, WORKLOADS = "DRADeviceBindingConditions", "GenericWorkload"
+
+ROWS = (
+    # Attempts
+    Row("schedule_attempts_total", STABLE, "Attempts to schedule pods, by result.", ("result", "profile")),
+    Row("scheduling_attempt_duration_seconds", STABLE, "An attempt, with binding.", ("result", "profile"), ATTEMPT),
+    Row("scheduling_algorithm_duration_seconds", ALPHA, "The decision alone.", (), ATTEMPT),
+    Row("pod_scheduling_sli_duration_seconds", BETA, "From ready to bound.", ("attempts",), doubling(0.01, 20)),
+    Row("pod_scheduling_attempts", STABLE, "Attempts that a bound pod needed.", (), doubling(1, 5)),
+    Row("pod_scheduled_after_flush_total", ALPHA, "Pods bound right after the flush of long unschedulable ones."),
+    # Plugins
+    Row(
+        "framework_extension_point_duration_seconds",
+        STABLE,
+        "All plugins of an extension point.",
+        ("extension_point", "status", "profile"),
+        POINT,
+    ),
+    Row(
+        "plugin_execution_duration_seconds",
+        ALPHA,
+        "One plugin at an extension point; measured in a tenth of the attempts.",
+        ("plugin", "extension_point", "status"),
+        PLUGIN,
+    ),
+    Row(
+        "plugin_evaluation_total",
+        BETA,
+        "Attempts in which a plugin was asked (PreFilter, Filter, PreScore and Score).",
+        ("plugin", "extension_point", "profile"),
+    ),
+    Row("permit_wait_duration_seconds", BETA, "Waiting on permit.", ("result",), ATTEMPT),
+    # The queue
+    Row("queue_incoming_pods_total", STABLE, "Pods that entered a queue, by the event.", ("queue", "event")),
+    Row("pending_pods", STABLE, "Pods that wait, by the queue they are in.", ("queue",), is_gauge=True),
+    Row(
+        "unschedulable_pods",
+        BETA,
+        "Waiting pods by the plugin that refused them last; one pod counts for every plugin that refused it.",
+        ("plugin", "profile"),
+        is_gauge=True,
+    ),
+    Row("event_handling_duration_seconds", ALPHA, "What an event gives to do.", ("event",), POINT),
+    Row(
+        "queueing_hint_execution_duration_seconds",
+        ALPHA,
+        "Asking a plugin whether an event helps a pod.",
+        ("plugin", "event", "hint"),
+        PLUGIN,
+        gate=HINTS,
+    ),
+    Row(
+        "inflight_events",
+        ALPHA,
+        "Events kept for pods that are being tried, and (PodPopped) those pods.",
+        ("event",),
+        is_gauge=True,
+        gate=HINTS,
+    ),
+    # The cluster, and work beside the loop
+    Row("cache_size", ALPHA, "What is known of the cluster.", ("type",), is_gauge=True),
+    Row("goroutines", BETA, "Tasks at work, by what they do.", ("operation",), is_gauge=True),
+    # Preemption
+    Row("preemption_victims", STABLE, "Victims chosen by a preemption.", (), doubling(1, 7)),
+    Row("preemption_attempts_total", STABLE, "Attempts to make room by preemption."),
+    Row(
+        "preemption_goroutines_duration_seconds",
+        ALPHA,
+        "Carrying out a preemption.",
+        ("result",),
+        doubling(0.01, 20),
+        gate=ASYNC_PREEMPTION,
+    ),
+    Row(
+        "preemption_goroutines_execution_total",
+        ALPHA,
+        "Preemptions carried out, by result.",
+        ("result",),
+        gate=ASYNC_PREEMPTION,
+    ),
+    # Pods of one kind after each other
+    Row("batch_attempts_total", ALPHA, "Attempts to reuse the last decision.", ("profile", "result")),
+    Row("batch_cache_flushed_total", ALPHA, "Decisions that could not be reused.", ("profile", "reason")),
+    Row("get_node_hint_duration_seconds", ALPHA, "Looking for what can be reused.", ("hinted", "profile"), SHORT),
+    Row("store_schedule_results_duration_seconds", ALPHA, "Keeping a decision for reuse.", ("profile",), SHORT),
+    # Volumes and devices
+    Row("volume_binder_cache_requests_total", ALPHA, "Questions to the cache of volume bindings.", ("operation",)),
+    Row("volume_scheduling_stage_error_total", ALPHA, "Failures to bind volumes.", ("operation",)),
+    Row("resourceclaim_creates_total", ALPHA, "ResourceClaims made.", ("status",), gate="DRAExtendedResource"),
+    Row(
+        "dra_bindingconditions_allocations_total",
+        ALPHA,
+        "Allocations that had to wait for binding conditions.",
+        ("profile", "driver", "status"),
+        gate=CONDITIONS,
+    ),
+    Row(
+        "dra_bindingconditions_wait_duration_seconds",
+        ALPHA,
+        "Waiting for binding conditions.",
+        ("profile", "driver", "status"),
+        doubling(0.1, 14),
+        gate=CONDITIONS,
+    ),
+    # What Mooring does not do, whatever the gate says: there are never series, but for those without labels
+    Row("async_api_call_execution_total", ALPHA, "API calls made.", ("call_type", "result"), gate=ASYNC_CALLS),
+    Row(
+        "async_api_call_execution_duration_seconds",
+        ALPHA,
+        "Making an API call.",
+        ("call_type", "result"),
+        ATTEMPT,
+        gate=ASYNC_CALLS,
+    ),
+    Row("pending_async_api_calls", ALPHA, "API calls to make.", ("call_type",), is_gauge=True, gate=ASYNC_CALLS),
+    Row("podgroup_schedule_attempts_total", ALPHA, "Attempts at pod groups.", ("result", "profile"), gate=WORKLOADS),
+    Row(
+        "podgroup_scheduling_attempt_duration_seconds",
+        ALPHA,
+        "An attempt at a pod group.",
+        ("result", "profile"),
+        ATTEMPT,
+        gate=WORKLOADS,
+    ),
+    Row("podgroup_scheduling_algorithm_duration_seconds", ALPHA, "Its decision.", (), ATTEMPT, gate=WORKLOADS),
+)
+
+
+def registered(registry: CollectorRegistry, gates: FeatureGates) -> Iterator[tuple[str, Kept]]:
+    """Every metric whose gate is on, by its name without the prefix."""
+    for row in ROWS:
+        if row.gate is None or gates.on(row.gate):
+            metric = row.make()
+            registry.register(metric)
+            yield row.name, metric

@@ -1,0 +1,62 @@
+"""Which pending pods are nominated to which node: by their status, and by decisions that the watch does not show yet.
+
+A nomination is there from the decision on, survives updates that do not speak of it, and ends when the pod is assumed,
+placed or deleted. Pods of the same or lower priority count a nominated pod as if it were on its node, so to them its
+going is a pod's deletion.
+"""
+
+from __future__ import annotations
+
+from mooring.base.log import Log
+from mooring.framework.events import ASSIGNED_POD_DELETED
+from mooring.objects.core import Pod
+from mooring.objects.quantity import BadQuantity
+from mooring.queue import SchedulingQueue
+from mooring.queue.waiting import Place
+from mooring.state.nominations import Nominations
+
+_log = Log("scheduler")
+
+
+class Nominator:
+    """Keeps the state's nominations in step with pods and decisions."""
+
+    def __init__(self, nominations: Nominations, queue: SchedulingQueue) -> None:
+        self._nominations = nominations
+        self._queue = queue
+
+    def added(self, pod: Pod) -> None:
+        """The pod has entered the queue; one that is kept out of it holds no place."""
+        if self._queue.where(pod) != Place.GATED:
+            self._set(pod, pod.status.nominated_node_name)
+
+    def updated(self, old: Pod, new: Pod) -> None:
+        """What the new status says holds; where neither speaks of a node, what we decided meanwhile."""
+        before, now = old.status.nominated_node_name, new.status.nominated_node_name
+        self._set(new, now or ("" if before else self._nominations.node_of(new.uid) or ""))
+        if before and before != now:
+            self._tell_those_behind(old)
+
+    def deleted(self, pod: Pod, *, was_assumed: bool) -> None:
+        self._nominations.remove(pod.uid)
+        if pod.status.nominated_node_name and not was_assumed:
+            self._tell_those_behind(pod)
+
+    def placed(self, uid: str) -> None:
+        self._nominations.remove(uid)
+
+    def decided(self, pod: Pod, nominate: str | None) -> None:
+        """The attempt failed: nominated to this node, to none (""), or as its status says (None)."""
+        self._set(pod, pod.status.nominated_node_name if nominate is None else nominate)
+
+    def _set(self, pod: Pod, node: str) -> None:
+        self._nominations.remove(pod.uid)
+        if not node:
+            return
+        try:
+            self._nominations.set(pod, node)
+        except BadQuantity as error:
+            _log.error("Nominated pod holds no place: its requests cannot be read", pod=pod, node=node, err=error)
+
+    def _tell_those_behind(self, pod: Pod) -> None:
+        self._queue.on(ASSIGNED_POD_DELETED, pod, None, only=lambda other: other.priority <= pod.priority)

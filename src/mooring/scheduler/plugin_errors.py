@@ -1,0 +1,31 @@
+"""How often which plugin failed at which extension point: the metric beside the log line, the event and the condition.
+
+Counted is what a plugin raises, answers against the contract, or does not finish in its time; a refusal is no error.
+"""
+
+from __future__ import annotations
+
+from mooring.base.errors import PluginFault
+from mooring.scheduler.metrics import PluginMetrics
+
+NAME = "mooring_plugin_errors_total"
+
+
+class PluginErrors:
+    """`mooring_plugin_errors_total`, by plugin and point. Whoever makes one counts on the same metric."""
+
+    def __init__(self, metrics: PluginMetrics) -> None:
+        self._counter = metrics.counter(
+            NAME,
+            "Calls of a plugin that raised, did not end in time or answered nonsense.",
+            "plugin",
+            "extension_point",
+        )
+
+    def note(self, plugin: str, point: str) -> None:
+        self._counter.inc(plugin=plugin, extension_point=point)
+
+    def count(self, problem: PluginFault) -> None:
+        """A fault of a plugin; one that has no plugin (our own, or a preempted pod's) is not counted."""
+        if problem.plugin and problem.point:
+            self.note(problem.plugin, problem.point)

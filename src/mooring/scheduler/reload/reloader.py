@@ -1,0 +1,169 @@
+"""When a configuration is reloaded, and what the world hears of it.
+
+Asked to (SIGHUP), or because the watched files have changed and then stood still for one more look: a file that is
+half written is not read. What is broken is said once and loudly, in log, metric and event, and the version in force
+goes on. If it was the cluster's state and not the files that stood in the way, they are tried again now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any, Literal
+
+from mooring.base.clock import Clock
+from mooring.base.errors import OperatorMistake
+from mooring.base.log import Log
+from mooring.config import Configuration
+from mooring.engine.asking import described, is_its_own
+from mooring.framework.registry import Registry, bring_back, plugin_modules
+from mooring.objects.core import ObjectReference
+from mooring.scheduler.loop import Scheduler
+from mooring.scheduler.reload.files import WatchedFiles
+from mooring.scheduler.reload.versions import Adopted, NotNow
+
+LOOK_SECONDS = 1.0
+AGAIN_SECONDS = 60.0
+
+RELOADS = "mooring_config_reloads_total"
+SUCCESSFUL = "mooring_config_last_reload_successful"
+SUCCEEDED_AT = "mooring_config_last_reload_success_timestamp_seconds"
+
+Read = Callable[[], tuple[Configuration, Registry]]
+
+_log = Log("reload")
+
+
+class Reloader:
+    """Reads again what the scheduler was started with, and hands it over."""
+
+    def __init__(self, scheduler: Scheduler, read: Read, files: WatchedFiles, clock: Clock) -> None:
+        """`read` raises what it raises at the start, if the files are wrong."""
+        self._scheduler = scheduler
+        self._read = read
+        self._files = files
+        self._clock = clock
+        self._in_force = files.digest()
+        """Of the files when they were last read."""
+        self._asked = asyncio.Event()
+        self._again_at: float | None = None
+        metrics = scheduler.metrics.plugins
+        self._reloads = metrics.counter(RELOADS, "Reloads of the configuration, by result.", "result")
+        self._successful = metrics.gauge(SUCCESSFUL, "Whether the last reload of the configuration succeeded.")
+        self._succeeded_at = metrics.gauge(SUCCEEDED_AT, "When the configuration was last loaded successfully.")
+        for result in ("success", "failure"):
+            self._reloads.inc(0, result=result)
+        self._succeeded()
+
+    def ask(self) -> None:
+        """Reload once, as soon as possible."""
+        self._asked.set()
+
+    async def run(self, *, watches: bool) -> None:
+        """Reload when asked to and, if it `watches`, when the files change; until cancelled."""
+        await self._scheduler.ready.wait()
+        seen = self._in_force
+        while True:
+            await self._until_asked_or_time_to_look(watches)
+            was_asked = self._asked.is_set()
+            self._asked.clear()
+            now = await asyncio.to_thread(self._files.digest)
+            is_still, seen = now == seen, now
+            is_new = watches and is_still and now != self._in_force
+            is_due = self._again_at is not None and self._clock.monotonic() >= self._again_at
+            if was_asked or is_new or is_due:
+                self._in_force = now
+                await self.reload(says_unchanged=was_asked)
+
+    async def _until_asked_or_time_to_look(self, watches: bool) -> None:
+        asked = asyncio.ensure_future(self._asked.wait())
+        ends: list[asyncio.Future[Any]] = [asked]
+        if watches or self._again_at is not None:
+            ends.append(asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS)))
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.cancel()
+
+    async def reload(self, *, says_unchanged: bool = True) -> bool:
+        """Read everything again and let it take over. False: it could not, and the version in force goes on."""
+        known = plugin_modules()
+        try:
+            configuration, registry = self._read()
+            adopted = await self._scheduler.adopt(configuration, registry)
+        except BaseException as error:  # plugin files are executed: anything may come out of them
+            bring_back(known)
+            if not is_its_own(error):
+                raise
+            self._failed(error)
+            return False
+        self._again_at = None
+        self._reloads.inc(result="success")
+        self._succeeded()
+        if adopted.is_news:
+            self._tell(adopted)
+        elif says_unchanged:
+            _log.info("Configuration read again; nothing in it has changed", version=self._scheduler.version)
+        return True
+
+    def _succeeded(self) -> None:
+        self._successful.set(1)
+        self._succeeded_at.set(self._clock.now())
+
+    def _tell(self, adopted: Adopted) -> None:
+        news = {
+            "built": adopted.built,
+            "retired": adopted.retired,
+            "profilesAdded": adopted.added,
+            "profilesRemoved": adopted.removed,
+        }
+        told = {name: ", ".join(values) for name, values in news.items() if values}
+        _log.info("Configuration reloaded", version=adopted.number, **told)
+        words = "".join(f"; {name}: {values}" for name, values in told.items())
+        self._record("Normal", "ConfigurationReloaded", f"Version {adopted.number} of the configuration decides{words}")
+
+    def _failed(self, error: BaseException) -> None:
+        self._again_at = self._clock.monotonic() + AGAIN_SECONDS if isinstance(error, NotNow) else None
+        self._reloads.inc(result="failure")
+        self._successful.set(0)
+        why = in_a_line(error)
+        version = self._scheduler.version
+        _log.error("Configuration not reloaded; the last good version goes on", version=version, err=why)
+        self._record(
+            "Warning", "ConfigurationReloadFailed", f"Version {version} of the configuration goes on, because {why}"
+        )
+
+    def _record(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        self._scheduler.reporter.recorder.record(self._about(), type=kind, reason=reason, action="Reload", note=note)
+
+    def _about(self) -> ObjectReference:
+        """The scheduler's own pod, where it is known; else its lease, which says who schedules."""
+        # Other files make another event: in a series, only the words of the first would be seen.
+        version = self._in_force[:16]
+        name, namespace = os.environ.get("POD_NAME", ""), os.environ.get("POD_NAMESPACE", "")
+        if name and namespace:
+            uid = self._scheduler.uid_of(f"{namespace}/{name}") or ""
+            return ObjectReference(
+                kind="Pod", api_version="v1", namespace=namespace, name=name, uid=uid, resource_version=version
+            )
+        lease = self._scheduler.configuration.leader_election
+        return ObjectReference(
+            kind="Lease",
+            api_version="coordination.k8s.io/v1",
+            namespace=lease.resource_namespace,
+            name=lease.resource_name,
+            resource_version=version,
+        )
+
+
+def in_a_line(error: BaseException) -> str:
+    """What is wrong, for readers of logs and of `kubectl get events`, which shows the first line of a note."""
+    if not isinstance(error, OperatorMistake) or not error.problems:
+        return described(error)
+    problems = [
+        f"{problem.path}{f' (line {problem.line})' if problem.line is not None else ''}: {problem.message}"
+        for problem in error.problems
+    ]
+    return f"{error.summary.rstrip('.')}: {'; '.join(problems)}"

@@ -1,0 +1,245 @@
+"""Which version of the configuration decides, and how the next one takes over.
+
+    build what is new ──▶ watch its kinds ──▶ start it ──▶ switch ──▶ retire what is left of the old
+        any failure up to here: undone, and the old version goes on whole
+
+The switch waits for nothing and comes between two decisions, so every decision is made by one version. What happens to
+a pod then depends on where it is:
+
+- in the queue: it stays, its gates are asked anew, and if it had been refused it is tried again, after its backoff;
+- waiting on permit for a plugin that its profile no longer asks: refused in its name, and decided anew;
+- waiting on permit for others, or being bound: it ends with the version that decided it, whose plugins live until then;
+- of a profile that goes: left alone, once nothing is under way for it;
+- of a profile that comes: taken up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.log import Log
+from mooring.config import Configuration
+from mooring.engine.asking import described, is_its_own
+from mooring.framework import Point
+from mooring.framework.registry import Registry
+from mooring.objects.meta import KubeObject
+from mooring.queue import SchedulingQueue
+from mooring.scheduler.assembly import Assembly, Instance, Services, assemble
+from mooring.scheduler.binding import Bindings
+from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.informers import Informers
+from mooring.scheduler.lifecycle import Lifecycle
+from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.reload.refusals import needs_restart
+from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.waiting import PermitRoom
+
+PREPARATION_SECONDS = 30.0
+"""How long the first list of a kind, and the start of a plugin, may take."""
+FAREWELL_SECONDS = 5.0
+
+RELOADED = "the configuration was reloaded while the pod waited for plugin {}, which is no longer the same"
+
+_log = Log("reload")
+
+
+class NotNow(Fault):
+    """The new version cannot take over as things are in the cluster; the same files may do later."""
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What a new version brought."""
+
+    number: int
+    built: Sequence[str] = ()
+    """Plugins of which an instance was built."""
+    retired: Sequence[str] = ()
+    """Plugins of which an instance ends."""
+    added: Sequence[str] = ()
+    """Profiles."""
+    removed: Sequence[str] = ()
+
+    @property
+    def is_news(self) -> bool:
+        return self.number > 0
+
+
+UNCHANGED = Adopted(0)
+
+
+@dataclass
+class Parts:
+    """The parts of a running scheduler that a switch concerns."""
+
+    services: Services
+    informers: Informers
+    lifecycle: Lifecycle
+    queue: SchedulingQueue
+    pods: PodFeed
+    room: PermitRoom
+    bindings: Bindings
+    reporter: Reporter
+    metrics: SchedulerMetrics
+    between_cycles: Callable[[], Awaitable[None]]
+    """Returns when no decision is under way; what is done before the next await comes before the next decision."""
+
+
+class Versions:
+    """The version in force. Only one takes over at a time."""
+
+    def __init__(self, configuration: Configuration, registry: Registry, assembly: Assembly, parts: Parts) -> None:
+        """`assembly` is the one that everybody looks at: at a switch it becomes the new one."""
+        self.configuration = configuration
+        self.number = 1
+        self._registry = registry
+        self._assembly = assembly
+        self._parts = parts
+        self._taking_over = asyncio.Lock()
+        self._retiring: dict[asyncio.Task[None], list[Instance]] = {}
+
+    async def adopt(self, configuration: Configuration, registry: Registry) -> Adopted:
+        """Let this one decide from the next cycle on.
+
+        Raises `OperatorMistake` or `Fault`; the version in force then goes on as if nothing had happened.
+        """
+        async with self._taking_over:
+            if self._is_in_force(configuration, registry):
+                return UNCHANGED
+            if problems := needs_restart((self.configuration, self._registry), (configuration, registry)):
+                raise OperatorMistake("the new configuration changes what only a restart can change.", problems)
+            try:
+                assembly = await self._prepared(configuration, registry)
+            except BaseException:
+                self._forget_kinds()
+                raise
+            await self._parts.between_cycles()
+            return self._switch(configuration, registry, assembly)
+
+    async def close(self) -> None:
+        """At shutdown: whoever ends plugins now ends those too that were about to retire."""
+        for task in list(self._retiring):
+            task.cancel()
+        if self._retiring:
+            await asyncio.wait(list(self._retiring))
+
+    def _is_in_force(self, configuration: Configuration, registry: Registry) -> bool:
+        def classes(known: Registry) -> list[type | None]:
+            found = [known.get(name) for profile in configuration.profiles for name in profile.used_plugins]
+            return [entry.cls if entry is not None else None for entry in found]
+
+        return configuration == self.configuration and classes(registry) == classes(self._registry)
+
+    # Before the switch: all that can fail, and all that takes time
+
+    async def _prepared(self, configuration: Configuration, registry: Registry) -> Assembly:
+        try:
+            assembly = assemble(configuration, registry, self._parts.services, self._assembly.instances)
+        except BaseException as error:  # a constructor is a plugin's own code: anything may come out of it
+            if isinstance(error, OperatorMistake | Fault) or not is_its_own(error):
+                raise
+            raise Fault(f"a plugin cannot be built: {described(error)}") from error
+        new = [each for each in assembly.instances.values() if each not in self._assembly.instances.values()]
+        await self._watch(assembly)
+        await self._start(new)
+        return assembly
+
+    async def _watch(self, assembly: Assembly) -> None:
+        """Decisions of the new version need their kinds from the first one on."""
+        self._parts.informers.follow()
+        await self._parts.informers.settled(PREPARATION_SECONDS)
+        for profile, kinds in assembly.kinds.items():
+            # What it lacked before, it may go on lacking.
+            already = self._assembly.kinds.get(profile, {})
+            missing = self._parts.informers.missing(kind for kind in kinds if kind not in already)
+            for kind, problem in missing:
+                plugins = ", ".join(sorted(kinds[kind]))
+                raise NotNow(f"profile {profile} would have to wait for what its plugin {plugins} reads: {problem}")
+
+    async def _start(self, instances: Sequence[Instance]) -> None:
+        begun: list[Instance] = []
+        try:
+            for instance in instances:
+                begun.append(instance)
+                await self._parts.lifecycle.begin(instance, PREPARATION_SECONDS)
+        except BaseException as error:
+            for instance in begun:
+                await self._parts.lifecycle.end(instance, FAREWELL_SECONDS)
+            if isinstance(error, Fault):
+                raise NotNow(f"plugin {begun[-1].plugin.name} cannot be started: {error}") from error
+            raise
+
+    # The switch: nothing waits, nothing fails
+
+    def _switch(self, configuration: Configuration, registry: Registry, assembly: Assembly) -> Adopted:
+        old = self._assembly.become(assembly)
+        built = [each for key, each in assembly.instances.items() if old.instances.get(key) is not each]
+        gone = [each for key, each in old.instances.items() if assembly.instances.get(key) is not each]
+        self.configuration, self._registry = configuration, registry
+        self.number += 1
+        parts = self._parts
+        parts.reporter.adopt(assembly.profiles)
+        parts.metrics.attempts.forget(list(old.profiles.values()))
+        parts.pods.leave_all_but(assembly.profiles)
+        parts.queue.adopt(
+            assembly.rules,
+            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+            max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        )
+        parts.pods.take_up()
+        # After the queue has recorded the switch: whoever is refused now is then tried again without another event.
+        self._send_back_those_nobody_would_allow()
+        self._retire(gone)
+        return Adopted(
+            self.number,
+            built=_names(built),
+            retired=_names(gone),
+            added=sorted(assembly.profiles.keys() - old.profiles.keys()),
+            removed=sorted(old.profiles.keys() - assembly.profiles.keys()),
+        )
+
+    def _send_back_those_nobody_would_allow(self) -> None:
+        """Who waits for a plugin that its profile no longer asks would wait until the time is up."""
+        for waiting in self._parts.room:
+            then = self._parts.bindings.profile_of(waiting.pod.uid)
+            now = self._assembly.profiles.get(waiting.pod.spec.scheduler_name)
+            still_asked = {id(plugin) for plugin in now.at(Point.PERMIT)} if now is not None else set()
+            asked = then.at(Point.PERMIT) if then is not None else ()
+            gone = {each.name for each in asked if id(each) not in still_asked}
+            for plugin in sorted(waiting.waiting_for & gone):
+                self._parts.room.reject(waiting.pod.uid, plugin, RELOADED.format(plugin))
+
+    # After the switch
+
+    def _retire(self, gone: list[Instance]) -> None:
+        if not gone:
+            self._forget_kinds()
+            return
+        task = asyncio.get_running_loop().create_task(self._end(gone), name="retire plugins")
+        self._retiring[task] = gone
+
+        def retired(done: asyncio.Task[None]) -> None:
+            del self._retiring[done]
+            if not done.cancelled():
+                self._forget_kinds()
+
+        task.add_done_callback(retired)
+
+    async def _end(self, gone: list[Instance]) -> None:
+        """What was decided by them is bound by them; then they end."""
+        await self._parts.bindings.those_under_way()
+        for instance in gone:
+            await self._parts.lifecycle.end(instance, FAREWELL_SECONDS)
+
+    def _forget_kinds(self) -> None:
+        """Stop watching what no living instance reads."""
+        living = [*self._assembly.instances.values(), *(each for gone in self._retiring.values() for each in gone)]
+        read: set[type[KubeObject]] = {kind for instance in living for kind in instance.kinds}
+        self._parts.informers.keep_only(read)
+
+
+def _names(instances: Sequence[Instance]) -> list[str]:
+    return sorted({instance.plugin.name for instance in instances})

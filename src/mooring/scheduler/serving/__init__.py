@@ -1,0 +1,27 @@
+"""What the scheduler answers over HTTPS: is it well, what has it measured, how is it configured.
+
+Runs on a thread of its own, so that a long computation never costs a health answer.
+"""
+
+from mooring.scheduler.serving.access import Access
+from mooring.scheduler.serving.health import Health
+from mooring.scheduler.serving.pages import Page, Pages, ZPage, flagz, statusz
+from mooring.scheduler.serving.server import DEFAULT_PORT, SecureServer, ServingOptions
+from mooring.scheduler.serving.users import Forbidden, Unauthenticated, Undecided, User
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Access",
+    "Forbidden",
+    "Health",
+    "Page",
+    "Pages",
+    "SecureServer",
+    "ServingOptions",
+    "Unauthenticated",
+    "Undecided",
+    "User",
+    "ZPage",
+    "flagz",
+    "statusz",
+]

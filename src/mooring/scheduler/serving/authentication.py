@@ -1,0 +1,164 @@
+"""Who asks: told by a front proxy's headers, by a client certificate or by a bearer token, in this order.
+
+Whoever shows nothing is `system:anonymous`. Whoever shows something that is not theirs is nobody, unless something
+else that they show is theirs: so it is in kube-scheduler. Where there is no API server to show tokens to, a token
+says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from mooring.base.clock import Clock
+from mooring.base.errors import MooringError
+from mooring.base.log import Log
+from mooring.scheduler.serving.authorities import Authorities, FrontProxy
+from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
+from mooring.scheduler.serving.users import ANONYMOUS, Unauthenticated, User
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+UID_OID = "1.3.6.1.4.1.57683.2"
+COMMON_NAME_OID, ORGANIZATION_OID = "2.5.4.3", "2.5.4.10"
+SAID_AGAIN_SECONDS = 60.0
+OF_NOBODY = "the client certificate is of an unknown authority, or out of date"
+
+_log = Log("serving")
+
+
+Headers = Sequence[tuple[str, str]]
+"""HTTP headers: a name may come several times, and its case does not matter."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What somebody shows to be let in. The certificate's key was proven in the TLS handshake."""
+
+    token: str | None = None
+    certificate: bytes | None = None
+    headers: Headers = ()
+
+
+class Authentication:
+    """Finds out who asks."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        tokens: Reviews | None,
+        authorities: Authorities | None = None,
+        token_seconds: float = KEPT_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._tokens = tokens
+        self._authorities = authorities or Authorities()
+        self._users: Kept[User | None] = Kept(clock, lambda _: token_seconds)
+        self._said: Kept[bool] = Kept(clock, lambda _: SAID_AGAIN_SECONDS)
+
+    async def user(self, shown: Shown) -> User:
+        """Who it is. Raises `Unauthenticated`."""
+        wrong = ""
+        if shown.certificate is not None:
+            certified = self._certified(shown.certificate, shown.headers)
+            if isinstance(certified, User):
+                return certified.authenticated
+            wrong = certified or ""
+        if shown.token is not None and self._tokens is not None:
+            if (user := await self._owner(self._tokens, shown.token)) is not None:
+                return user.authenticated
+            wrong = wrong or "invalid bearer token"
+        if wrong:
+            _log.v(2).info("Unable to authenticate the request", err=wrong)
+            raise Unauthenticated("Unauthorized")
+        return ANONYMOUS
+
+    def _certified(self, shown: bytes, headers: Headers) -> User | str | None:
+        """Whom a certificate names, or what is wrong with it; None: it is in order, and names nobody."""
+        from cryptography.x509 import load_der_x509_certificate
+
+        try:
+            certificate = load_der_x509_certificate(shown)
+        except ValueError as error:
+            return f"the client certificate cannot be read: {error}"
+        now, wrong = self._clock.now(), ""
+        front, clients = self._authorities.front_proxy, self._authorities.clients
+        if front is not None:
+            name = _first(certificate, COMMON_NAME_OID)
+            if not front.issued.has(certificate, now):
+                wrong = OF_NOBODY
+            elif front.allowed_names and name not in front.allowed_names:
+                wrong = f'the client certificate of "{name}" may not speak for others'
+            elif (told := _told_by(front, headers)) is not None:
+                return told
+        if clients is not None:
+            if clients.has(certificate, now):
+                return named_by(certificate, shown)
+            wrong = wrong or OF_NOBODY
+        return wrong or None
+
+    async def _owner(self, reviews: Reviews, token: str) -> User | None:
+        # What is kept for a while should not be worth stealing.
+        question = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+        kept = self._users.get(question)
+        if kept is not None:
+            return kept[0]
+        try:
+            return self._users.put(question, await reviews.user_of(token))
+        except MooringError as error:
+            if self._said.get(str(error)) is None:
+                self._said.put(str(error), True)
+                _log.error(
+                    "Bearer tokens cannot be checked, so nobody who shows one is let in. The scheduler's user must be "
+                    "allowed to create tokenreviews.authentication.k8s.io: the ClusterRole system:auth-delegator "
+                    "grants it",
+                    err=error,
+                )
+            return None
+
+
+def _told_by(front: FrontProxy, headers: Headers) -> User | None:
+    """Whom a front proxy speaks for; None: it names nobody."""
+    name = _first_value(headers, front.username_headers)
+    if not name:
+        return None
+    groups = tuple(value for header in front.group_headers for value in _values(headers, header))
+    extra: dict[str, list[str]] = {}
+    for header, value in headers:
+        for prefix in front.extra_prefixes:
+            if header.lower().startswith(prefix.lower()):
+                extra.setdefault(unquote(header[len(prefix) :].lower()), []).append(value)
+    listed = tuple((key, tuple(values)) for key, values in sorted(extra.items()))
+    return User(name, groups, _first_value(headers, front.uid_headers), listed)
+
+
+def _first_value(headers: Headers, names: Sequence[str]) -> str:
+    return next((value for name in names for value in _values(headers, name) if value), "")
+
+
+def _values(headers: Headers, name: str) -> list[str]:
+    return [value for header, value in headers if header.lower() == name.lower()]
+
+
+def named_by(certificate: Certificate, encoded: bytes) -> User | None:
+    """The user of a certificate: its common name, with organisations as groups."""
+    name = _first(certificate, COMMON_NAME_OID)
+    if not name:
+        return None
+    groups = tuple(_texts(certificate, ORGANIZATION_OID))
+    extra = ((CREDENTIAL_ID, (f"X509SHA256={hashlib.sha256(encoded).hexdigest()}",)),)
+    return User(name, groups, _first(certificate, UID_OID), extra)
+
+
+def _first(certificate: Certificate, oid: str) -> str:
+    return next(iter(_texts(certificate, oid)), "")
+
+
+def _texts(certificate: Certificate, oid: str) -> list[str]:
+    return [str(each.value) for each in certificate.subject if each.oid.dotted_string == oid]

@@ -1,0 +1,243 @@
+"""The certificates the scheduler shows.
+
+From files if flags name them; otherwise made at start, signed by itself, and kept in memory or in `--cert-dir`. A
+client that asks for a host by name gets the certificate that is kept for it. Files are read again when they change, so
+that a renewed certificate needs no restart; one that cannot be used leaves the last good one in place.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
+from mooring.base.private import write_private
+from mooring.base.tls import LIFETIME, make_identity
+from mooring.scheduler.serving.authorities import mistake
+from mooring.scheduler.serving.tls_settings import TlsSettings
+
+PAIR_NAME = "kube-scheduler"
+OWN_NAME = "mooring scheduler"
+
+_log = Log("serving")
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """A certificate and key for host names, as `--tls-sni-cert-key` gives it."""
+
+    cert_file: str
+    key_file: str
+    patterns: tuple[str, ...] = ()
+    """Host names, `*.` in front for one label of any kind; empty: those in the certificate."""
+
+
+@dataclass(frozen=True)
+class TlsOptions:
+    """As the flags say it."""
+
+    cert_file: str = ""
+    key_file: str = ""
+    cert_dir: str = ""
+    named: tuple[NamedPair, ...] = ()
+    settings: TlsSettings = field(default_factory=TlsSettings)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What a certificate is read from: compared to see whether it has changed."""
+
+    flag: str
+    certificate: bytes
+    key: bytes
+    files: tuple[str, str]
+
+    def context(self, settings: TlsSettings, trusted: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        settings.apply_to(context)
+        certificate, key = self.files
+        try:
+            # An empty password: a key that needs one is refused, instead of asking for it on a terminal.
+            context.load_cert_chain(certificate, key, password="")
+        except (ssl.SSLError, OSError) as error:
+            raise mistake(self.flag, self._why_not(error)) from error
+        return _trusting(context, trusted)
+
+    def _why_not(self, error: OSError) -> str:
+        certificate, key = self.files
+        reason = getattr(error, "reason", None) or ""
+        if reason == "KEY_VALUES_MISMATCH":
+            return (
+                f"the key in {key} is not that of the certificate in {certificate}; name the pair that belongs together"
+            )
+        if b"ENCRYPTED" in self.key:
+            return f"the key in {key} is protected by a password; give one without"
+        words = (reason or str(error)).replace("_", " ").lower()
+        return f"{certificate} and {key} are not a PEM certificate and its key: {words}"
+
+
+def _trusting(context: ssl.SSLContext, pem: str) -> ssl.SSLContext:
+    """Ask clients for a certificate of these authorities; none at all is fine too."""
+    if pem:
+        context.load_verify_locations(cadata=pem)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+class ServingCertificates:
+    """`context` is what to listen with; what it shows and whom it believes may change while it is in use."""
+
+    def __init__(self, options: TlsOptions, hosts: Sequence[str], now: float) -> None:
+        """Raises `OperatorMistake` that names the flag and the file."""
+        self._options = options
+        self._hosts = tuple(hosts)
+        self._trusted = ""
+        self._made_at = now
+        self._made = make_identity(list(hosts), OWN_NAME) if self._is_made else None
+        self._pairs = self._read()
+        self._build()
+        self._warn_of_dates(now)
+        # A connection begins with this context and goes on with the one that is chosen for it.
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        options.settings.apply_to(self.context)
+        self.context.sni_callback = self._choose
+
+    @property
+    def _is_made(self) -> bool:
+        return not self._options.cert_file and not self._options.cert_dir
+
+    def trust(self, pem: str) -> None:
+        """Believe client certificates of these authorities, and of no others."""
+        if pem != self._trusted:
+            before, self._trusted = self._trusted, pem
+            try:
+                self._build()
+            except (ssl.SSLError, ValueError) as error:
+                self._trusted = before
+                raise mistake("client certificates", f"the authorities cannot be used: {error}") from error
+        self.context.verify_mode = ssl.CERT_OPTIONAL if pem else ssl.CERT_NONE
+
+    def refresh(self, now: float) -> None:
+        """Read again what has changed. What cannot be used is said, and the last good one stays."""
+        try:
+            if self._is_made and now - self._made_at > LIFETIME.total_seconds() / 2:
+                self._made, self._made_at = make_identity(list(self._hosts), OWN_NAME), now
+                self._build()
+            pairs = self._read()
+            if pairs != self._pairs:
+                before, self._pairs = self._pairs, pairs
+                try:
+                    self._build()
+                except OperatorMistake:
+                    self._pairs = before
+                    raise
+                _log.info("Serving with a new certificate")
+                self._warn_of_dates(now)
+        except OperatorMistake as error:
+            _log.error("A changed certificate cannot be used; the one before is served on", err=_in_a_line(error))
+
+    def _read(self) -> list[tuple[_Pair, tuple[str, ...]]]:
+        options = self._options
+        pairs: list[tuple[_Pair, tuple[str, ...]]] = []
+        if not self._is_made:
+            pairs.append((self._own_pair(), ()))
+        for named in options.named:
+            pair = _pair_of("--tls-sni-cert-key", named.cert_file, named.key_file)
+            pairs.append((pair, named.patterns or _names_in(pair)))
+        return pairs
+
+    def _warn_of_dates(self, now: float) -> None:
+        """A certificate that does not hold now is served, as kube-scheduler serves it; whoever checks it refuses."""
+        from cryptography import x509
+
+        moment = datetime.fromtimestamp(now, UTC)
+        for pair, _ in self._pairs:
+            certificate = x509.load_pem_x509_certificate(pair.certificate)
+            first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+            if not first <= moment <= last:
+                _log.warning(
+                    "The certificate does not hold now: clients that check it will refuse it; renew the file",
+                    file=pair.files[0],
+                    **{"from": first.isoformat(), "to": last.isoformat()},
+                )
+
+    def _own_pair(self) -> _Pair:
+        options = self._options
+        if options.cert_file:
+            return _pair_of("--tls-cert-file", options.cert_file, options.key_file)
+        folder = Path(options.cert_dir)
+        certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
+        if not certificate.exists() or not key.exists():
+            _write_pair(folder, certificate, key, self._hosts)
+        return _pair_of("--cert-dir", str(certificate), str(key))
+
+    def _build(self) -> None:
+        settings, trusted = self._options.settings, self._trusted
+        contexts = [(pair.context(settings, trusted), patterns) for pair, patterns in self._pairs]
+        if self._made is not None:
+            own = self._made.ssl_context()
+            settings.apply_to(own)
+            contexts.insert(0, (_trusting(own, trusted), ()))
+        self._own, self._named = contexts[0][0], contexts[1:]
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        connection.context = self._for(name.lower().rstrip(".")) if name else self._own
+
+    def _for(self, name: str) -> ssl.SSLContext:
+        """Its own before one with a wildcard, before the one for everybody."""
+        for wanted in (name, f"*.{name.partition('.')[2]}"):
+            for context, patterns in self._named:
+                if wanted in patterns:
+                    return context
+        return self._own
+
+
+def _pair_of(flag: str, certificate: str, key: str) -> _Pair:
+    texts = []
+    for file in (certificate, key):
+        try:
+            texts.append(Path(file).read_bytes())
+        except OSError as error:
+            raise mistake(flag, f"{file} cannot be read: {error.strerror}") from error
+    return _Pair(flag, texts[0], texts[1], (certificate, key))
+
+
+def _names_in(pair: _Pair) -> tuple[str, ...]:
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+    except ValueError as error:
+        raise mistake(pair.flag, f"{pair.files[0]} holds no PEM certificate") from error
+    common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(x509.oid.NameOID.COMMON_NAME)]
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return tuple(name.lower() for name in common)
+    return tuple(name.lower() for name in names.get_values_for_type(x509.DNSName))
+
+
+def _write_pair(folder: Path, certificate: Path, key: Path, hosts: Sequence[str]) -> None:
+    made = make_identity(list(hosts), OWN_NAME)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        certificate.write_text(made.certificate_pem + made.ca_pem, encoding="ascii")
+        write_private(key, made.key_pem)
+    except OSError as error:
+        raise mistake("--cert-dir", f"no certificate can be written to {folder}: {error.strerror}") from error
+
+
+def checked_pair(cert_file: str, key_file: str) -> list[Problem]:
+    """What is wrong with how the two flags were given."""
+    if bool(cert_file) == bool(key_file):
+        return []
+    missing = "--tls-private-key-file" if cert_file else "--tls-cert-file"
+    return [Problem(missing, "must be given too: a certificate and its key belong together")]
+
+
+def _in_a_line(error: OperatorMistake) -> str:
+    return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)

@@ -1,0 +1,95 @@
+"""The API server's word on tokens and rights, and how long it is believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from mooring.base.clock import Clock
+from mooring.base.errors import Fault
+from mooring.objects import Kind
+from mooring.scheduler.serving.users import User
+
+KEPT_SECONDS = 10.0
+LONGEST_SECONDS = 10.0
+"""How long whoever asks waits for the API server's word."""
+MOST_KEPT = 4_096
+
+TOKEN_REVIEWS = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+
+A = TypeVar("A")
+
+
+class Reviews(Protocol):
+    """What an API server can be asked."""
+
+    async def user_of(self, token: str) -> User | None:
+        """Whose token this is; None: nobody's."""
+        ...
+
+    async def allows(self, user: User, verb: str, path: str) -> bool: ...
+
+
+class Writing(Protocol):
+    """What is needed of an API client."""
+
+    async def create(self, kind: Kind, document: dict[str, Any], /) -> dict[str, Any]: ...
+
+
+class ClusterReviews:
+    """`Reviews` by TokenReview and SubjectAccessReview."""
+
+    def __init__(self, client: Writing) -> None:
+        self._client = client
+
+    async def user_of(self, token: str) -> User | None:
+        answer = await self._asked(TOKEN_REVIEWS, {"token": token})
+        status: dict[str, Any] = answer.get("status") or {}
+        if not status.get("authenticated"):
+            return None
+        told: dict[str, Any] = status.get("user") or {}
+        extra = tuple((key, tuple(values)) for key, values in sorted((told.get("extra") or {}).items()))
+        return User(told.get("username", ""), tuple(told.get("groups") or ()), told.get("uid", ""), extra)
+
+    async def allows(self, user: User, verb: str, path: str) -> bool:
+        spec = {
+            "user": user.name,
+            "groups": list(user.groups),
+            "uid": user.uid,
+            "extra": {key: list(values) for key, values in user.extra},
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        answer = await self._asked(ACCESS_REVIEWS, spec)
+        status: dict[str, Any] = answer.get("status") or {}
+        return bool(status.get("allowed")) and not status.get("denied")
+
+    async def _asked(self, kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self._client.create(kind, {"spec": spec})
+        except TimeoutError as error:
+            raise Fault(f"no answer to a {kind.kind} within {LONGEST_SECONDS:g} s") from error
+
+
+class Kept(Generic[A]):
+    """Answers that hold for a while."""
+
+    def __init__(self, clock: Clock, seconds: Callable[[A], float]) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._answers: dict[object, tuple[float, A]] = {}
+
+    def get(self, question: object) -> tuple[A] | None:
+        """The answer in a tuple, because None may be one; None: ask again."""
+        found = self._answers.get(question)
+        if found is None or found[0] <= self._clock.monotonic():
+            return None
+        return (found[1],)
+
+    def put(self, question: object, answer: A) -> A:
+        if len(self._answers) >= MOST_KEPT:
+            self._answers.clear()
+        self._answers[question] = (self._clock.monotonic() + self._seconds(answer), answer)
+        return answer

@@ -1,0 +1,306 @@
+"""The HTTPS server: a thread with an event loop of its own, aiohttp, and nothing that waits for the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from mooring.base import log
+from mooring.base.clock import Clock
+from mooring.base.errors import Fault, MooringError, OperatorMistake, Problem
+from mooring.client import ApiClient, Connection
+from mooring.scheduler.serving.access import ALWAYS_ALLOWED_PATHS, Access
+from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.authorities import Authorities, AuthorityOptions, what_to_do
+from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions, checked_pair
+from mooring.scheduler.serving.health import Health
+from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
+from mooring.scheduler.serving.reviews import ClusterReviews
+from mooring.scheduler.serving.users import Forbidden, Unauthenticated, Undecided
+from mooring.scheduler.side_thread import SideThread
+
+DEFAULT_PORT = 10259
+GRACE_SECONDS = 2.0
+LOOKUP_SECONDS = 5.0
+REFRESH_SECONDS = 60.0
+VERBOSITY_PATH = "/debug/flags/v"
+ANY_ADDRESS = ("", "0.0.0.0", "::")
+
+_log = log.Log("serving")
+
+
+@dataclass(frozen=True)
+class ServingOptions:
+    """As the flags say it."""
+
+    bind_address: str = "0.0.0.0"
+    port: int = DEFAULT_PORT
+    share_port: bool = False
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    authorities: AuthorityOptions = field(default_factory=AuthorityOptions)
+    always_allowed: tuple[str, ...] = ALWAYS_ALLOWED_PATHS
+    token_seconds: float = 10.0
+    allowed_seconds: float = 10.0
+    refused_seconds: float = 10.0
+    sets_verbosity: bool = False
+    """Whether the log's verbosity can be set with PUT /debug/flags/v."""
+
+    def check(self) -> None:
+        """Raises `OperatorMistake` with everything that cannot be served with, as far as it shows without files."""
+        problems = checked_pair(self.tls.cert_file, self.tls.key_file) + self.tls.settings.mistakes()
+        if problems:
+            raise OperatorMistake("the scheduler cannot serve over HTTPS.", problems)
+        for warning in self.tls.settings.warnings():
+            _log.warning(warning.message, flag=warning.path)
+
+
+class SecureServer:
+    """Serves until `stop`. `start` returns when the port is open, or raises what is in the way."""
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        health: Health,
+        pages: Pages,
+        clock: Clock,
+        *,
+        authentication: Connection | None,
+        authorization: Connection | None,
+    ) -> None:
+        self._options = options
+        self._health = health
+        self._pages = pages
+        self._clock = clock
+        self._authentication = authentication
+        self._authorization = authorization
+        self._thread = SideThread("serving", self._serve)
+        self.port = options.port
+        """The one we listen on, once started (0 in the options chooses a free one)."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the port; answers under way get a moment. Stopping twice is harmless."""
+        self._thread.stop(GRACE_SECONDS * 2)
+
+    async def _serve(self, has_begun: Callable[[], None]) -> None:
+        options = self._options
+        options.check()
+        # The port first: it is what two schedulers on one machine quarrel about.
+        listening = _listen(options)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(listening.close)
+            hosts = sorted({"localhost", "127.0.0.1", *_named(options.bind_address)})
+            certificates = ServingCertificates(options.tls, hosts, self._clock.now())
+            authentication = await _client(stack, self._authentication)
+            authorization = await _client(stack, self._authorization)
+            if authorization is None:
+                _log.warning(
+                    "Other pages are shown to members of system:masters alone: without --authorization-kubeconfig "
+                    "there is no API server to ask who may read what",
+                    openToAll=",".join(options.always_allowed),
+                )
+            authorities = Authorities()
+            authorities.read_files(options.authorities)
+            await self._look_up(authorities, authentication)
+            certificates.trust(authorities.pem)
+            access = Access(
+                self._clock,
+                Authentication(
+                    self._clock,
+                    tokens=ClusterReviews(authentication) if authentication is not None else None,
+                    authorities=authorities,
+                    token_seconds=options.token_seconds,
+                ),
+                rights=ClusterReviews(authorization) if authorization is not None else None,
+                always_allowed=options.always_allowed,
+                allowed_seconds=options.allowed_seconds,
+                refused_seconds=options.refused_seconds,
+            )
+            server = web.Server(self._handler(access), access_log=None)
+            runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.SockSite(runner, listening, ssl_context=certificates.context).start()
+            self.port = listening.getsockname()[1]
+            _log.info("Serving securely", address=options.bind_address, port=self.port)
+            has_begun()
+            while True:
+                await self._clock.sleep(REFRESH_SECONDS)
+                await self._refresh(certificates, authorities, authentication)
+
+    async def _look_up(self, authorities: Authorities, client: ApiClient | None) -> None:
+        """The cluster's authorities, if they can be had soon; a server that does not answer is asked again later."""
+        options = self._options.authorities
+        if options.skip_lookup:
+            return
+        if client is None:
+            if not options.client_ca_file:
+                _log.warning(
+                    "Client certificates of the cluster are not believed: without --authentication-kubeconfig there is "
+                    "no API server to ask for its authority"
+                )
+            return
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                await authorities.look_up(options, client)
+        except (MooringError, TimeoutError) as error:
+            fault = error if isinstance(error, MooringError) else Fault("the API server does not answer")
+            if not options.tolerate_lookup_failure:
+                told = what_to_do(fault)
+                raise Fault(
+                    f"the cluster's authority for client certificates cannot be read: {fault}. To do: {told['do']}."
+                ) from error
+            _log.warning(
+                "Client certificates of the cluster are not believed: its authority cannot be read",
+                **what_to_do(fault),
+            )
+
+    async def _refresh(
+        self, certificates: ServingCertificates, authorities: Authorities, client: ApiClient | None
+    ) -> None:
+        """Certificates and authorities are replaced while we run; what cannot be read now stays as it was."""
+        certificates.refresh(self._clock.now())
+        try:
+            authorities.read_files(self._options.authorities)
+            if client is not None and not self._options.authorities.skip_lookup:
+                await authorities.look_up(self._options.authorities, client)
+            certificates.trust(authorities.pem)
+        except MooringError as error:
+            _log.v(2).warning("Authorities for client certificates stay as they were", err=error)
+
+    def _handler(self, access: Access) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            wish = Wish.of(
+                ",".join(request.headers.getall("Accept", [])),
+                request.headers.get("User-Agent", ""),
+                request.query.get("pretty", ""),
+            )
+            try:
+                await access.check(request.method.lower(), request.path, _shown(request))
+                reply = await self._answer(request, wish)
+            except Unauthenticated as error:
+                reply = status_reply(wish, 401, "Unauthorized", str(error))
+            except Forbidden as error:
+                reply = status_reply(wish, 403, "Forbidden", str(error), details={})
+            except Undecided as error:
+                reply = Reply(f"{error}\n", status=500)
+            except Exception as error:
+                _log.error("A page could not be made", path=request.path, err=error)
+                reply = Reply("internal server error\n", status=500)
+            if detail := _log.v(3):
+                detail.info(
+                    "HTTP",
+                    verb=request.method,
+                    URI=request.path_qs,
+                    userAgent=request.headers.get("User-Agent", ""),
+                    srcIP=request.remote or "",
+                    resp=reply.status,
+                )
+            return _response(reply)
+
+        return handle
+
+    async def _answer(self, request: web.BaseRequest, wish: Wish) -> Reply:
+        _, name, *check = request.path.split("/")
+        if name in self._health.checks and len(check) <= 1:
+            return self._answer_health(request, name, check)
+        if request.path == VERBOSITY_PATH and self._options.sets_verbosity:
+            return await _set_verbosity(request)
+        page = self._pages.get(request.path)
+        if page is None:
+            return Reply("404 page not found\n", status=404)
+        if request.method not in ("GET", "HEAD"):
+            return Reply("only GET\n", status=405, headers={"Allow": "GET, HEAD"})
+        return page.answer(wish)
+
+    def _answer_health(self, request: web.BaseRequest, endpoint: str, check: list[str]) -> Reply:
+        query = request.query
+        if not check:
+            answer = self._health.answer(endpoint, excluded=query.getall("exclude", []), verbose="verbose" in query)
+        else:
+            one = self._health.answer_one(endpoint, check[0])
+            if one is None:
+                return Reply("404 page not found\n", status=404)
+            answer = one
+        return Reply(answer.text, status=200 if answer.is_well else 500)
+
+
+def _shown(request: web.BaseRequest) -> Shown:
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    token = rest.strip() if scheme.lower() == "bearer" else ""
+    transport = request.transport
+    connection = transport.get_extra_info("ssl_object") if transport is not None else None
+    certificate = connection.getpeercert(binary_form=True) if connection is not None else None
+    return Shown(token or None, certificate, tuple(request.headers.items()))
+
+
+async def _set_verbosity(request: web.BaseRequest) -> Reply:
+    """`curl -X PUT --data 4 …/debug/flags/v`, as kube-scheduler takes it."""
+    if request.method != "PUT":
+        return Reply("unsupported http method\n", "text/plain", 406)
+    said = (await request.text()).strip()
+    if not said.isdecimal():
+        return Reply(f'failed to set klog.logging.verbosity: "{said}" is not a whole number\n', "text/plain", 400)
+    log.configure(verbosity=int(said))
+    return Reply(f"successfully set klog.logging.verbosity to {said}\n", "text/plain")
+
+
+def _response(reply: Reply) -> web.Response:
+    body = reply.body.encode() if isinstance(reply.body, str) else reply.body
+    headers = {
+        "Cache-Control": "no-cache, private",
+        "Content-Type": reply.content_type,
+        "X-Content-Type-Options": "nosniff",
+        "Server": "mooring",
+        **reply.headers,
+    }
+    response = web.Response(status=reply.status, body=body, headers=headers)
+    if len(body) > 1024:
+        response.enable_compression()
+    return response
+
+
+async def _client(stack: contextlib.AsyncExitStack, connection: Connection | None) -> ApiClient | None:
+    if connection is None:
+        return None
+    return await stack.enter_async_context(ApiClient(connection, user_agent="mooring serving"))
+
+
+def _named(address: str) -> list[str]:
+    return [] if address in ANY_ADDRESS else [address]
+
+
+def _listen(options: ServingOptions) -> socket.socket:
+    """A socket on the port; where any address will do, for IPv4 and IPv6 alike."""
+    address, port = options.bind_address, options.port
+    try:
+        if address in ANY_ADDRESS and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("::", port), family=socket.AF_INET6, dualstack_ipv6=True, reuse_port=options.share_port
+            )
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family, reuse_port=options.share_port)
+    except OSError as error:
+        raise _cannot_listen(options, error) from error
+
+
+def _cannot_listen(options: ServingOptions, error: OSError) -> OperatorMistake:
+    where = f"{options.bind_address}:{options.port}"
+    if error.errno == errno.EADDRINUSE:
+        what = (
+            f"{where} is in use already; is another scheduler running here? Choose another port, or 0 to serve nothing"
+        )
+        flag = "--secure-port"
+    elif error.errno == errno.EACCES:
+        what, flag = f"listening on {where} is not permitted; choose a port above 1023", "--secure-port"
+    else:
+        what, flag = f"{where} is not an address to listen on: {error.strerror or error}", "--bind-address"
+    return OperatorMistake("the scheduler cannot serve over HTTPS.", [Problem(flag, what)])

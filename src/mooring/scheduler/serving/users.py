@@ -1,0 +1,44 @@
+"""Who asks, in the cluster's words, and the two ways to be turned away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.base.errors import Fault
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+
+Extra = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class Unauthenticated(Fault):
+    """Whoever this is, the credentials shown are not theirs (401)."""
+
+
+class Forbidden(Fault):
+    """A known user who may not (403)."""
+
+
+class Undecided(Fault):
+    """Whether the user may could not be found out (500)."""
+
+
+@dataclass(frozen=True)
+class User:
+    """Who asks. Two users are the same only if all of it is: an authoriser may look at any of it."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Extra = ()
+
+    @property
+    def authenticated(self) -> User:
+        """The same user, in the group of all who are somebody."""
+        if AUTHENTICATED in self.groups:
+            return self
+        return User(self.name, (*self.groups, AUTHENTICATED), self.uid, self.extra)
+
+
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))

@@ -1,0 +1,28 @@
+"""Shadow mode: decide for the pods of another scheduler without touching them, and say where we agree and differ.
+
+`judging` compares one deed of theirs with one decision of ours; `shadow` says when, and on which view of the cluster;
+`scheduler` is the ordinary scheduler without hands; `balance` and `report` tell the result.
+"""
+
+from mooring.scheduler.shadow.balance import Balance
+from mooring.scheduler.shadow.comparison import Comparison, Moment, Subject
+from mooring.scheduler.shadow.judging import Cause, Judgement, Result
+from mooring.scheduler.shadow.read_only import ReadOnlyClient
+from mooring.scheduler.shadow.report import JsonLines
+from mooring.scheduler.shadow.scheduler import ShadowScheduler, deciding_for
+from mooring.scheduler.shadow.shadow import Shadow
+
+__all__ = [
+    "Balance",
+    "Cause",
+    "Comparison",
+    "JsonLines",
+    "Judgement",
+    "Moment",
+    "ReadOnlyClient",
+    "Result",
+    "Shadow",
+    "ShadowScheduler",
+    "Subject",
+    "deciding_for",
+]

@@ -1,0 +1,47 @@
+"""Comparisons as JSON lines in a file, each with its full evidence."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
+from mooring.scheduler.shadow.comparison import Comparison
+
+_log = Log("shadow")
+
+
+def _plain(value: object) -> object:
+    """A number of NumPy's, from a plugin's score; anything else as its text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+
+
+class JsonLines:
+    """Adds to the file, line by line; what an earlier run has written stays."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._is_lost = False
+        try:
+            self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115  # closed by `close`
+        except OSError as error:
+            what = f"{path} cannot be written: {error.strerror}; name a file in a folder that exists and is yours"
+            raise OperatorMistake.found_in("the command line", [Problem("--shadow-report", what)]) from error
+
+    def write(self, comparison: Comparison) -> None:
+        """A full disk must not end the comparing; it is said once."""
+        try:
+            self._file.write(_encode(comparison.as_json()) + b"\n")
+            self._is_lost = False
+        except OSError as error:
+            if not self._is_lost:
+                _log.error("Comparisons are missing from the report", file=self._path, err=error)
+            self._is_lost = True
+
+    def close(self) -> None:
+        self._file.close()

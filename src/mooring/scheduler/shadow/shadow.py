@@ -1,0 +1,428 @@
+"""Follows what another scheduler does with its pods and compares each deed with our own decision.
+
+Their decision was taken on a state between the moment in which we first saw the pod and the moment in which the watch
+shows what they did; we never see which. So it is compared with the state just before the deed appears (pods bound until
+then count), and a difference is told only if no other view of that stretch explains it:
+
+- the same state with the bindings around it in the order of the pods' turns, and with pods that went just now: what
+  they do about pods runs beside their decisions;
+- our own decision of earlier, where nothing was bound since, or where their work before the binding (volumes and
+  devices for their node) has already changed what we see.
+
+What cannot be compared is told as such, with the reason. Nothing here waits or writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import msgspec
+import numpy as np
+
+from mooring.base.clock import Clock
+from mooring.engine import Decision, Profile, decide
+from mooring.engine.feasible import nodes_to_find
+from mooring.objects.core import Pod
+from mooring.objects.quantity import BadQuantity
+from mooring.queue import SchedulingQueue
+from mooring.queue.waiting import Place
+from mooring.scheduler.shadow.comparison import Comparison, Earlier, Moment, Subject
+from mooring.scheduler.shadow.judging import (
+    Cause,
+    Judgement,
+    Result,
+    is_looked_at,
+    judge_binding,
+    judge_nomination,
+    judge_refusal,
+    judge_room,
+    not_comparable,
+)
+from mooring.scheduler.shadow.turns import BESIDE_SECONDS, Turn, Turns
+from mooring.state import State
+
+REMEMBERED_TIES = 200
+MOST_AWAITED = 64
+
+SEEN_WITH_NODE = "it had its node already when we first saw it"
+MISSED = "it got its node while the watch was interrupted"
+GONE = "it went before it got a node"
+PLACED_SOON = "they placed it a moment later: the cluster had changed while they decided"
+CHANGED = "the cluster changed while they decided: what they say was not true before, and is not now"
+EXTENDED = "extenders have a say, and were asked when the pod came; they may say something else by now"
+
+Judge = Callable[[], tuple[Judgement, Decision | None]]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A pod of theirs that waits."""
+
+    pod: Pod
+    turn: Turn
+    earlier: Earlier | None = None
+    announced: str = ""
+    """The node that they named before the binding, and that has been compared already."""
+    is_compared: bool = False
+    is_refused: bool = False
+    """It has had its turn, and waits for something to happen."""
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """A difference that bindings under way may still explain."""
+
+    comparison: Comparison
+    judge: Judge
+    turn: Turn
+    since: float
+    awaited: set[str]
+    """The pods whose turn was before, and of which nothing has been seen yet."""
+
+
+class Shadow:
+    """Tells `tell` of each comparison, once."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        state: State,
+        queue: SchedulingQueue,
+        clock: Clock,
+        tell: Callable[[Comparison], None],
+        *,
+        shares: Mapping[str, int] | None = None,
+        hindrance: Callable[[Pod], str | None] = lambda _pod: None,
+        is_extended: Callable[[Pod], bool] = lambda _pod: False,
+    ) -> None:
+        """`shares` says per profile how many per cent of the nodes they look at (0: kube-scheduler's adaptive rule).
+
+        `hindrance` says why a pod cannot be decided about now, if so; `is_extended` whether extenders have a say in it.
+        """
+        self._profiles = profiles
+        self._theirs = {
+            name: Profile(name, profile.points, (shares or {}).get(name, 0), is_extended=profile.is_extended)
+            for name, profile in profiles.items()
+        }
+        self._state = state
+        self._queue = queue
+        self._clock = clock
+        self._tell = tell
+        self._hindrance = hindrance
+        self._is_extended = is_extended
+        self._turns = Turns(state, clock)
+        self._pending: dict[str, _Pending] = {}
+        """In the order in which they came or were refused."""
+        self._doubts: list[_Doubt] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many of their pods wait."""
+        return len(self._pending)
+
+    def is_pending(self, uid: str) -> bool:
+        return uid in self._pending
+
+    # What we decided ourselves
+
+    def decided(self, pod: Pod, decision: Decision) -> None:
+        """Remember it, before anything else is decided: its columns go with the next decision."""
+        pending = self._pending.get(pod.uid)
+        if pending is None or decision.fault is not None:
+            return
+        pending.earlier = Earlier(
+            self._clock.now(),
+            decision.cycle.attempt,
+            decision.node,
+            _best(decision),
+            decision.message,
+            decision.plan,
+            self._turns.bindings,
+        )
+
+    # What the watch shows of their pods, before state and queue hear of it
+
+    def shown(self, pod: Pod) -> None:
+        """A pod without a node: new, or changed."""
+        pending = self._pending.get(pod.uid)
+        if pending is None:
+            is_refused = _refusal(pod) is not None
+            self._pending[pod.uid] = _Pending(pod, self._turns.turn_of(pod), is_refused=is_refused)
+            return
+        before, pending.pod = pending.pod, pod
+        message = _refusal(pod)
+        is_news = message is not None and message != _refusal(before)
+        nominated = pod.status.nominated_node_name
+        if nominated and nominated != before.status.nominated_node_name:
+            self._nominated(pending, before, nominated, message if is_news else None)
+        elif is_news:
+            assert message is not None
+            self._refused(pending, before, message)
+        if is_news and not pending.is_refused:
+            pending.is_refused = True
+            self._pending[pod.uid] = self._pending.pop(pod.uid)
+            self._awaited_no_longer(pod.uid)
+
+    def bound(self, pod: Pod, apply: Callable[[], None]) -> None:
+        """A pod of theirs appears with a node; `apply` makes the state count it there."""
+        node = pod.spec.node_name
+        pending = self._pending.pop(pod.uid, None)
+        if pending is None:
+            self._report(pod, Subject.BINDING, {"node": node}, not_comparable(SEEN_WITH_NODE))
+            apply()
+            return
+        self._drop_refusals(pod.uid)
+        if pending.announced != node:
+            self._compare_binding(pending, pending.pod, node)
+        apply()
+        self._turns.bound(pod.uid, pending.turn)
+        self._awaited_no_longer(pod.uid)
+
+    def missed(self, pod: Pod, is_new: bool) -> None:
+        """A new list shows a node for the pod: when it got it, and what came before, cannot be known."""
+        if self._pending.pop(pod.uid, None) is not None:
+            self._drop_refusals(pod.uid)
+        elif not is_new:
+            return
+        self._report(pod, Subject.BINDING, {"node": pod.spec.node_name}, not_comparable(MISSED))
+
+    def gone(self, uid: str) -> None:
+        """A pod was deleted, theirs or not, waiting or on a node."""
+        if (placed := self._state.pod(uid)) is not None:
+            self._turns.gone(placed)
+        pending = self._pending.pop(uid, None)
+        if pending is None:
+            return
+        self._awaited_no_longer(uid)
+        if not pending.is_compared:
+            self._report(pending.pod, Subject.BINDING, {"node": None}, not_comparable(GONE))
+
+    def absent(self, present: Iterable[str]) -> None:
+        """A new list has only these pods."""
+        for uid in self._pending.keys() - set(present):
+            self.gone(uid)
+
+    def settle(self, *, everything: bool = False) -> None:
+        """Tell the differences that nothing explained in time. `everything`: we end, and nothing more will come."""
+        now = self._clock.monotonic()
+        for doubt in list(self._doubts):
+            if everything or now - doubt.since >= BESIDE_SECONDS:
+                self._close(doubt)
+
+    # Comparing
+
+    def _compare_binding(self, pending: _Pending, pod: Pod, node: str) -> None:
+        uid, earlier = pod.uid, pending.earlier
+
+        def judge() -> tuple[Judgement, Decision | None]:
+            with self._turns.without([uid]):
+                return self._judged_binding(pod, node)
+
+        def by_earlier() -> Judgement | None:
+            if earlier is None or node not in earlier.best:
+                return None
+            if self._turns.bindings != earlier.bindings and not _has_work_before_binding(pod):
+                return None
+            ties = len(earlier.best)
+            return Judgement(Result.AGREE, f"one of {ties} equally good" if ties > 1 else "best")
+
+        self._compare(pending, pod, Subject.BINDING, {"node": node}, judge, by_earlier)
+
+    def _judged_binding(self, pod: Pod, node: str) -> tuple[Judgement, Decision | None]:
+        if (hindered := self._hindered(pod)) is not None:
+            return hindered, None
+        if self._state.node(node) is None:
+            return not_comparable(f"we do not know node {node}"), None
+        decision = self._decide(pod)
+        if decision.fault is None and not is_looked_at(decision, node):
+            # Nominated to another node that will do: judge theirs as if it were not.
+            decision = self._decide(_without_nomination(pod))
+        looked_at = nodes_to_find(self._theirs[pod.spec.scheduler_name], decision.node_count)
+        return judge_binding(decision, node, looked_at), decision
+
+    def _refused(self, pending: _Pending, pod: Pod, message: str) -> None:
+        earlier = pending.earlier
+
+        def judge() -> tuple[Judgement, Decision | None]:
+            if (hindered := self._hindered(pod)) is not None:
+                return hindered, None
+            decision = self._decide(pod)
+            judgement = judge_refusal(decision, message)
+            if judgement.cause is Cause.PLACED and earlier is not None and earlier.node is None:
+                return not_comparable(CHANGED), decision
+            return judgement, decision
+
+        def by_earlier() -> Judgement | None:
+            is_same = earlier is not None and earlier.node is None and earlier.message == message
+            return Judgement(Result.AGREE, "no node will do, in the same words") if is_same else None
+
+        self._compare(pending, pod, Subject.REFUSAL, {"message": message}, judge, by_earlier)
+
+    def _nominated(self, pending: _Pending, pod: Pod, node: str, message: str | None) -> None:
+        """Room is being made for the pod, or it is about to be bound and waits for its volumes or devices."""
+        plan = pending.earlier.plan if pending.earlier is not None else None
+        if message is None and self._hindered(pod) is None and self._decide(pod).node is not None:
+            pending.announced = node
+            self._compare_binding(pending, pod, node)
+            return
+
+        def judge() -> tuple[Judgement, Decision | None]:
+            if (hindered := self._hindered(pod)) is not None:
+                return hindered, None
+            decision = self._decide(pod)
+            return judge_nomination(decision, node, message), decision
+
+        def by_earlier() -> Judgement | None:
+            # The victims may have begun to go before the nomination could be seen.
+            return judge_room(plan, node) if plan is not None else None
+
+        theirs = {"nominated": node} | ({"message": message} if message is not None else {})
+        self._compare(pending, pod, Subject.PREEMPTION, theirs, judge, by_earlier)
+
+    def _compare(
+        self,
+        pending: _Pending,
+        pod: Pod,
+        subject: Subject,
+        theirs: Mapping[str, object],
+        judge: Judge,
+        by_earlier: Callable[[], Judgement | None],
+    ) -> None:
+        """On one view of the cluster after the other, until one agrees or none is left."""
+        pending.is_compared = True
+        judgement, decision = judge()
+        comparison = self._comparison(pod, subject, theirs, judgement, decision, pending.earlier)
+        remembered = by_earlier()
+        if remembered is not None and remembered.result is not Result.AGREE:
+            remembered = None
+        if decision is None or decision.fault is not None:
+            self._tell(comparison)
+        elif self._is_extended(pod):
+            judgement = remembered or not_comparable(EXTENDED)
+            self._tell(replace(comparison, judgement=judgement, moment=Moment.EARLIER))
+        elif judgement.result is Result.AGREE:
+            self._tell(comparison)
+        elif remembered is not None:
+            self._tell(replace(comparison, judgement=remembered, moment=Moment.EARLIER))
+        elif judgement.result is Result.NOT_COMPARABLE:
+            self._tell(comparison)
+        else:
+            self._doubt(comparison, judge, pending.turn)
+
+    def _doubt(self, comparison: Comparison, judge: Judge, turn: Turn) -> None:
+        awaited = self._before(comparison.uid, turn)
+        doubt = _Doubt(comparison, judge, turn, self._clock.monotonic(), awaited)
+        self._doubts.append(doubt)
+        self._reconsider(doubt)
+
+    def _before(self, uid: str, turn: Turn) -> set[str]:
+        """The waiting pods whose turn was before this one."""
+        return {
+            other
+            for other, pending in islice(self._pending.items(), MOST_AWAITED)
+            if pending.turn.may_come_before(turn) and other != uid
+        }
+
+    def _awaited_no_longer(self, uid: str) -> None:
+        """It has its node now, was refused, or is gone: does that explain an open difference?"""
+        for doubt in list(self._doubts):
+            if uid in doubt.awaited:
+                doubt.awaited.discard(uid)
+                self._reconsider(doubt, is_changed=True)
+
+    def _reconsider(self, doubt: _Doubt, *, is_changed: bool = False) -> None:
+        """Judge as if what happened beside it had come in turn. `is_changed`: and on what has come since."""
+        views = self._turns.views(doubt.turn)
+        for view in [contextlib.nullcontext, *views] if is_changed else views:
+            with view():
+                judgement, _ = doubt.judge()
+            if judgement.result is Result.AGREE:
+                self._doubts.remove(doubt)
+                self._tell(replace(doubt.comparison, judgement=judgement, moment=Moment.BESIDE))
+                return
+        if not doubt.awaited:
+            self._close(doubt)
+
+    def _hindered(self, pod: Pod) -> Judgement | None:
+        """Why there is nothing to decide, or no way to."""
+        waiting = self._queue.find(pod.uid)
+        if waiting is not None and waiting.place is Place.GATED and waiting.gating is not None:
+            gating = waiting.gating
+            why = f"{gating.plugin} keeps the pod out of our queue: {'; '.join(gating.reasons)}"
+            return Judgement(Result.DIFFER, why, Cause.GATE, gating.plugin)
+        try:
+            _ = pod.requests
+        except BadQuantity as error:
+            return not_comparable(f"its requests cannot be read: {error}")
+        problem = self._hindrance(pod)
+        return None if problem is None else not_comparable(problem)
+
+    def _decide(self, pod: Pod) -> Decision:
+        return decide(self._profiles[pod.spec.scheduler_name], pod, self._state)
+
+    # Telling
+
+    def _close(self, doubt: _Doubt) -> None:
+        self._doubts.remove(doubt)
+        self._tell(doubt.comparison)
+
+    def _drop_refusals(self, uid: str) -> None:
+        """They found a node after all: what they said before was about another moment."""
+        for doubt in list(self._doubts):
+            if doubt.comparison.uid == uid and doubt.comparison.subject is Subject.REFUSAL:
+                self._doubts.remove(doubt)
+                self._tell(replace(doubt.comparison, judgement=not_comparable(PLACED_SOON)))
+
+    def _report(self, pod: Pod, subject: Subject, theirs: Mapping[str, object], judgement: Judgement) -> None:
+        self._tell(self._comparison(pod, subject, theirs, judgement, None, None))
+
+    def _comparison(
+        self,
+        pod: Pod,
+        subject: Subject,
+        theirs: Mapping[str, object],
+        judgement: Judgement,
+        decision: Decision | None,
+        earlier: Earlier | None,
+    ) -> Comparison:
+        return Comparison(
+            self._clock.now(),
+            pod.key,
+            pod.uid,
+            pod.spec.scheduler_name,
+            subject,
+            theirs,
+            judgement,
+            ours=decision.evidence() if decision is not None else {},
+            earlier=earlier,
+        )
+
+
+def _best(decision: Decision) -> frozenset[str]:
+    """The nodes as good as the chosen one."""
+    columns = decision.columns()
+    if decision.node is None:
+        return frozenset()
+    if columns is None:
+        return frozenset((decision.node,))
+    ties = np.flatnonzero(columns.total == columns.total.max())[:REMEMBERED_TIES].tolist()
+    return frozenset(columns.nodes[place] for place in ties)
+
+
+def _refusal(pod: Pod) -> str | None:
+    """What they say of a pod that they cannot place."""
+    condition = pod.condition("PodScheduled")
+    is_refused = condition is not None and condition.status == "False" and condition.reason == "Unschedulable"
+    return condition.message if condition is not None and is_refused else None
+
+
+def _without_nomination(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=""))
+
+
+def _has_work_before_binding(pod: Pod) -> bool:
+    """Whether its binding waits for volumes or devices, which are chosen for the node that was decided on."""
+    return bool(pod.volumes or pod.spec.resource_claims)

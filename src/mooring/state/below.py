@@ -1,0 +1,138 @@
+"""What pods of lower priority hold on each node: what preempting all of them would set free.
+
+Kept for the priorities that were asked about last, and brought up to date by the change log when asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mooring.framework import BoolArray, IntArray
+from mooring.objects.core import Taint
+from mooring.state.table import PODS, NodeTable
+from mooring.state.views import Rows
+
+KEPT = 8
+"""Clusters have few priorities."""
+
+
+class CannotTell(Exception):
+    """The answer depends on which pods are there, and is not kept without those of lower priority."""
+
+
+class Below:
+    """The requests of the pods below one priority, per row."""
+
+    def __init__(self, table: NodeTable, priority: int) -> None:
+        self._table = table
+        self._priority = priority
+        self._as_of: int | None = None
+        self._amounts: dict[str, IntArray] = {}
+
+    def amounts(self, resource: str) -> IntArray | None:
+        """A number for each row of the table; None: they hold nothing of it anywhere."""
+        return self._amounts.get(resource)
+
+    def bring_up_to_date(self) -> None:
+        log = self._table.pod_changes
+        moved = None if self._as_of is None else log.since(self._as_of)
+        self._as_of = log.generation
+        capacity = self._table.capacity
+        if moved is None or any(len(amounts) < capacity for amounts in self._amounts.values()):
+            self._amounts = {}
+            moved = range(len(self._table.views))
+        for row in moved:
+            self._sum_up(row)
+
+    def _sum_up(self, row: int) -> None:
+        for amounts in self._amounts.values():
+            amounts[row] = 0
+        view = self._table.views[row]
+        if view is None:
+            return
+        totals: dict[str, int] = {}
+        for pod in view.placed.values():
+            if pod.priority < self._priority:
+                totals[PODS] = totals.get(PODS, 0) + 1
+                for resource, asked in pod.requests.amounts.items():
+                    totals[resource] = totals.get(resource, 0) + asked
+        for resource, total in totals.items():
+            if resource not in self._amounts:
+                self._amounts[resource] = np.zeros(self._table.capacity, np.int64)
+            # Beyond 64 bits the exact sum does not matter: it is more than any node has.
+            self._amounts[resource][row] = min(total, 2**63 - 1)
+
+
+class BelowPriorities:
+    """The last priorities that were asked about."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._known: dict[int, Below] = {}
+
+    def __call__(self, priority: int) -> Below:
+        below = self._known.pop(priority, None) or Below(self._table, priority)
+        self._known[priority] = below
+        if len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
+        below.bring_up_to_date()
+        return below
+
+
+class FreedRows:
+    """Many nodes as they would be without the pods below a priority: the framework's `NodeRows`, as far as it is known.
+
+    Anything else raises `CannotTell`, so that a rule is either judged rightly or not at all.
+    """
+
+    def __init__(self, nodes: Rows, below: Below) -> None:
+        self._nodes = nodes
+        self._below = below
+        self.rows = nodes.rows
+
+    def __getattr__(self, name: str) -> Any:
+        raise CannotTell(name)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def where(self, mask: BoolArray) -> FreedRows:
+        return FreedRows(self._nodes.where(mask), self._below)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._nodes.names
+
+    @property
+    def is_unschedulable(self) -> BoolArray:
+        return self._nodes.is_unschedulable
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._nodes.allocatable(resource)
+
+    def requested(self, resource: str) -> IntArray:
+        held = self._nodes.requested(resource)
+        freed = self._below.amounts(resource)
+        if freed is None:
+            return held
+        left: IntArray = held - freed.take(self.rows)
+        return left
+
+    def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
+        return False  # what is freed is known row by row
+
+    def free(self, resource: str) -> IntArray:
+        free: IntArray = self.allocatable(resource) - self.requested(resource)
+        return free
+
+    def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
+        return self._nodes.where_label(key, test)
+
+    def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
+        return self._nodes.where_taints(test)
+
+    def where_features(self, test: Callable[[Sequence[str]], bool]) -> BoolArray:
+        return self._nodes.where_features(test)

@@ -1,0 +1,114 @@
+"""The `ClaimWriter` service in memory: what is written is there at once, unless the test wants it to fail."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from mooring.base.errors import ApiError
+from mooring.framework.kept import KeptObjects
+from mooring.objects.core import ContainerExtendedResourceRequest, Pod
+from mooring.objects.meta import KubeObject
+from mooring.objects.resource import Allocation, ResourceClaim
+
+
+class MemoryClaimWriter:
+    """Writes straight into the claims that plugins read, as the API server and the watch would do together."""
+
+    def __init__(self, objects: Callable[[type[KubeObject]], KeptObjects[ResourceClaim]]) -> None:
+        self._objects = objects
+        self._versions = itertools.count(1_000_000)
+        self.written: list[tuple[str, str]] = []
+        """Verb and claim (namespace/name), in their order."""
+        self.failures: dict[str, list[Exception]] = {}
+        """What is raised instead, by verb: one for each call, until there are no more."""
+        self.extended_claims: dict[str, tuple[str, Sequence[ContainerExtendedResourceRequest]]] = {}
+        """Pod (namespace/name) → the claim for its extended resources, and who has what."""
+        self.protected: set[str] = set()
+        """Claims with the finalizer, by namespace/name."""
+
+    async def read(self, claim: ResourceClaim) -> ResourceClaim:
+        self._note("read", claim)
+        return self._there(claim)
+
+    async def create(self, claim: ResourceClaim, *, generate_name: str) -> ResourceClaim:
+        self._note("create", claim)
+        name = f"{generate_name}x"
+        metadata = msgspec.structs.replace(claim.metadata, name=name, uid=f"claim-{name}")
+        return self._keep(ResourceClaim(metadata=metadata, spec=claim.spec))
+
+    async def protect(self, claim: ResourceClaim) -> ResourceClaim:
+        self._note("protect", claim)
+        there = self._unchanged(claim)
+        self.protected.add(claim.key)
+        return self._keep(there)
+
+    async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
+        self._note("write_users", claim)
+        there = self._unchanged(claim)
+        status = msgspec.structs.replace(there.status, reserved_for=claim.status.reserved_for)
+        status.allocation = _merged(there.status.allocation, claim.status.allocation, whole=with_allocation)
+        return self._keep(msgspec.structs.replace(there, status=status))
+
+    async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        self._note("remove_user", claim)
+        there = self._there(claim)
+        left = [user for user in there.status.reserved_for if user.uid != uid]
+        return self._keep(
+            msgspec.structs.replace(there, status=msgspec.structs.replace(there.status, reserved_for=left))
+        )
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        self._note("delete", claim)
+        self._kept.drop(claim.key)
+
+    async def write_extended_claim(
+        self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
+    ) -> None:
+        self._note("write_extended_claim", claim)
+        self.extended_claims[pod.key] = claim.name, mappings
+
+    @property
+    def _kept(self) -> KeptObjects[ResourceClaim]:
+        return self._objects(ResourceClaim)
+
+    def _note(self, verb: str, claim: ResourceClaim) -> None:
+        self.written.append((verb, claim.key))
+        if failures := self.failures.get(verb):
+            raise failures.pop(0)
+
+    def _there(self, claim: ResourceClaim) -> ResourceClaim:
+        there = self._kept.get(claim.name, claim.namespace)
+        if there is None:
+            raise ApiError(404, "NotFound", f'resourceclaims.resource.k8s.io "{claim.name}" not found')
+        return there
+
+    def _unchanged(self, claim: ResourceClaim) -> ResourceClaim:
+        there = self._there(claim)
+        if there.metadata.resource_version != claim.metadata.resource_version:
+            raise a_conflict(claim.name)
+        return there
+
+    def _keep(self, claim: ResourceClaim) -> ResourceClaim:
+        metadata = msgspec.structs.replace(claim.metadata, resource_version=str(next(self._versions)))
+        written = msgspec.structs.replace(claim, metadata=metadata)
+        self._kept.keep(written)
+        return written
+
+
+def a_conflict(claim: str) -> ApiError:
+    """What the API server says when somebody else was faster."""
+    return ApiError(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on resourceclaims.resource.k8s.io "{claim}": the object has been modified;'
+        " please apply your changes to the latest version and try again",
+    )
+
+
+def _merged(there: Allocation | None, said: Allocation | None, *, whole: bool) -> Allocation | None:
+    if whole or there is None or said is None:
+        return said if whole else there
+    return msgspec.structs.replace(there, allocation_timestamp=said.allocation_timestamp)

@@ -1,0 +1,63 @@
+"""An embedded API server in the test's process, for schedulers that run in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from tests.cli.programs import PATIENCE_SECONDS
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.client import ApiClient, Connection, Reflector
+from mooring.objects import Node, Pod
+
+
+class Placed:
+    """Where each pod is; wakes whoever waits for one."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    def listed(self, pods: list[Pod]) -> None:
+        for pod in pods:
+            self.changed(pod)
+
+    def changed(self, pod: Pod) -> None:
+        self.nodes[pod.name] = pod.spec.node_name
+        self._changed.set()
+
+    def deleted(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    async def on(self, pod: str) -> str:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self.nodes.get(pod):
+                self._changed.clear()
+                await self._changed.wait()
+        return self.nodes[pod]
+
+
+@contextlib.asynccontextmanager
+async def a_server() -> AsyncIterator[tuple[EmbeddedApiServer, ApiClient, Placed]]:
+    server = EmbeddedApiServer()
+    await server.start()
+    direct = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
+    async with ApiClient(direct) as client:
+        placed = Placed()
+        watching = asyncio.create_task(Reflector(client, Pod, placed).run())
+        yield server, client, placed
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    await server.stop()
+
+
+async def create_node(client: ApiClient, name: str) -> None:
+    resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    await client.create(Node.KIND, {"metadata": {"name": name}, "status": {"allocatable": resources}})
+
+
+async def create_pod(client: ApiClient, name: str) -> None:
+    spec = {"containers": [{"name": "main", "image": "pause"}]}
+    await client.create(Pod.KIND, {"metadata": {"name": name}, "spec": spec}, "default")

@@ -1,0 +1,102 @@
+"""Small cases, and what a recorder would answer about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.conformance.cases import Case, Recorded
+from mooring.conformance.situation import Situation
+from mooring.conformance.told import tell
+from mooring.engine import Form
+
+Json = dict[str, Any]
+
+
+def a_node(name: str, *, cpu: str = "4", taints: list[Json] | None = None, labels: Json | None = None) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"taints": taints or []},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def a_pod(name: str = "incoming", *, cpu: str = "100m", priority: int = 0, **more: Any) -> Json:
+    """A pod; `node` places it, `nominated` nominates it, `phase` is its status'."""
+    status = {"phase": more.pop("phase", "Pending")}
+    if nominated := more.pop("nominated", None):
+        status["nominatedNodeName"] = nominated
+    spec = {
+        "schedulerName": "default-scheduler",
+        "priority": priority,
+        "containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    if node := more.pop("node", None):
+        spec["nodeName"] = node
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {**spec, **more}, "status": status}
+
+
+def a_case(*objects: Json, pod: Json | None = None, config: Any = None, name: str = "case") -> Json:
+    return {"name": name, "config": config, "objects": list(objects), "pod": pod or a_pod()}
+
+
+def a_configuration(**profile: Any) -> Json:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", **profile}],
+    }
+
+
+def situation(case: Json) -> Situation:
+    return Situation(msgspec.json.decode(json.dumps(case), type=Case))
+
+
+def answer(case: Json) -> Json:
+    """What a recorder would say that agrees with us in everything."""
+    told = tell(situation(case), Form.FASTER)
+    expect: Json = {"name": case["name"], "result": told.result, "feasible": []}
+    if told.result == "noNodes":
+        return {**expect, "message": told.message}
+    if told.result == "gated":
+        return {**expect, "preEnqueue": told.pre_enqueue}
+    expect["preFilter"] = {"code": "Success", "nodeNames": None, "skipped": sorted(told.skipped)}
+    if told.pre_filter is not None:
+        expect["preFilter"].update(told.pre_filter)
+    else:
+        expect["nodes"] = told.nodes
+        expect["feasible"] = sorted(node for node, verdict in told.nodes.items() if verdict is None)
+    if told.nominated:
+        expect["nominatedNodePasses"] = told.chosen == told.nominated
+    if told.result == "feasible":
+        expect["scoreSkipped"] = sorted(told.score_skipped)
+        expect["best"] = [told.chosen]
+        if told.scores is not None:
+            highest = max(numbers["total"] for numbers in told.scores.values())
+            expect["best"] = [node for node, numbers in told.scores.items() if numbers["total"] == highest]
+            expect["scores"] = told.scores
+    else:
+        expect["message"] = told.message
+        expect["postFilter"] = _post_filter(told.post_filter)
+    return expect
+
+
+def _post_filter(told: Json | None) -> Json | None:
+    if told is None or told["code"] != "Success":
+        return told
+    return {**told, "nominatedNodes": [told["nominatedNode"]]}
+
+
+def recorded(case: Json, expect: Json | None = None) -> Recorded:
+    return msgspec.json.decode(json.dumps({"case": case, "expect": expect or answer(case)}), type=Recorded)
+
+
+def a_file(folder: Path, *cases: Recorded, name: str = "some.jsonl") -> Path:
+    file = folder / name
+    file.write_bytes(b"".join(msgspec.json.encode(case) + b"\n" for case in cases))
+    return file

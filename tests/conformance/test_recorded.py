@@ -1,0 +1,27 @@
+"""Every recorded decision of kube-scheduler v1.36.4 is ours too: in both forms, and after a detour."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.conformance.cases import RECORDED, numbered, recorded_files
+from mooring.conformance.doubtful import DOUBTFUL
+from mooring.conformance.generate import FAMILIES
+from mooring.conformance.reporting import shown
+from mooring.conformance.running import Options, run
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_recorded_case_agrees(family):
+    report = run(family, list(numbered(RECORDED / f"{family}.jsonl.xz")), Options())
+    assert report.cases == 400
+    different = [shown(each) for each in report.differing if each.name not in DOUBTFUL]
+    assert not different, f"{len(different)} of {report.cases} differ\n" + "\n".join(different[:5])
+
+
+def test_each_family_that_can_be_generated_is_recorded():
+    assert {file.name for file in recorded_files()} == {f"{family}.jsonl.xz" for family in FAMILIES}
+
+
+def test_no_recorded_case_is_believed_to_be_wrong():
+    assert DOUBTFUL == {}

@@ -1,0 +1,115 @@
+"""The Helm chart writes what `mooring manifests` does: by its default values, and by those that the command prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.deploy.command import printed
+
+from mooring import __version__
+
+REPOSITORY = Path(__file__).parents[2]
+CHART = REPOSITORY / "deploy" / "helm" / "mooring"
+NAMESPACE = "mooring-system"
+PLUGIN = '''
+from mooring.framework import Objects, Plugin
+from mooring.objects.workloads import Service
+
+
+class Quiet(Plugin):
+    """It's "quiet": {{ .Values }} means nothing to it."""
+
+    def __init__(self, services: Objects[Service]) -> None: ...
+
+    def score(self, pod, node, cycle):
+        return 0
+'''
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}  # "alone": 'yes'
+profiles:
+- schedulerName: quiet.one
+  plugins: {multiPoint: {enabled: [{name: Quiet}], disabled: [{name: VolumeBinding}]}}
+"""
+
+
+def helm() -> str:
+    """The program, if it can be had; the test is skipped with the reason if not."""
+    version = re.search(
+        r"helm\.sh/helm/v3 (v[0-9.]+)", (REPOSITORY / "scripts/helm/go.mod").read_text(encoding="utf-8")
+    )
+    assert version is not None
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cached = Path(os.environ.get("MOORING_CACHE") or caches / "mooring") / "bin" / f"helm-{version[1]}" / "helm"
+    found = shutil.which("helm") or shutil.which(cached)
+    if found is None:
+        pytest.skip(f"there is no helm on the PATH or at {cached}; `scripts/build-helm` builds it (needs Go)")
+    return found
+
+
+def documents(text: str) -> dict[tuple[str, str], Any]:
+    """By kind and name; the namespace itself is what `helm install --create-namespace` makes."""
+    found = [document for document in yaml.safe_load_all(text) if document and document["kind"] != "Namespace"]
+    by_name = {(each["kind"], each["metadata"]["name"]): each for each in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+def rendered(*flags: str) -> dict[tuple[str, str], Any]:
+    done = subprocess.run(
+        [helm(), "template", "release", str(CHART), f"--namespace={NAMESPACE}", *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return documents(done.stdout)
+
+
+def test_the_default_values_are_those_of_the_default_configuration():
+    text = printed(f"--config={CHART / 'scheduler.yaml'}", "--helm-values")
+    assert (CHART / "values.yaml").read_text(encoding="utf-8") == text
+
+
+def test_the_chart_has_the_version_of_the_package():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+@pytest.mark.real
+def test_the_default_values_give_what_the_command_writes():
+    assert rendered() == documents(printed(f"--config={CHART / 'scheduler.yaml'}"))
+
+
+ASKED = {
+    "a second scheduler with a plugin of one's own": ("--plugins=quiet.py",),
+    "a shadow": ("--plugins=quiet.py", "--as=shadow"),
+    "another image, name and verbosity": (
+        *("--plugins=quiet.py", "--image=here/mooring:custom", "--name=other", "--verbosity=5"),
+        *("--", "--pod-max-in-unschedulable-pods-duration=1m"),
+    ),
+}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_values_that_the_command_prints_make_the_chart_write_the_same(asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("quiet.py").write_text(PLUGIN, encoding="utf-8")
+    Path("scheduler.yaml").write_text(CONFIG, encoding="utf-8")
+    Path("values.yaml").write_text(printed("--config=scheduler.yaml", "--helm-values", *asked), encoding="utf-8")
+    assert rendered("--values=values.yaml") == documents(printed("--config=scheduler.yaml", *asked))
+
+
+@pytest.mark.real
+def test_helm_finds_nothing_to_complain_about():
+    done = subprocess.run([helm(), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,68 @@
+"""The Dockerfile does what the tested script does, and what manifests rely on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mooring import __version__
+from mooring.deploy.manifests import PORT, USER_ID
+
+REPOSITORY = Path(__file__).parents[2]
+TEXT = (REPOSITORY / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+COMMANDS = [
+    re.sub(r"\s*\\\n\s*", " ", command)
+    for command in re.findall(r"^[A-Z]+ (?:.*\\\n)*.*", TEXT, re.MULTILINE)
+    if not command.startswith("#")
+]
+
+
+def the(instruction: str) -> str:
+    (found,) = [command.partition(" ")[2] for command in COMMANDS if command.startswith(f"{instruction} ")]
+    return found
+
+
+def test_all_the_work_is_done_by_the_script():
+    assert the("RUN") == "scripts/build-root /image"
+
+
+def test_it_is_not_root_and_says_so_by_number():
+    assert the("USER") == f"{USER_ID}:{USER_ID}"
+
+
+def test_there_is_no_entrypoint_so_that_a_manifest_names_the_program():
+    assert not [command for command in COMMANDS if command.startswith("ENTRYPOINT")]
+    assert json.loads(the("CMD")) == ["mooring", "run"]
+
+
+def test_it_is_healthy_when_mooring_says_so():
+    assert the("HEALTHCHECK").endswith('CMD ["mooring", "health"]')
+    assert the("EXPOSE") == str(PORT)
+
+
+def test_both_stages_have_the_same_python():
+    assert [command for command in COMMANDS if command.startswith("FROM")] == [
+        "FROM ${PYTHON} AS build",
+        "FROM ${PYTHON}",
+    ]
+
+
+def copied() -> list[str]:
+    copies = [command.split()[1:-1] for command in COMMANDS if command.startswith("COPY ")]
+    return [path for paths in copies for path in paths if not path.startswith(("-", "/"))]
+
+
+@pytest.mark.parametrize("path", copied())
+def test_what_is_copied_is_there_and_not_ignored(path):
+    assert (REPOSITORY / path).exists()
+    kept = {
+        line[1:] for line in (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[:1] == "!"
+    }
+    assert path.rstrip("/") in kept
+
+
+def test_the_tag_in_its_comment_is_this_version():
+    assert set(re.findall(r"mooring:([0-9.]+)", TEXT)) == {__version__}

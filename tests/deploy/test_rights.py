@@ -1,0 +1,172 @@
+"""Rights follow from the plugins in use, and are never more than kube-scheduler's, but for kinds of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.deploy.configurations import a_configuration
+
+from mooring.config import LeaderElection
+from mooring.deploy.rights import Right, rights_of
+from mooring.deploy.rules import rules_of
+from mooring.deploy.upstream import beyond_kube_scheduler
+from mooring.framework import ClaimWriter, Cycle, Evidence, Objects, Plan, Plugin, Pod, WhatIf
+from mooring.framework.gates import FeatureGates
+from mooring.framework.verdicts import Refusal, Remedy
+from mooring.objects.workloads import Service
+from mooring.plugins.catalogue import catalogue
+
+NO_ELECTION = LeaderElection(leader_elect=False)
+NEVER_OFF = ("PrioritySort", "DefaultBinder")
+
+
+def asked_for(right: Right) -> str:
+    """`patch persistentvolumes`, as people say it."""
+    where = f" in {right.namespace}" if right.namespace else ""
+    named = f" {right.name}" if right.name else ""
+    group = f".{right.group}" if right.group else ""
+    return f"{right.verb} {right.resource}{group}{named}{where}"
+
+
+def rights(configuration: Any, registry: Any = None, **options: Any) -> set[str]:
+    options.setdefault("election", NO_ELECTION)
+    options.setdefault("serves", False)
+    return {asked_for(right) for right in rights_of(configuration, registry or catalogue(), **options)}
+
+
+def with_plugin(plugin: type[Plugin], source: str = "test") -> set[str]:
+    """What this plugin adds to a scheduler that does nothing but bind."""
+    registry = catalogue()
+    registry.add(plugin, source)
+    alone = a_configuration(registry, disabled=["*"], enabled=NEVER_OFF)
+    beside = a_configuration(registry, disabled=["*"], enabled=[*NEVER_OFF, plugin.name])
+    return rights(beside, registry) - rights(alone, registry)
+
+
+BARE = {
+    *("list nodes", "watch nodes", "get pods", "list pods", "watch pods", "patch pods/status"),
+    *("create events.events.k8s.io", "patch events.events.k8s.io", "create pods/binding"),
+}
+
+
+def test_a_scheduler_that_only_binds_asks_for_no_more_than_that():
+    assert rights(a_configuration(disabled=["*"], enabled=NEVER_OFF)) == BARE
+
+
+DISABLED = {
+    "without InterPodAffinity namespaces are not read": ("InterPodAffinity", {"list namespaces", "watch namespaces"}),
+    "without DefaultPreemption no pod is deleted": (
+        "DefaultPreemption",
+        {"delete pods", "list poddisruptionbudgets.policy", "watch poddisruptionbudgets.policy"},
+    ),
+    "without VolumeBinding nothing is written to volumes": (
+        "VolumeBinding",
+        {
+            *("patch persistentvolumes", "patch persistentvolumeclaims"),
+            *("list csidrivers.storage.k8s.io", "watch csidrivers.storage.k8s.io"),
+            *("list csistoragecapacities.storage.k8s.io", "watch csistoragecapacities.storage.k8s.io"),
+        },
+    ),
+    "without DynamicResources claims are read and not written": (
+        "DynamicResources",
+        {
+            *(f"{verb} resourceclaims.resource.k8s.io" for verb in ("get", "create", "patch", "delete")),
+            *("patch resourceclaims/status.resource.k8s.io", "patch resourceclaims/binding.resource.k8s.io"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugin", "gone"), DISABLED.values(), ids=DISABLED.keys())
+def test_what_only_a_disabled_plugin_needed_is_not_asked_for(plugin, gone):
+    assert rights(a_configuration()) - rights(a_configuration(disabled=[plugin])) == gone
+
+
+def test_with_extended_resources_off_no_claim_is_made():
+    gates = FeatureGates({"DRAExtendedResource": False})
+    gone = rights(a_configuration()) - rights(a_configuration(), gates=gates)
+    assert gone == {"create resourceclaims.resource.k8s.io", "delete resourceclaims.resource.k8s.io"}
+
+
+class ReadsServices(Plugin):
+    def __init__(self, services: Objects[Service]) -> None: ...
+    def score(self, pod: Pod, node: Any, cycle: Cycle) -> int:
+        return 0
+
+
+class WritesClaims(Plugin):
+    def __init__(self, writer: ClaimWriter) -> None: ...
+    def score(self, pod: Pod, node: Any, cycle: Cycle) -> int:
+        return 0
+
+
+class Evicts(Plugin):
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
+        return Plan()
+
+
+class OnlyRetries(Plugin):
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Remedy:
+        return Remedy("later", retry_after=1.0)
+
+
+class SaysNothing(Plugin):
+    def post_filter(self, pod, refused, what_if):
+        return Plan()
+
+
+CLAIMS = {
+    *(f"{verb} resourceclaims.resource.k8s.io" for verb in ("get", "create", "patch", "delete")),
+    *("patch resourceclaims/status.resource.k8s.io", "patch resourceclaims/binding.resource.k8s.io"),
+}
+DECLARED = {
+    "a kind that a constructor asks for is read": (ReadsServices, {"list services", "watch services"}),
+    "a service that writes brings what it writes": (WritesClaims, CLAIMS),
+    "a post_filter that can answer with a plan evicts": (Evicts, {"delete pods"}),
+    "a post_filter that cannot evicts nobody": (OnlyRetries, set()),
+    "a post_filter that does not say may evict": (SaysNothing, {"delete pods"}),
+}
+
+
+@pytest.mark.parametrize(("plugin", "more"), DECLARED.values(), ids=DECLARED.keys())
+def test_what_a_plugin_asks_for_is_granted(plugin, more):
+    assert with_plugin(plugin) == more
+
+
+def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():
+    configuration = a_configuration(enabled=["NodeCRDResourceFit"])
+    beyond = beyond_kube_scheduler(rights_of(configuration, catalogue()))
+    resource = "clusterscopedresources.scheduling.sigs.k8s.io"
+    assert {asked_for(right) for right in beyond} == {f"list {resource}", f"watch {resource}"}
+
+
+def test_a_lease_is_asked_for_by_name_except_to_make_it():
+    election = LeaderElection(resource_name="mine", resource_namespace="there")
+    more = rights(a_configuration(), election=election) - rights(a_configuration())
+    leases = "leases.coordination.k8s.io"
+    assert more == {
+        *(f"create {leases} in there", f"get {leases} mine in there", f"update {leases} mine in there"),
+        "create events in there",
+    }
+
+
+def test_shadow_mode_only_reads():
+    verbs = {
+        right.verb
+        for right in rights_of(a_configuration(), catalogue(), election=NO_ELECTION, serves=False, only_reads=True)
+    }
+    assert verbs == {"list", "watch"}
+
+
+def test_rules_grant_exactly_the_rights():
+    asked = rights_of(a_configuration(enabled=["NodeCRDResourceFit"]), catalogue())
+    granted = {
+        (namespace, rule.group, resource, verb, name)
+        for namespace, rules in rules_of(asked).items()
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs
+        for name in rule.names or ("",)
+    }
+    assert granted == {(each.namespace, each.group, each.resource, each.verb, each.name) for each in asked}

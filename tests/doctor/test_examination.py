@@ -1,0 +1,306 @@
+"""Each thing that can be wrong with a cluster is named, with what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from mooring.base.clock import micro_timestamp
+from mooring.client import Impersonation
+from mooring.doctor import Verdict, contact
+from mooring.doctor.findings import is_well
+from mooring.doctor.versions import Version, read_version
+from mooring.objects import CustomResource
+from mooring.scheduler.rivals import BOUND_BY_ANOTHER, WHAT_TO_DO
+
+
+class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
+    spec: dict[str, int] = {}
+
+
+async def only(found: Any) -> Any:
+    (finding,) = await found
+    return finding
+
+
+async def test_nothing_is_wrong_with_a_cluster_that_has_everything(findings):
+    for check in ("server", "tls", "version", "clock", "kinds", "rights", "rivals"):
+        finding = await only(findings(check))
+        assert finding.verdict is Verdict.GOOD, finding
+        assert not finding.to_do
+
+
+class TestContact:
+    async def test_nobody_listens(self, findings):
+        finding = await only(findings("server", server="https://127.0.0.1:1"))
+        assert finding.verdict is Verdict.BAD
+        assert "127.0.0.1:1" in finding.said
+        assert "connection refused" in finding.said
+        assert "a test" in finding.to_do
+        assert await findings("rights", server="https://127.0.0.1:1") == []
+
+    async def test_the_certificate_is_not_trusted(self, findings):
+        finding = await only(findings("server", ca_data=None))
+        assert finding.verdict is Verdict.BAD
+        assert "not trusted" in finding.said
+
+    @pytest.mark.parametrize(
+        ("code", "said", "to_do"),
+        [(401, "does not accept our credentials", "Renew"), (403, "refuses", "system:public-info-viewer")],
+    )
+    async def test_the_server_does_not_let_us_in(self, cluster, findings, code, said, to_do):
+        cluster.codes["/version"] = code
+        finding = await only(findings("server"))
+        assert finding.verdict is Verdict.BAD
+        assert said in finding.said
+        assert to_do in finding.to_do
+
+    async def test_we_may_not_speak_for_another(self, cluster, findings):
+        cluster.codes["/version"] = 403
+        cluster.words = 'User "u" cannot impersonate resource "users"'
+        finding = await only(findings("server", impersonate=Impersonation("another")))
+        assert finding.said.startswith("our user may not speak for another")
+        assert "administrator" in finding.to_do
+
+    async def test_an_unverified_certificate_is_noticed(self, findings):
+        finding = await only(findings("tls", insecure_skip_tls_verify=True, ca_data=None))
+        assert finding.verdict is Verdict.NOTICE
+        assert "insecure-skip-tls-verify" in finding.to_do
+
+    async def test_a_certificate_that_ends_soon_is_noticed(self, findings, its_authority, monkeypatch):
+        monkeypatch.setattr(contact, "ENDS_SOON", timedelta(days=100))
+        found = await findings("tls", client_cert_data=its_authority.client, client_key_data=its_authority.client_key)
+        assert [finding.said.partition(" ends on ")[0] for finding in found] == [
+            "the server's certificate",
+            "our client certificate",
+        ]
+        assert all(finding.verdict is Verdict.NOTICE for finding in found)
+
+    @pytest.mark.parametrize(
+        ("seconds", "verdict", "said"),
+        [
+            (0, Verdict.GOOD, "agree"),
+            (20, Verdict.NOTICE, "20 s ahead of ours"),
+            (-20, Verdict.NOTICE, "s behind ours"),
+            (3600, Verdict.BAD, "s ahead of ours"),
+        ],
+    )
+    async def test_the_clocks(self, cluster, findings, seconds, verdict, said):
+        cluster.headers["Date"] = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+        finding = await only(findings("clock"))
+        assert finding.verdict is verdict, finding
+        assert said in finding.said or "19 s ahead" in finding.said
+        assert bool(finding.to_do) == (verdict is not Verdict.GOOD)
+
+    @pytest.mark.parametrize(
+        ("minor", "verdict", "said"),
+        [
+            ("36", Verdict.GOOD, "Kubernetes v1.36.0"),
+            ("33+", Verdict.GOOD, "it has no devices by claims"),
+            ("26", Verdict.GOOD, "it has no scheduling gates, no in-place pod resize, no devices by claims"),
+            ("19", Verdict.BAD, "older than 1.24"),
+            ("40", Verdict.NOTICE, "newer than 1.36"),
+        ],
+    )
+    async def test_the_version(self, cluster, findings, minor, verdict, said):
+        cluster.version = {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}.0"}
+        finding = await only(findings("version"))
+        assert finding.verdict is verdict
+        assert said in finding.said
+
+
+@pytest.mark.parametrize(
+    ("document", "version"),
+    [
+        ({"major": "1", "minor": "34+"}, Version(1, 34)),
+        ({"major": "", "minor": "", "gitVersion": "v1.31.2-eks-1"}, Version(1, 31)),
+        ({"major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "33"}, Version(1, 33)),
+        ({}, None),
+    ],
+)
+def test_versions_are_read_as_providers_write_them(document, version):
+    assert read_version(document) == version
+
+
+class TestKinds:
+    async def test_a_built_in_kind_that_an_older_server_lacks(self, cluster, findings):
+        del cluster.served["/apis/resource.k8s.io/v1"]
+        cluster.version["minor"] = "33"
+        found = await findings("kinds")
+        assert {finding.verdict for finding in found} == {Verdict.NOTICE}
+        assert any("ResourceClaim" in each.said or "resourceclaims" in each.said for each in found)
+        assert all("Kubernetes 1.34 and later" in finding.to_do for finding in found)
+
+    async def test_rights_to_what_the_server_lacks_are_not_asked_for(self, cluster, findings):
+        del cluster.served["/apis/resource.k8s.io/v1"]
+        cluster.allows = lambda asked: asked["group"] != "resource.k8s.io"
+        assert (await only(findings("rights"))).verdict is Verdict.GOOD
+
+    async def test_a_custom_kind_that_is_not_defined(self, findings, plan, monkeypatch):
+        monkeypatch.setattr(type(plan), "readers", lambda _: {Quota: {"QuotaFit"}})
+        finding = await only(findings("kinds"))
+        assert finding.verdict is Verdict.BAD
+        assert "quotas.example.com" in finding.said
+        assert "QuotaFit" in finding.said
+        assert "mooring crd generate QuotaFit | kubectl apply" in finding.to_do
+        finding = await only(findings("kinds", dataclasses.replace(plan, plugins=("my plugins/quota.py", "a:B"))))
+        assert "mooring crd generate QuotaFit --plugins 'my plugins/quota.py' --plugins a:B | kub" in finding.to_do
+
+
+class TestRights:
+    async def test_each_rule_that_is_missing_is_named_with_who_needs_it(self, cluster, findings):
+        def allows(asked):
+            return asked.get("subresource") != "binding" or asked["resource"] != "pods"
+
+        cluster.allows = allows
+        finding = await only(findings("rights"))
+        assert finding.verdict is Verdict.BAD
+        assert finding.said == '"somebody" may not create pods/binding (for DefaultBinder)'
+        assert '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}' in finding.to_do
+        assert "ClusterRole" in finding.to_do
+        assert "mooring manifests" in finding.to_do
+
+    async def test_how_to_get_them_all_is_said_once_at_the_end(self, cluster, findings):
+        cluster.allows = lambda _: False
+        found = await findings("rights")
+        assert len(found) > 10
+        assert ["mooring manifests" in finding.to_do for finding in found] == [False] * (len(found) - 1) + [True]
+
+    async def test_they_are_written_for_the_account_that_lacks_them(self, cluster, findings):
+        cluster.user = "system:serviceaccount:ours:second"
+        cluster.allows = lambda asked: asked.get("subresource") != "binding"
+        *_, last = await findings("rights")
+        assert last.to_do.endswith("All rules: mooring manifests --namespace ours --name second")
+
+    async def test_a_right_in_a_namespace_and_on_one_name_is_shown_as_such(self, cluster, findings):
+        cluster.allows = lambda asked: asked["resource"] != "leases" or asked["verb"] == "create"
+        finding = await only(findings("rights"))
+        assert 'may not get, update leases.coordination.k8s.io "kube-scheduler"' in finding.said
+        assert 'Role in namespace "kube-system"' in finding.to_do
+        assert 'resourceNames: ["kube-scheduler"]' in finding.to_do
+
+    @pytest.mark.parametrize(
+        ("user", "is_lease_named", "lease"),
+        [
+            ("system:serviceaccount:mooring-system:mooring", False, "mooring"),
+            ("system:serviceaccount:mooring-system:mooring", True, "kube-scheduler"),
+            ("system:kube-scheduler", False, "kube-scheduler"),
+        ],
+    )
+    async def test_an_account_of_the_manifests_has_the_lease_that_they_give_it(
+        self, cluster, findings, plan, user, is_lease_named, lease
+    ):
+        cluster.user = user
+        cluster.allows = lambda asked: asked.get("name", lease) in (lease, "extension-apiserver-authentication")
+        finding = await only(findings("rights", dataclasses.replace(plan, is_lease_named=is_lease_named)))
+        assert finding.verdict is Verdict.GOOD, finding
+
+    async def test_what_a_role_of_every_cluster_grants_is_a_matter_of_binding(self, cluster, findings):
+        cluster.allows = lambda asked: asked["resource"] != "configmaps"
+        finding = await only(findings("rights"))
+        assert finding.to_do.startswith("Bind it to the Role extension-apiserver-authentication-reader in kube-system")
+
+    async def test_a_shadow_needs_only_to_read(self, cluster, findings, plan):
+        cluster.allows = lambda asked: asked["verb"] in ("list", "watch")
+        election = dataclasses.replace(plan.election, leader_elect=False)
+        shadow = dataclasses.replace(plan, only_reads=True, serves=False, election=election)
+        assert (await only(findings("rights", shadow))).verdict is Verdict.GOOD
+        assert not is_well(await findings("rights"))
+        assert await findings("lease", shadow) == []
+
+    async def test_a_server_that_does_not_say(self, cluster, findings):
+        cluster.codes["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = 403
+        finding = await only(findings("rights"))
+        assert finding.verdict is Verdict.UNKNOWN
+        assert "system:basic-user" in finding.to_do
+
+
+class TestLease:
+    def lease(self, holder: str, seconds_ago: float) -> dict[str, Any]:
+        renewed = micro_timestamp(datetime.now(UTC).timestamp() - seconds_ago)
+        return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
+
+    async def test_nobody_has_it(self, cluster, findings):
+        assert (await only(findings("lease"))).verdict is Verdict.GOOD
+        cluster.lease = self.lease("", 1)
+        assert "nobody holds" in (await only(findings("lease"))).said
+
+    async def test_somebody_has_it(self, cluster, findings):
+        cluster.lease = self.lease("host_1", 3)
+        finding = await only(findings("lease"))
+        assert finding.verdict is Verdict.NOTICE
+        assert "host_1 holds the lease kube-system/kube-scheduler" in finding.said
+        assert "leaderElection.resourceName" in finding.to_do
+
+    async def test_somebody_had_it_and_is_gone(self, cluster, findings):
+        cluster.lease = self.lease("host_1", 300)
+        finding = await only(findings("lease"))
+        assert finding.verdict is Verdict.NOTICE
+        assert "host_1" in finding.said
+        assert "has not renewed it for 30" in finding.said
+
+    async def test_the_servers_clock_counts(self, cluster, findings):
+        cluster.headers["Date"] = format_datetime(datetime.now(UTC) - timedelta(seconds=290), usegmt=True)
+        cluster.lease = self.lease("host_1", 293)
+        assert "stands by" in (await only(findings("lease"))).said
+
+    async def test_without_an_election_two_would_bind(self, findings, plan):
+        alone = dataclasses.replace(plan, election=dataclasses.replace(plan.election, leader_elect=False))
+        finding = await only(findings("lease", alone))
+        assert finding.verdict is Verdict.NOTICE
+        assert "leaderElection.leaderElect" in finding.to_do
+
+    async def test_it_may_not_be_read(self, cluster, findings):
+        cluster.codes["/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"] = 403
+        assert (await only(findings("lease"))).verdict is Verdict.UNKNOWN
+
+
+class TestRivals:
+    def scheduled(self, instance: str, second: int, controller: str = "default-scheduler") -> dict[str, Any]:
+        return {
+            "reason": "Scheduled",
+            "reportingComponent": controller,
+            "reportingInstance": instance,
+            "eventTime": f"2026-01-01T00:00:{second:02}.000000Z",
+        }
+
+    async def test_two_at_the_same_time_are_named(self, cluster, findings):
+        cluster.events = [self.scheduled("a", 1), self.scheduled("b", 2), self.scheduled("a", 3)]
+        cluster.events += [self.scheduled("b", 4), self.scheduled("c", 2, "another-scheduler")]
+        finding = await only(findings("rivals"))
+        assert finding.verdict is Verdict.NOTICE
+        assert finding.said == "a and b bind pods with schedulerName default-scheduler at the same time"
+        assert "another schedulerName" in finding.to_do
+
+    async def test_one_that_took_over_is_no_rival(self, cluster, findings):
+        cluster.events = [self.scheduled("a", 1), self.scheduled("a", 2), self.scheduled("b", 3)]
+        assert (await only(findings("rivals"))).verdict is Verdict.GOOD
+
+    async def test_two_on_one_host_are_known_by_what_the_scheduler_says(self, cluster, findings):
+        cluster.events = [self.scheduled("a", second) for second in range(4)]
+        cluster.events += [
+            {
+                "reason": BOUND_BY_ANOTHER,
+                "reportingComponent": profile,
+                "eventTime": f"2026-01-01T00:00:{second:02}.000000Z",
+                "involvedObject": {"namespace": "shop", "name": pod},
+                "message": f"Bound to node-1 by somebody. {WHAT_TO_DO}.",
+            }
+            for profile, second, pod in [
+                ("default-scheduler", 1, "old"),
+                ("default-scheduler", 2, "web"),
+                ("x", 3, "y"),
+            ]
+        ]
+        finding = await only(findings("rivals"))
+        assert finding.verdict is Verdict.NOTICE
+        assert finding.said == "the scheduler says about pod shop/web: Bound to node-1 by somebody."
+        assert "another schedulerName" in finding.to_do
+
+    async def test_events_may_not_be_read(self, cluster, findings):
+        cluster.codes["/api/v1/events"] = 403
+        assert (await only(findings("rivals"))).verdict is Verdict.UNKNOWN

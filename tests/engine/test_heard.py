@@ -1,0 +1,121 @@
+"""What extenders said is applied to the state as it is when the decision is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.engine import Heard, HeardScores, Profile, decide
+from mooring.framework import UNRESOLVABLE, Plan, Plugin, Point, Rejection
+from mooring.testing import a_cluster, a_node, a_pod
+
+TOO_HOT = Rejection("too hot")
+LEAKS = Rejection("leaks", code=UNRESOLVABLE)
+
+
+class NoC(Plugin):
+    """Refuses node c."""
+
+    def filter(self, pod: Any, node: Any, cycle: Any) -> Rejection | None:
+        return Rejection("is c") if node.name == "c" else None
+
+
+class PrefersA(Plugin):
+    """Node a has 50 points."""
+
+    def score(self, pod: Any, node: Any, cycle: Any) -> int:
+        return 50 if node.name == "a" else 0
+
+
+class MakesRoom(Plugin):
+    """Would evict wherever that could help."""
+
+    def post_filter(self, pod: Any, refused: Any, what_if: Any) -> Plan:
+        return Plan(message=" ".join(sorted(node.name for node in refused.curable())))
+
+
+def a_profile(percentage: int | None = None, **options: Any) -> Profile:
+    points: dict[Point, list[tuple[Plugin, int]]] = {
+        Point.FILTER: [(NoC(), 0)],
+        Point.SCORE: [(PrefersA(), 2)],
+        Point.POST_FILTER: [(MakesRoom(), 0)],
+    }
+    return Profile("p", points, percentage, **options)
+
+
+def state() -> Any:
+    return a_cluster(a_node("a"), a_node("b"), a_node("c")).state
+
+
+def heard(*asked: str, **fields: Any) -> Heard:
+    return Heard(frozenset(asked), **fields)
+
+
+CHOICES: dict[str, tuple[Heard, str | None, int]] = {
+    "nodes that were not refused are judged by plugins": (heard("a", "b"), "a", 100),
+    "a refused node is out, and a single one left is not scored": (heard("a", "b", refused={"a": TOO_HOT}), "b", 0),
+    "a score counts ten times its weight": (heard("a", "b", scores=(HeardScores("x", 3, {"b": 4}),)), "b", 120),
+    "scores of several extenders and of plugins add up": (
+        heard("a", "b", scores=(HeardScores("x", 1, {"b": 6}), HeardScores("y", 1, {"b": 3, "a": 1}))),
+        "a",
+        110,
+    ),
+    "a score for a node that is out is of no use": (heard("a", "b", scores=(HeardScores("x", 9, {"c": 9}),)), "a", 100),
+    "a node that nobody asked about is not taken": (heard("b"), "b", 0),
+    "what filters refuse stays refused": (heard("a", "b", "c", refused={"a": LEAKS, "b": LEAKS}), None, 0),
+}
+
+
+@pytest.mark.parametrize(("said", "node", "total"), CHOICES.values(), ids=CHOICES.keys())
+def test_the_choice(said, node, total):
+    """4.3.8"""
+    decision = decide(a_profile(), a_pod(), state(), heard=said)
+    assert (decision.node, decision.total) == (node, total)
+
+
+def test_the_winners_scores_name_the_extender():
+    said = heard("a", "b", scores=(HeardScores("http://x", 3, {"b": 4}),))
+    score = decide(a_profile(), a_pod(), state(), heard=said).scores["http://x"]
+    assert (score.raw, score.normalized, score.weight, score.weighted) == (4, 40, 3, 120)
+
+
+def test_refusals_are_counted_with_those_of_filters_and_all_are_named():
+    """4.3.8"""
+    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": TOO_HOT, "b": TOO_HOT}))
+    assert decision.message.startswith("0/3 nodes are available: 1 is c, 2 too hot.")
+    assert decision.rejectors == (frozenset({"NoC", "Extender"}), frozenset())
+    assert decision.rejections["a"] == ("Extender", TOO_HOT)
+    assert not decision.is_premature
+
+
+def test_only_where_the_extender_sees_a_way_is_room_sought():
+    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": TOO_HOT, "b": LEAKS}))
+    assert decision.post_filtered.message == "a c"
+
+
+def test_a_node_dropped_without_a_word_has_no_reason():
+    silent = Rejection(code=UNRESOLVABLE)
+    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": silent, "b": silent}))
+    assert decision.message.startswith("0/3 nodes are available: 1 is c.")
+    assert "Extender" in decision.rejectors[0]
+
+
+def test_a_refusal_is_premature_where_a_node_passed_that_nobody_asked_about():
+    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", refused={"a": TOO_HOT}))
+    assert decision.is_refused
+    assert decision.is_premature
+
+
+def test_the_nominated_node_is_taken_alone_unless_it_was_refused():
+    pod = a_pod()
+    pod.status.nominated_node_name = "b"
+    assert decide(a_profile(), pod, state(), heard=heard("b")).node == "b"
+    out = heard("a", "b", refused={"b": TOO_HOT}, is_nominated_out=True)
+    assert decide(a_profile(), pod, state(), heard=out).node == "a"
+
+
+def test_where_extenders_choose_one_feasible_node_is_not_enough():
+    points = {Point.FILTER: [(NoC(), 0)]}
+    assert decide(Profile("p", points, 100), a_pod(), state()).feasible_nodes == 1
+    assert decide(Profile("p", points, 100, is_extended=True), a_pod(), state()).feasible_nodes == 2

@@ -1,0 +1,91 @@
+"""An extender for tests: a real HTTP server that remembers what it was asked and answers as the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.scheduler.conftest import HEAD, PATIENCE_SECONDS
+
+Handler = Callable[[dict[str, Any]], Any]
+
+
+class ExtenderServer:
+    """`on[verb]` answers what is posted to that verb: JSON, a `web.Response`, or something to await for either."""
+
+    def __init__(self) -> None:
+        self.on: dict[str, Handler] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.is_asked = asyncio.Event()
+        self.url = ""
+
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        verb, question = request.path.rpartition("/")[2], json.loads(await request.read())
+        assert request.method == "POST"
+        assert request.content_type == "application/json"
+        self.asked.append((verb, question))
+        self.is_asked.set()
+        answer = self.on[verb](question)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        return answer if isinstance(answer, web.Response) else web.json_response(answer)
+
+    def verbs(self) -> list[str]:
+        return [verb for verb, _ in self.asked]
+
+
+@asynccontextmanager
+async def an_extender(context: ssl.SSLContext | None = None) -> AsyncIterator[ExtenderServer]:
+    server = ExtenderServer()
+    runner = web.ServerRunner(web.Server(server.respond), shutdown_timeout=0.01)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    scheme = "http" if context is None else "https"
+    server.url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}/extend"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def extender() -> AsyncIterator[ExtenderServer]:
+    async with an_extender() as server:
+        yield server
+
+
+def asking(*extenders: dict[str, Any]) -> str:
+    """A configuration with these extenders."""
+    return HEAD + f"extenders: {json.dumps(extenders)}\n"
+
+
+async def soon(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not happened():  # noqa: ASYNC110  # nobody sets an event for it
+            await asyncio.sleep(0.01)
+
+
+def names_of(question: dict[str, Any]) -> list[str]:
+    """The nodes that are asked about, whichever way."""
+    if question["NodeNames"] is not None:
+        return list(question["NodeNames"])
+    return [node["metadata"]["name"] for node in question["Nodes"]["items"]]
+
+
+def only(*wanted: str, **failed: dict[str, str]) -> Handler:
+    """A filter that lets these nodes through, as whole nodes or by name."""
+
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        if question["NodeNames"] is not None:
+            return {"NodeNames": [name for name in question["NodeNames"] if name in wanted], **failed}
+        nodes = [node for node in question["Nodes"]["items"] if node["metadata"]["name"] in wanted]
+        return {"Nodes": {"items": nodes}, **failed}
+
+    return answer

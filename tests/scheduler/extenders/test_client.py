@@ -1,0 +1,81 @@
+"""One extender over a connection that ends when it likes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import Raw
+
+from mooring.config.model import Extender
+from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
+from mooring.testing import a_pod
+
+POD = Raw(b"{}")
+
+
+@asynccontextmanager
+async def served(answer: Callable[[int], bytes | None]) -> AsyncIterator[tuple[ExtenderClient, list[int]]]:
+    """A server that answers the nth request so, or cuts the connection; and on which connection each request came."""
+    came: list[int] = []
+    connections = 0
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        number = connections
+        try:
+            while (head := await reader.readuntil(b"\r\n\r\n")) is not None:
+                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+                await reader.readexactly(int(length.partition(b":")[2]))
+                came.append(number)
+                body = answer(len(came))
+                if body is None:
+                    break
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    verbs = {"filter_verb": "filter", "bind_verb": "bind"}
+    client = ExtenderClient(Extender(f"http://127.0.0.1:{port}", node_cache_capable=True, **verbs))  # type: ignore[arg-type]
+    try:
+        yield client, came
+    finally:
+        await client.close()
+        server.close()
+
+
+async def test_questions_share_a_connection():
+    async with served(lambda _: b"{}") as (client, came):
+        for _ in range(3):
+            await client.filter(POD, [], [])
+        assert came == [1, 1, 1]
+
+
+async def test_a_question_is_asked_again_where_a_kept_connection_was_cut():
+    async with served(lambda request: None if request == 2 else b"{}") as (client, came):
+        await client.filter(POD, [], [])
+        await client.filter(POD, [], [])
+        assert came == [1, 1, 2]
+
+
+async def test_a_question_is_asked_twice_at_most():
+    async with served(lambda _: None) as (client, came):
+        with pytest.raises(ExtenderFault, match="cannot be asked to filter"):
+            await client.filter(POD, [], [])
+        assert len(came) == 2
+
+
+async def test_a_binding_is_asked_for_once_on_a_connection_of_its_own():
+    async with served(lambda request: None if request == 3 else b"{}") as (client, came):
+        await client.bind(a_pod(), "a")
+        await client.bind(a_pod(), "a")
+        with pytest.raises(ExtenderFault, match="cannot be asked to bind"):
+            await client.bind(a_pod(), "a")
+        assert came == [1, 2, 3]

@@ -1,0 +1,143 @@
+"""A decision with extenders while the cluster goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from mooring.engine import Decision, HeardScores, Profile
+from mooring.framework import Plugin, Pod, Point, Rejection
+from mooring.scheduler.extenders.client import ExtenderFault
+from mooring.scheduler.extenders.deciding import OVERTAKEN, ROUNDS, decide_with
+from mooring.testing import a_cluster, a_node, a_pod
+from mooring.testing.builders import a_node_object
+
+
+class Roomy(Plugin):
+    """Refuses nodes on which there is a pod already."""
+
+    def filter(self, pod: Pod, node: Any, cycle: Any) -> Rejection | None:
+        return Rejection("taken") if node.pods else None
+
+
+class Asked:
+    """Extenders that accept everything, while something happens."""
+
+    def __init__(self, meanwhile: Callable[[int], None] = lambda _: None) -> None:
+        self.filtered: list[list[str]] = []
+        self.scored: list[list[str]] = []
+        self._meanwhile = meanwhile
+
+    def judge(self, pod: Pod) -> bool:
+        return True
+
+    async def filter(self, pod: Pod, names: Sequence[str]) -> dict[str, Rejection]:
+        self.filtered.append(list(names))
+        self._meanwhile(len(self.filtered))
+        return {}
+
+    async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[HeardScores, ...]:
+        self.scored.append(list(names))
+        return (HeardScores("x", 1, {"b": 9}),)
+
+
+async def decided(asked: Any, state: Any, pod: Pod | None = None) -> Decision:
+    profile = Profile("p", {Point.FILTER: [(Roomy(), 0)]})
+    return await decide_with(cast(Any, asked), profile, pod or a_pod(), state, attempt=1, seed=0, start=0)
+
+
+async def test_nothing_happens_meanwhile():
+    asked = Asked()
+    decision = await decided(asked, a_cluster(a_node("a"), a_node("b")).state)
+    assert (decision.node, asked.filtered, asked.scored) == ("b", [["a", "b"]], [["a", "b"]])
+
+
+async def test_a_node_that_was_taken_meanwhile_is_not_chosen():
+    state = a_cluster(a_node("a"), a_node("b")).state
+
+    def take(_: int) -> None:
+        state.assume(a_pod("other", uid="other"), "b", 0.0)
+
+    asked = Asked(take)
+    decision = await decided(asked, state)
+    assert decision.node == "a"
+    assert len(asked.filtered) == 1
+
+
+async def test_a_node_that_went_meanwhile_is_not_chosen_nor_another_on_its_row():
+    state = a_cluster(a_node("a"), a_node("b")).state
+
+    def replace(_: int) -> None:
+        state.remove_node("b")
+        state.set_node(a_node_object("new"))
+
+    decision = await decided(Asked(replace), state)
+    assert decision.node == "a"
+
+
+async def test_where_only_nodes_are_left_that_nobody_asked_about_they_are_asked_about():
+    state = a_cluster(a_node("a")).state
+
+    def replace(time: int) -> None:
+        if time == 1:
+            state.remove_node("a")
+            state.set_node(a_node_object("new"))
+
+    asked = Asked(replace)
+    assert (await decided(asked, state)).node == "new"
+    assert asked.filtered == [["a"], ["new"]]
+
+
+async def test_a_cluster_that_never_holds_still_fails_the_attempt():
+    state = a_cluster(a_node("0")).state
+
+    def replace(time: int) -> None:
+        state.remove_node(str(time - 1))
+        state.set_node(a_node_object(str(time)))
+
+    asked = Asked(replace)
+    decision = await decided(asked, state)
+    assert decision.fault is not None
+    assert (decision.message, len(asked.filtered)) == (OVERTAKEN, ROUNDS)
+
+
+async def test_the_nominated_node_is_asked_about_alone():
+    asked = Asked()
+    decision = await decided(asked, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))
+    assert (decision.node, asked.filtered, asked.scored) == ("a", [["a"]], [])
+
+
+async def test_a_nominated_node_that_was_taken_meanwhile_is_given_up():
+    state = a_cluster(a_node("a"), a_node("b")).state
+
+    def take(time: int) -> None:
+        if time == 1:
+            state.assume(a_pod("other", uid="other"), "a", 0.0)
+
+    asked = Asked(take)
+    assert (await decided(asked, state, a_pod(nominated="a"))).node == "b"
+    assert asked.filtered == [["a"], ["b"]]
+
+
+async def test_an_error_about_the_nominated_node_means_that_all_are_looked_at():
+    def fail(time: int) -> None:
+        if time == 1:
+            raise ExtenderFault("down")
+
+    asked = Asked(fail)
+    assert (await decided(asked, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))).node == "b"
+    assert asked.filtered == [["a"], ["a", "b"]]
+
+
+@pytest.mark.parametrize("nominated", ["", "a"])
+async def test_an_error_fails_the_attempt(nominated):
+    def fail(_: int) -> None:
+        raise ExtenderFault("down")
+
+    decision = await decided(Asked(fail), a_cluster(a_node("a")).state, a_pod(nominated=nominated))
+    assert decision.fault is not None
+    assert decision.fault.plugin == "Extender"
+    assert decision.message == "down"
+    assert decision.rejectors == (frozenset(), frozenset())

@@ -1,0 +1,370 @@
+"""Who leads, step by step: leases in memory, time in the test's hands, several candidates on one lease."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.base.clock import ManualClock
+from mooring.base.errors import ApiError
+from mooring.config.model import LeaderElection
+from mooring.objects import Kind
+from mooring.scheduler.leader_election import Elector, LeaseLost
+
+SETTINGS = LeaderElection()
+
+
+class MemoryLeases:
+    """One lease, with the API server's optimistic locking; it can be made to fail or to hang."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.failure: Exception | None = None
+        self.hangs = False
+        self.writes = 0
+        self.gets = 0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(0)
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.failure is not None:
+            raise self.failure
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
+        self.gets += 1
+        await self._answer()
+        if self.lease is None:
+            raise ApiError(404, "NotFound", "no such lease")
+        return copy.deepcopy(self.lease)
+
+    async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
+        await self._answer()
+        if self.lease is not None:
+            raise ApiError(409, "AlreadyExists", "there is one")
+        return self._store(body)
+
+    async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+        await self._answer()
+        if self.lease is None:
+            raise ApiError(404, "NotFound", "no such lease")
+        if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        return self._store(body)
+
+    def _store(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.writes += 1
+        metadata = {**body["metadata"], "resourceVersion": str(self.writes)}
+        self.lease = copy.deepcopy({**body, "metadata": metadata})
+        return copy.deepcopy(self.lease)
+
+
+class FarLeases(MemoryLeases):
+    """The same lease, over a network of its own."""
+
+    def __init__(self, near: MemoryLeases) -> None:
+        super().__init__()
+        self._near = near
+
+    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
+        await self._answer()
+        return await self._near.get(kind, name, namespace)
+
+    async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
+        await self._answer()
+        return await self._near.create(kind, body, namespace)
+
+    async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+        await self._answer()
+        return await self._near.update(kind, body)
+
+
+class Candidate:
+    def __init__(
+        self, name: str, leases: MemoryLeases, clock: ManualClock, election: LeaderElection = SETTINGS
+    ) -> None:
+        self.elector = Elector(
+            leases, election, name, clock, on_leading=self._led, on_slow_path=self._looked_again, jitter=lambda: 0.5
+        )
+        self.led = self.second_looks = 0
+        self.task = asyncio.ensure_future(self.elector.run())
+
+    def _led(self) -> None:
+        self.led += 1
+
+    def _looked_again(self) -> None:
+        self.second_looks += 1
+
+    @property
+    def leads(self) -> bool:
+        return self.elector.is_leading
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.leases, self.clock = MemoryLeases(), ManualClock()
+        self.candidates: list[Candidate] = []
+
+    async def candidate(
+        self, name: str, leases: MemoryLeases | None = None, election: LeaderElection = SETTINGS
+    ) -> Candidate:
+        found = Candidate(name, leases or self.leases, self.clock, election)
+        self.candidates.append(found)
+        await self.settle()
+        return found
+
+    async def settle(self) -> None:
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    async def pass_time(self, seconds: float, step: float = 0.5) -> None:
+        while seconds > 0:
+            self.clock.advance(min(step, seconds))
+            seconds -= step
+            await self.settle()
+
+
+@asynccontextmanager
+async def a_cluster() -> AsyncIterator[Cluster]:
+    cluster = Cluster()
+    yield cluster
+    for candidate in cluster.candidates:
+        await candidate.stop()
+
+
+async def test_a_lease_that_somebody_touched_is_looked_at_again():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        await cluster.pass_time(10)
+        assert one.second_looks == 0
+        assert cluster.leases.lease is not None
+        cluster.leases.lease["metadata"]["resourceVersion"] = "touched"
+        await cluster.pass_time(10)
+        assert (one.leads, one.second_looks) == (True, 1)
+
+
+async def test_the_first_creates_the_lease_and_leads():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        assert one.leads
+        assert one.led == 1
+        assert cluster.leases.spec["holderIdentity"] == "one"
+        assert cluster.leases.spec["leaseDurationSeconds"] == 15
+        assert cluster.leases.spec["leaseTransitions"] == 0
+        assert cluster.leases.spec["acquireTime"] == cluster.leases.spec["renewTime"] == "2023-11-14T22:13:20.000000Z"
+
+
+async def test_a_leader_renews_every_two_seconds_with_one_request():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        asked = cluster.leases.gets
+        await cluster.pass_time(60)
+        assert one.leads
+        assert cluster.leases.writes == 31
+        assert cluster.leases.gets == asked
+        assert cluster.leases.spec["leaseTransitions"] == 0
+        assert cluster.leases.spec["acquireTime"] != cluster.leases.spec["renewTime"]
+
+
+async def test_others_stand_by_while_the_leader_renews():
+    async with a_cluster() as cluster:
+        one, two = await cluster.candidate("one"), await cluster.candidate("two")
+        await cluster.pass_time(120)
+        assert (one.leads, two.leads) == (True, False)
+        assert two.elector.leader == "one"
+
+
+async def test_when_a_leader_vanishes_another_leads_after_the_lease_time_and_not_before():
+    async with a_cluster() as cluster:
+        mine = MemoryLeases()
+        mine.lease = {
+            "metadata": {"name": "kube-scheduler", "resourceVersion": "0"},
+            # Written by a clock that is hours ahead: it must not count.
+            "spec": {
+                "holderIdentity": "gone",
+                "leaseDurationSeconds": 15,
+                "renewTime": "2030-01-01T00:00:00.000000Z",
+                "leaseTransitions": 3,
+            },
+        }
+        two = await cluster.candidate("two", mine)
+        await cluster.pass_time(14.5)
+        assert not two.leads
+        await cluster.pass_time(5)
+        assert two.leads
+        assert mine.spec["leaseTransitions"] == 4
+
+
+async def test_a_leader_that_is_told_to_stop_releases_the_lease_and_the_next_leads_soon():
+    async with a_cluster() as cluster:
+        one, two = await cluster.candidate("one"), await cluster.candidate("two")
+        await one.stop()
+        assert cluster.leases.spec["holderIdentity"] == ""
+        assert not one.leads
+        await cluster.pass_time(5)
+        assert two.leads
+        assert cluster.leases.spec["leaseTransitions"] == 1
+
+
+async def test_one_that_never_led_releases_nothing():
+    async with a_cluster() as cluster:
+        await cluster.candidate("one")
+        two = await cluster.candidate("two")
+        await two.stop()
+        assert cluster.leases.spec["holderIdentity"] == "one"
+
+
+@pytest.mark.parametrize("trouble", ["fails", "hangs"])
+async def test_a_leader_that_cannot_renew_gives_up_before_others_may_take_over(trouble):
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        if trouble == "fails":
+            cluster.leases.failure = ApiError(500, "InternalError", "etcd is gone")
+        else:
+            cluster.leases.hangs = True
+        await cluster.pass_time(9.5)
+        assert one.leads
+        await cluster.pass_time(5)
+        assert not one.leads
+        with pytest.raises(LeaseLost, match="could not be renewed for 10 s"):
+            one.task.result()
+
+
+@pytest.mark.parametrize("renew_deadline", [10, 14])
+async def test_a_last_try_that_hangs_ends_before_others_may_take_over(renew_deadline):
+    """Refused until the last moment, and then no answer at all."""
+    async with a_cluster() as cluster:
+        far = FarLeases(cluster.leases)
+        one = await cluster.candidate("one", far, LeaderElection(renew_deadline_seconds=renew_deadline))
+        two = await cluster.candidate("two")
+        far.failure = ApiError(500, "InternalError", "etcd is gone")
+        await cluster.pass_time(renew_deadline - 0.25)
+        far.hangs = True
+        assert one.leads
+        await cluster.pass_time(14.75 - renew_deadline + 0.25, step=0.25)
+        still_leads, far.hangs = one.leads, False
+        assert not still_leads
+        with pytest.raises(LeaseLost, match=f"could not be renewed for {renew_deadline} s"):
+            one.task.result()
+        await cluster.pass_time(5)
+        assert two.leads
+
+
+async def test_who_was_asleep_beyond_the_deadline_may_try_once():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        cluster.clock.advance(60)
+        await cluster.settle()
+        assert one.leads
+        await cluster.pass_time(20)
+        assert one.leads
+
+
+async def test_trouble_that_passes_in_time_costs_nothing():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        cluster.leases.failure = ApiError(503, "ServiceUnavailable", "restarting")
+        await cluster.pass_time(8)
+        cluster.leases.failure = None
+        await cluster.pass_time(60)
+        assert one.leads
+        assert cluster.leases.spec["leaseTransitions"] == 0
+
+
+async def test_a_lease_that_somebody_else_took_is_lost_at_once():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        assert cluster.leases.lease is not None
+        cluster.leases.lease["spec"] |= {"holderIdentity": "usurper"}
+        cluster.leases.lease["metadata"]["resourceVersion"] = "other"
+        await cluster.pass_time(3)
+        with pytest.raises(LeaseLost, match="is held by usurper now"):
+            one.task.result()
+
+
+async def test_a_lease_that_was_deleted_is_made_again():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        cluster.leases.lease = None
+        await cluster.pass_time(3)
+        assert one.leads
+        assert cluster.leases.spec["holderIdentity"] == "one"
+
+
+async def test_two_that_start_together_do_not_both_lead():
+    async with a_cluster() as cluster:
+        candidates = [Candidate(name, cluster.leases, cluster.clock) for name in ("one", "two", "three")]
+        cluster.candidates += candidates
+        await cluster.settle()
+        assert sum(candidate.leads for candidate in candidates) == 1
+
+
+async def test_a_lease_that_we_may_not_touch_is_named_with_the_rule_and_waited_for(capsys):
+    async with a_cluster() as cluster:
+        said = 'User "u" cannot get resource "leases" in API group "coordination.k8s.io"'
+        cluster.leases.failure = ApiError(403, "Forbidden", said)
+        waiting = await cluster.candidate("a")
+        line = capsys.readouterr().err
+        assert "Failed to acquire the lease" in line
+        assert "kube-system/kube-scheduler" in line
+        assert "a Role in namespace kube-system with this rule" in line
+        assert r"verbs: [\"get\", \"create\", \"update\"]" in line
+        cluster.leases.failure = None
+        await cluster.pass_time(5)
+        assert waiting.leads
+
+
+async def test_health_suffers_only_where_we_hold_a_lease_that_we_cannot_renew():
+    async with a_cluster() as cluster:
+        one, two = await cluster.candidate("one"), await cluster.candidate("two")
+        assert (one.elector.problem(), two.elector.problem()) == (None, None)
+        cluster.clock.advance(36)  # the thread has not run: nothing has settled
+        assert "failed election to renew leadership" in (one.elector.problem() or "")
+        assert two.elector.problem() is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["work", "fail", "hang", "stop one", "add one"]),
+            st.floats(0.5, 20),
+        ),
+        max_size=8,
+    )
+)
+async def test_there_is_never_more_than_one_leader(happenings):
+    async with a_cluster() as cluster:
+        for number in range(2):
+            await cluster.candidate(f"candidate-{number}")
+        for number, (what, seconds) in enumerate(happenings):
+            cluster.leases.failure = ApiError(500, "InternalError", "no") if what == "fail" else None
+            cluster.leases.hangs = what == "hang"
+            if what == "stop one" and cluster.candidates:
+                await cluster.candidates[number % len(cluster.candidates)].stop()
+            if what == "add one":
+                await cluster.candidate(f"late-{number}")
+            for _ in range(int(seconds / 0.5)):
+                await cluster.pass_time(0.5)
+                assert sum(candidate.leads for candidate in cluster.candidates) <= 1
+        cluster.leases.failure, cluster.leases.hangs = None, False
+        await cluster.candidate("last")
+        await cluster.pass_time(40)
+        assert sum(candidate.leads for candidate in cluster.candidates) == 1

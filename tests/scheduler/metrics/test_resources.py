@@ -1,0 +1,161 @@
+"""What `/metrics/resources` tells of pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mooring.objects import Pod
+from mooring.objects.core import Container, ResourceRequirements
+from mooring.scheduler.metrics.resources import PodResources
+from mooring.testing import a_pod
+
+
+class Heard:
+    """The feed behind."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def listed(self, pods: list[Pod]) -> None:
+        self.said.append(f"listed {len(pods)}")
+
+    def changed(self, pod: Pod) -> None:
+        self.said.append(f"changed {pod.name}")
+
+    def deleted(self, pod: Pod) -> None:
+        self.said.append(f"deleted {pod.name}")
+
+
+def shown(text: bytes) -> dict[tuple[str, str, str, str], float]:
+    """(request or limit, pod, resource, unit) → value."""
+    return {
+        (
+            sample.name.removeprefix("kube_pod_resource_"),
+            sample.labels["pod"],
+            sample.labels["resource"],
+            sample.labels["unit"],
+        ): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def told(pod: Pod) -> dict[str, float]:
+    """`request cpu` → value."""
+    resources = PodResources(Heard())
+    page = resources.served()
+    resources.changed(pod)
+    return {f"{what} {resource}": value for (what, _, resource, _), value in shown(page()).items()}
+
+
+def asking(limits: dict[str, Any] | None = None, **requests: Any) -> Container:
+    return Container(resources=ResourceRequirements(requests=requests, limits=limits or {}))
+
+
+def built(*containers: Container, **spec: Any) -> Pod:
+    pod = a_pod()
+    pod.spec.containers = list(containers)
+    for name, value in spec.items():
+        setattr(pod.spec, name, value)
+    return pod
+
+
+def a_sidecar(**requests: Any) -> Container:
+    sidecar = asking(**requests)
+    sidecar.restart_policy = "Always"
+    return sidecar
+
+
+CASES: dict[str, tuple[Pod, dict[str, float]]] = {
+    "containers add up": (built(asking(cpu="100m"), asking(cpu="250m")), {"request cpu": 0.35}),
+    "an init container that asks for more counts alone": (
+        built(asking(cpu="1"), init_containers=[asking(cpu="3")]),
+        {"request cpu": 3},
+    ),
+    "a sidecar counts beside what comes after it": (
+        built(asking(cpu="1"), init_containers=[a_sidecar(cpu="500m"), asking(cpu="2")]),
+        {"request cpu": 2.5},
+    ),
+    "what the whole pod asks for replaces the sum": (
+        built(asking(cpu="1"), resources=ResourceRequirements(requests={"cpu": "4"})),
+        {"request cpu": 4},
+    ),
+    "overhead is added to requests, and only to limits that there are": (
+        built(asking({"cpu": "2"}, cpu="1"), overhead={"cpu": "1", "memory": "1Mi"}),
+        {"request cpu": 2, "request memory": 2**20, "limit cpu": 3},
+    ),
+    "resources that scheduling does not count are told too": (
+        built(asking(storage="1Ki")),
+        {"request storage": 1024},
+    ),
+    "nothing is not told": (built(asking(cpu="0")), {}),
+    "what cannot be read is not told": (built(asking(cpu="many", memory="1Ki")), {"request memory": 1024}),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), CASES.values(), ids=CASES.keys())
+def test_what_a_pod_asks_for(pod, expected):
+    assert told(pod) == expected
+
+
+def test_labels_are_kube_schedulers():
+    resources = PodResources(Heard())
+    page = resources.served()
+    resources.changed(a_pod("web", namespace="shop", cpu="1", node="n1", priority=7, scheduler='odd "one"'))
+    (family,) = text_string_to_metric_families(page().decode())
+    assert (family.name, family.type) == ("kube_pod_resource_request", "gauge")
+    assert family.documentation.startswith("[STABLE] ")
+    assert family.samples[0].labels == {
+        "namespace": "shop",
+        "pod": "web",
+        "node": "n1",
+        "scheduler": 'odd "one"',
+        "priority": "7",
+        "resource": "cpu",
+        "unit": "cores",
+    }
+
+
+@pytest.mark.parametrize(
+    ("resource", "unit"),
+    [
+        ("memory", "bytes"),
+        ("hugepages-2Mi", "bytes"),
+        ("ephemeral-storage", "bytes"),
+        ("attachable-volumes-csi", "integer"),
+        ("example.com/gpu", ""),
+    ],
+)
+def test_units(resource, unit):
+    resources = PodResources(Heard())
+    page = resources.served()
+    resources.changed(a_pod(requests={resource: "3"}))
+    assert shown(page()) == {("request", "pod", resource, unit): 3}
+
+
+def test_pods_come_change_and_go():
+    resources = PodResources(heard := Heard())
+    page = resources.served()
+    web, db = a_pod("web", cpu="1"), a_pod("db", cpu="2")
+    resources.listed([web, db])
+    assert {pod for _, pod, _, _ in shown(page())} == {"web", "db"}
+    resources.deleted(web)
+    resources.changed(a_pod("db", uid=db.uid, cpu="3"))
+    assert shown(page()) == {("request", "db", "cpu", "cores"): 3}
+    assert heard.said == ["listed 2", "deleted web", "changed db"]
+
+
+def test_nothing_is_kept_where_nobody_serves_it():
+    resources = PodResources(heard := Heard())
+    resources.listed([a_pod("web", cpu="1")])
+    assert (resources.text(), heard.said) == (b"", ["listed 1"])
+
+
+def test_who_stands_by_serves_an_empty_page():
+    resources = PodResources(Heard())
+    page = resources.served(is_leading=lambda: False)
+    resources.changed(a_pod("web", cpu="1"))
+    assert page() == b""

@@ -1,0 +1,148 @@
+"""Who is let in to what: decided by the cluster, remembered for ten seconds, and never by default."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.base.clock import ManualClock
+from mooring.base.errors import Fault
+from mooring.scheduler.serving import Access, Forbidden, Unauthenticated, Undecided, User
+from mooring.scheduler.serving.authentication import Authentication, Shown
+
+ALICE = User("alice", ("readers",))
+A_TOKEN, NOTHING = Shown(token="secret"), Shown()
+
+
+class Cluster:
+    """An API server's word, and how often it was asked."""
+
+    def __init__(self, tokens: dict[str, User] | None = None, allowed: set[tuple[str, str, str]] | None = None) -> None:
+        self.tokens, self.allowed = tokens or {}, allowed or set()
+        self.asked: list[str] = []
+        self.is_down = False
+
+    async def user_of(self, token: str) -> User | None:
+        self.asked.append(f"token {token}")
+        if self.is_down:
+            raise Fault("nobody answers")
+        return self.tokens.get(token)
+
+    async def allows(self, user: User, verb: str, path: str) -> bool:
+        self.asked.append(f"{user.name} {verb} {path}")
+        if self.is_down:
+            raise Fault("nobody answers")
+        return (user.name, verb, path) in self.allowed
+
+
+def an_access(cluster: Cluster | None, clock: ManualClock | None = None) -> Access:
+    clock = clock or ManualClock()
+    return Access(clock, Authentication(clock, tokens=cluster), rights=cluster)
+
+
+async def test_whoever_may_is_let_in_and_the_cluster_is_asked_once():
+    cluster = Cluster({"secret": ALICE}, {("alice", "get", "/metrics")})
+    access = an_access(cluster)
+    for _ in range(3):
+        user = await access.check("get", "/metrics", A_TOKEN)
+    assert user.name == "alice"
+    assert user.groups == ("readers", "system:authenticated")
+    assert cluster.asked == ["token secret", "alice get /metrics"]
+
+
+async def test_after_ten_seconds_the_cluster_is_asked_again():
+    cluster, clock = Cluster({"secret": ALICE}, {("alice", "get", "/metrics")}), ManualClock()
+    access = an_access(cluster, clock)
+    await access.check("get", "/metrics", A_TOKEN)
+    cluster.tokens.clear()
+    await access.check("get", "/metrics", A_TOKEN)
+    clock.advance(10)
+    with pytest.raises(Unauthenticated):
+        await access.check("get", "/metrics", A_TOKEN)
+
+
+async def test_a_right_that_was_taken_away_holds_ten_seconds_at_most():
+    cluster, clock = Cluster({"secret": ALICE}, {("alice", "get", "/metrics")}), ManualClock()
+    access = an_access(cluster, clock)
+    await access.check("get", "/metrics", A_TOKEN)
+    cluster.allowed.clear()
+    clock.advance(10)
+    with pytest.raises(Forbidden):
+        await access.check("get", "/metrics", A_TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("shown", "error", "said"),
+    [
+        pytest.param(NOTHING, Forbidden, 'User "system:anonymous" cannot get path "/metrics"', id="nobody"),
+        pytest.param(Shown("wrong"), Unauthenticated, "Unauthorized", id="a token that is nobody's"),
+        pytest.param(A_TOKEN, Forbidden, 'User "alice" cannot get path "/metrics"', id="a user without the right"),
+    ],
+)
+async def test_everybody_else_stays_outside(shown, error, said):
+    with pytest.raises(error, match=said):
+        await an_access(Cluster({"secret": ALICE})).check("get", "/metrics", shown)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez"])
+async def test_a_probe_is_answered_also_when_the_cluster_is_down(path):
+    cluster = Cluster()
+    cluster.is_down = True
+    await an_access(cluster).check("get", path, Shown("whatever"))
+    assert cluster.asked == []
+
+
+async def test_the_administrators_group_needs_no_asking():
+    cluster = Cluster({"secret": User("root", ("system:masters",))})
+    await an_access(cluster).check("get", "/metrics", A_TOKEN)
+    assert cluster.asked == ["token secret"]
+
+
+async def test_where_there_is_no_cluster_to_ask_a_token_says_nothing_and_nobody_is_let_in():
+    for shown in (A_TOKEN, NOTHING):
+        with pytest.raises(Forbidden, match="system:anonymous"):
+            await an_access(None).check("get", "/metrics", shown)
+
+
+async def test_a_cluster_that_does_not_answer_lets_nobody_in_and_is_asked_again(capsys):
+    cluster = Cluster({"secret": ALICE}, {("alice", "get", "/metrics")})
+    access = an_access(cluster)
+    cluster.is_down = True
+    for _ in range(3):
+        with pytest.raises(Unauthenticated):
+            await access.check("get", "/metrics", A_TOKEN)
+    said = capsys.readouterr().err
+    assert said.count("create tokenreviews.authentication.k8s.io") == 1, "said once a minute, not once a request"
+    cluster.is_down = False
+    await access.check("get", "/metrics", A_TOKEN)
+
+
+async def test_rights_that_cannot_be_asked_for_are_named(capsys):
+    cluster = Cluster()
+    cluster.is_down = True
+    access = an_access(cluster)
+    for _ in range(2):
+        with pytest.raises(Undecided, match='Internal Server Error: "/metrics": nobody answers'):
+            await access.check("get", "/metrics", NOTHING)
+    assert capsys.readouterr().err.count("create subjectaccessreviews.authorization.k8s.io") == 1
+
+
+async def test_users_who_differ_in_anything_are_asked_about_separately():
+    cluster, clock = Cluster(), ManualClock()
+    access = an_access(cluster, clock)
+    cluster.tokens = {
+        "one": User("alice", extra=(("scope", ("read",)),)),
+        "two": User("alice", extra=(("scope", ("write",)),)),
+    }
+    for token in ("one", "two"):
+        with pytest.raises(Forbidden):
+            await access.check("get", "/metrics", Shown(token))
+    assert cluster.asked.count("alice get /metrics") == 2
+
+
+async def test_a_path_may_be_opened_with_everything_below_it():
+    clock = ManualClock()
+    nobody = Authentication(clock, tokens=None)
+    access = Access(clock, nobody, rights=None, always_allowed=["/healthz", "open/*"])
+    await access.check("get", "/open/door", NOTHING)
+    with pytest.raises(Forbidden):
+        await access.check("get", "/healthz/ping", NOTHING)

@@ -1,0 +1,71 @@
+"""Health answers in the words that probes and people know from Kubernetes' own components."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.scheduler.serving import Health
+
+
+def healthy() -> None:
+    return None
+
+
+def broken() -> str:
+    return "the lease could not be renewed"
+
+
+WELL = Health({"healthz": {}, "readyz": {"shutdown": healthy, "sync": healthy}})
+ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
+
+
+@pytest.mark.parametrize(
+    ("health", "endpoint", "options", "is_well", "text"),
+    [
+        pytest.param(WELL, "readyz", {}, True, "ok", id="all well"),
+        pytest.param(WELL, "healthz", {"verbose": True}, True, "[+]ping ok\nhealthz check passed\n", id="ping"),
+        pytest.param(
+            WELL,
+            "readyz",
+            {"verbose": True},
+            True,
+            "[+]shutdown ok\n[+]sync ok\nreadyz check passed\n",
+            id="check by check",
+        ),
+        pytest.param(
+            ILL,
+            "readyz",
+            {},
+            False,
+            "[+]shutdown ok\n[-]sync failed: reason withheld\nreadyz check failed\n",
+            id="the reason is for those who may ask for it",
+        ),
+        pytest.param(ILL, "readyz", {"excluded": ["sync"]}, True, "ok", id="what is excluded does not count"),
+        pytest.param(
+            WELL,
+            "readyz",
+            {"excluded": ["sync", "moon"], "verbose": True},
+            True,
+            "[+]shutdown ok\n[+]sync excluded: ok\n"
+            'warn: some health checks cannot be excluded: no matches for "moon"\nreadyz check passed\n',
+            id="an exclusion that excludes nothing",
+        ),
+    ],
+)
+def test_an_endpoint_answers(health, endpoint, options, is_well, text):
+    answer = health.answer(endpoint, **options)
+    assert (answer.is_well, answer.text) == (is_well, text)
+
+
+def test_one_check_tells_what_is_wrong():
+    answer = ILL.answer_one("readyz", "sync")
+    assert answer is not None
+    assert (answer.is_well, answer.text) == (False, "internal server error: the lease could not be renewed\n")
+    assert ILL.answer_one("readyz", "moon") is None
+
+
+def test_every_check_that_was_asked_is_counted():
+    seen = []
+    health = Health(ILL.checks, observed=lambda *what: seen.append(what))
+    health.answer("readyz", excluded=["shutdown"])
+    assert seen == [("readyz", "sync", False)]

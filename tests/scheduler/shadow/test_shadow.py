@@ -1,0 +1,397 @@
+"""When deeds of theirs are compared, and on which view of the cluster."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.engine.made import made, rejecting, scoring
+from tests.scheduler.shadow.watched import Watched, emptiest
+
+from mooring.engine import decide
+from mooring.framework import Candidate, Plan, Refusal, Rejection
+from mooring.objects.core import Pod
+from mooring.objects.placed import placed
+from mooring.scheduler.shadow.comparison import Moment, Subject
+from mooring.scheduler.shadow.judging import Cause
+from mooring.scheduler.shadow.shadow import (
+    CHANGED,
+    EXTENDED,
+    GONE,
+    MISSED,
+    PLACED_SOON,
+    SEEN_WITH_NODE,
+)
+from mooring.scheduler.shadow.turns import BESIDE_SECONDS
+from mooring.testing import a_node_object, a_pod
+
+TASTE = {"a": 9, "b": 1}
+
+
+def test_a_binding_to_the_best_node_agrees():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.changed(watched.comes("web"), node="a")
+    [told] = watched.told
+    assert (told.result, told.subject, told.theirs) == ("agree", Subject.BINDING, {"node": "a"})
+    assert told.ours["node"] == "a"
+    assert told.earlier is not None
+    assert told.earlier.node == "a"
+
+
+def test_a_difference_is_told_at_once_where_nobody_else_waits():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.changed(watched.comes("web"), node="b")
+    [told] = watched.told
+    assert (told.result, told.judgement.plugin) == ("differ", "Taste")
+
+
+def test_pods_bound_meanwhile_are_counted():
+    watched = Watched(emptiest())
+    first, second = watched.comes("first"), watched.comes("second")
+    watched.changed(first, node="a")
+    watched.changed(second, node="b")
+    assert watched.results() == {"first": "agree", "second": "agree"}
+    assert [told.moment for told in watched.told] == [Moment.THEN, Moment.THEN]
+
+
+def test_our_earlier_decision_explains_what_their_own_work_has_changed_since():
+    # As if they had bound its volumes, and we now refused every other node, or theirs.
+    walls: dict[str, Rejection] = {}
+    watched = Watched(rejecting("Volumes", walls), scoring("Taste", TASTE))
+    pod = watched.comes("web", volumes=[{"persistentVolumeClaim": {"claimName": "data"}}])
+    watched.changed(watched.comes("other"), node="a")
+    watched.told.clear()
+    walls["a"] = Rejection("node(s) had volume conflicts")
+    watched.changed(pod, node="a")
+    [told] = watched.told
+    assert (told.result, told.moment) == ("agree", Moment.EARLIER)
+
+
+def test_a_binding_that_overtook_the_one_decided_before_it():
+    watched = Watched(emptiest(), nodes=("a", "b"))
+    watched.changed(watched.comes("zero"), node="b")
+    watched.told.clear()
+    # Decided in this order: first to a, then second, which finds both equally full.
+    first, second = watched.comes("first"), watched.comes("second")
+    watched.changed(second, node="b")
+    assert not watched.told, "it may be explained yet"
+    watched.changed(first, node="a")
+    assert watched.results() == {"second": "agree", "first": "agree"}
+    [told] = [told for told in watched.told if told.pod == "default/second"]
+    assert told.moment is Moment.BESIDE
+
+
+def test_a_binding_that_was_overtaken():
+    watched = Watched(emptiest(), nodes=("a", "b"))
+    first, second = watched.comes("first", is_decided=False), watched.comes("second", is_decided=False)
+    watched.changed(second, node="a")
+    watched.changed(first, node="a")
+    assert watched.results()["first"] == "agree"
+    [told] = [told for told in watched.told if told.pod == "default/first"]
+    assert told.moment is Moment.BESIDE
+
+
+def test_a_difference_that_nothing_explains_is_told_in_time():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.comes("waits-for-ever")
+    watched.changed(watched.comes("web"), node="b")
+    watched.shadow.settle()
+    assert not watched.told
+    watched.clock.advance(BESIDE_SECONDS)
+    watched.shadow.settle()
+    assert watched.results() == {"web": "differ"}
+
+
+def test_at_the_end_everything_is_told():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.comes("waits-for-ever")
+    watched.changed(watched.comes("web"), node="b")
+    watched.shadow.settle(everything=True)
+    assert watched.results() == {"web": "differ"}
+
+
+@pytest.mark.parametrize("end", ["refused", "deleted"])
+def test_a_difference_waits_for_no_pod_that_is_refused_or_gone(end: str):
+    watched = Watched(scoring("Taste", TASTE))
+    before = watched.comes("before")
+    watched.changed(watched.comes("web"), node="b")
+    assert not watched.told
+    if end == "refused":
+        watched.changed(before, refused="no")
+    else:
+        watched.feed.deleted(before)
+    assert watched.results()["web"] == "differ"
+
+
+def test_the_turn_of_a_pod_of_higher_priority_comes_first():
+    watched = Watched(emptiest())
+    low, high = watched.comes("low", priority=1), watched.comes("high", priority=2)
+    watched.changed(low, node="a")
+    watched.changed(high, node="a")
+    assert watched.results() == {"low": "agree", "high": "agree"}
+
+
+def test_bindings_that_lie_further_apart_did_not_overtake_each_other():
+    watched = Watched(emptiest())
+    first, second = watched.comes("first"), watched.comes("second")
+    watched.changed(second, node="a")
+    watched.clock.advance(BESIDE_SECONDS + 1)
+    watched.changed(first, node="a")
+    assert watched.results() == {"second": "agree", "first": "differ"}
+
+
+def test_a_pod_that_went_just_now_may_have_been_there_yet():
+    watched = Watched(emptiest(), nodes=("a", "b"))
+    there = watched.comes("there")
+    there = watched.changed(there, node="a")
+    web = watched.comes("web", is_decided=False)
+    watched.changed(watched.comes("other", is_decided=False), node="b")
+    watched.told.clear()
+    # With both there, the nodes are equal; now a is emptier.
+    watched.feed.deleted(there)
+    watched.changed(web, node="b")
+    [told] = watched.told
+    assert (told.result, told.moment) == ("agree", Moment.BESIDE)
+    assert watched.state.pod(there.uid) is None
+
+
+def test_an_earlier_decision_counts_for_nothing_once_others_were_bound():
+    watched = Watched(emptiest())
+    pods = [watched.comes(f"pod-{number}") for number in range(3)]
+    for pod in pods[:2]:
+        watched.changed(pod, node="a")
+    assert watched.results() == {"pod-0": "agree", "pod-1": "differ"}
+
+
+def test_pods_that_came_later_explain_nothing():
+    watched = Watched(emptiest())
+    watched.changed(watched.comes("zero"), node="b")
+    watched.comes("waits-for-ever")
+    web = watched.comes("web")
+    watched.changed(web, node="b")
+    watched.changed(watched.comes("later"), node="a")
+    watched.shadow.settle(everything=True)
+    assert watched.results()["web"] == "differ"
+
+
+def test_the_cluster_is_as_before_after_every_comparison():
+    watched = Watched(emptiest())
+    pods = [watched.comes(f"pod-{number}") for number in range(6)]
+    for pod in pods:
+        watched.changed(pod, node="b")
+    watched.shadow.settle(everything=True)
+    here = [placed(a_pod(pod.name, uid=pod.uid, node="b")) for pod in pods]
+    assert not watched.state.compare([a_node_object("a"), a_node_object("b")], here)
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 12), st.integers(2, 4), st.booleans())
+def test_a_scheduler_with_our_rules_agrees_in_whatever_order_its_bindings_appear(
+    data: st.DataObject, count: int, nodes: int, is_decided: bool
+):
+    names = [f"n{number}" for number in range(nodes)]
+    watched, theirs = Watched(emptiest(), nodes=names), Watched(emptiest(), nodes=names)
+    pods = [watched.comes(f"pod-{number}", is_decided=is_decided) for number in range(count)]
+    bindings = []
+    for number, pod in enumerate(pods):
+        decision = decide(theirs.profile, pod, theirs.state, seed=number * 7)
+        assert decision.node is not None
+        theirs.state.assume(pod, decision.node, 0.0)
+        bindings.append((pod, decision.node))
+    for pod, node in data.draw(st.permutations(bindings)):
+        watched.changed(pod, node=node)
+    watched.shadow.settle(everything=True)
+    assert set(watched.results().values()) == {"agree"}
+    assert len(watched.told) == count
+
+
+# What cannot be compared
+
+
+def test_a_pod_that_has_its_node_when_it_is_first_seen():
+    watched = Watched(emptiest())
+    watched.feed.changed(a_pod("web", node="a"))
+    [told] = watched.told
+    assert (told.result, told.judgement.why) == ("not_comparable", SEEN_WITH_NODE)
+
+
+def test_pods_placed_before_we_came_are_history():
+    watched = Watched(emptiest(), is_started=False)
+    pod = a_pod("web", node="a")
+    watched.feed.listed([pod])
+    watched.changed(pod, node="a")
+    assert not watched.told
+
+
+def test_a_pod_that_got_its_node_while_we_could_not_look():
+    watched = Watched(emptiest())
+    web = watched.comes("web")
+    watched.feed.listed([a_pod("web", uid=web.uid, node="a"), a_pod("other", node="b")])
+    assert {told.judgement.why for told in watched.told} == {MISSED}
+    assert watched.results() == {"web": "not_comparable", "other": "not_comparable"}
+    watched.feed.listed([a_pod("web", uid=web.uid, node="a")])
+    assert len(watched.told) == 2
+
+
+def test_a_pod_that_goes_before_it_gets_a_node():
+    watched = Watched(emptiest())
+    watched.feed.deleted(watched.comes("deleted"))
+    watched.comes("not-in-the-next-list")
+    watched.feed.listed([])
+    assert [told.judgement.why for told in watched.told] == [GONE, GONE]
+    assert watched.shadow.waiting == 0
+
+
+def test_a_node_that_we_do_not_know():
+    watched = Watched(emptiest())
+    watched.changed(watched.comes("web"), node="new")
+    [told] = watched.told
+    assert (told.result, told.judgement.why) == ("not_comparable", "we do not know node new")
+
+
+def test_a_pod_that_we_cannot_decide_about():
+    watched = Watched(emptiest(), hindrance=lambda _pod: "claims have not been listed")
+    watched.changed(watched.comes("web"), node="a")
+    [told] = watched.told
+    assert (told.result, told.judgement.why) == ("not_comparable", "claims have not been listed")
+
+
+def test_where_extenders_have_a_say_only_the_decision_that_heard_them_counts():
+    watched = Watched(scoring("Taste", TASTE), is_extended=lambda _pod: True)
+    watched.changed(watched.comes("one"), node="a")
+    watched.changed(watched.comes("two"), node="b")
+    assert watched.results() == {"one": "agree", "two": "not_comparable"}
+    assert watched.told[1].judgement.why == EXTENDED
+
+
+def test_pods_of_other_schedulers_are_not_told_of():
+    watched = Watched(emptiest())
+    watched.feed.changed(a_pod("web", scheduler="somebody-else"))
+    watched.feed.changed(a_pod("web", scheduler="somebody-else", node="a"))
+    assert not watched.told
+
+
+def test_a_comparison_that_fails_costs_nothing_but_itself(capfd: pytest.CaptureFixture[str]):
+    def hindrance(pod: Pod) -> str | None:
+        raise RuntimeError("out of order")
+
+    watched = Watched(emptiest(), hindrance=hindrance)
+    web = watched.comes("web")
+    watched.changed(web, node="a")
+    placed_pod = watched.state.pod(web.uid)
+    assert placed_pod is not None
+    assert placed_pod.node == "a"
+    assert "out of order" in capfd.readouterr().err
+
+
+# Gates, refusals, nominations
+
+
+def test_a_pod_that_a_gate_of_ours_keeps_out():
+    watched = Watched(emptiest(), gate=lambda _pod: Refusal("not before Monday"))
+    watched.changed(watched.comes("web"), node="a")
+    [told] = watched.told
+    assert (told.result, told.judgement.cause, told.judgement.plugin) == ("differ", Cause.GATE, "Gate")
+    assert told.judgement.why == "Gate keeps the pod out of our queue: not before Monday"
+
+
+WALLS = {"a": Rejection("wall"), "b": Rejection("wall")}
+SAME_WORDS = "0/2 nodes are available: 2 wall."
+
+
+def test_refusals_are_compared_each_time_they_say_something_new():
+    watched = Watched(rejecting("Wall", WALLS))
+    pod = watched.changed(watched.comes("web"), refused=SAME_WORDS)
+    pod = watched.changed(pod, refused=SAME_WORDS)
+    watched.changed(pod, refused="0/2 nodes are available: 2 Insufficient cpu.")
+    assert [(told.result, told.subject) for told in watched.told] == [
+        ("agree", Subject.REFUSAL),
+        ("words", Subject.REFUSAL),
+    ]
+
+
+def test_what_they_said_before_we_came_is_not_compared():
+    watched = Watched(emptiest())
+    watched.changed(a_pod("web"), refused="0/9 nodes are available")
+    assert not watched.told
+
+
+def test_they_refuse_a_pod_that_we_would_place():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.changed(watched.comes("web"), refused="0/2 nodes are available: 2 Insufficient cpu.")
+    [told] = watched.told
+    assert (told.result, told.judgement.cause) == ("differ", Cause.PLACED)
+
+
+def test_a_refusal_that_was_true_when_the_pod_came():
+    walls = dict(WALLS)
+    watched = Watched(rejecting("Wall", walls))
+    pod = watched.comes("web")
+    walls.clear()
+    watched.changed(pod, refused=SAME_WORDS)
+    [told] = watched.told
+    assert (told.result, told.moment) == ("agree", Moment.EARLIER)
+
+
+def test_a_refusal_between_two_states_is_not_judged():
+    walls = dict(WALLS)
+    watched = Watched(rejecting("Wall", walls))
+    pod = watched.comes("web")
+    walls.clear()
+    watched.changed(pod, refused="0/2 nodes are available: 1 wall, 1 Insufficient cpu.")
+    [told] = watched.told
+    assert (told.result, told.judgement.why) == ("not_comparable", CHANGED)
+
+
+def test_a_refusal_that_they_took_back_a_moment_later():
+    watched = Watched(scoring("Taste", TASTE))
+    watched.comes("waits-for-ever")
+    pod = watched.changed(watched.comes("web"), refused="0/2 nodes are available")
+    assert not watched.told
+    watched.changed(pod, node="a")
+    assert [(told.subject, told.result, told.judgement.why) for told in watched.told] == [
+        (Subject.REFUSAL, "not_comparable", PLACED_SOON),
+        (Subject.BINDING, "agree", "best"),
+    ]
+
+
+def test_a_node_that_is_named_before_the_binding_is_compared_then_and_once():
+    watched = Watched(scoring("Taste", TASTE))
+    pod = watched.changed(watched.comes("web"), nominated="b")
+    [told] = watched.told
+    assert (told.result, told.subject, told.judgement.plugin) == ("differ", Subject.BINDING, "Taste")
+    watched.changed(pod, node="b", nominated="b")
+    assert len(watched.told) == 1
+
+
+def test_a_binding_to_another_node_than_the_one_named_is_compared_again():
+    watched = Watched(scoring("Taste", TASTE))
+    pod = watched.changed(watched.comes("web"), nominated="a")
+    watched.changed(pod, node="b", nominated="a")
+    assert [told.result for told in watched.told] == ["agree", "differ"]
+
+
+def test_room_is_compared_when_the_nomination_shows():
+    victims = (placed(a_pod("victim", node="a")),)
+    plan = Plan("a", victims, candidates=(Candidate("a", victims),))
+    mover = made("Mover", post_filter=lambda _pod, _evidence, _what_if: plan)
+    watched = Watched(rejecting("Wall", WALLS), mover)
+    watched.changed(watched.comes("right"), refused=SAME_WORDS, nominated="a")
+    watched.changed(watched.comes("wrong"), refused=SAME_WORDS, nominated="b")
+    watched.shadow.settle(everything=True)
+    assert [(told.subject, told.result) for told in watched.told] == [
+        (Subject.PREEMPTION, "agree"),
+        (Subject.PREEMPTION, "differ"),
+    ]
+
+
+def test_room_that_has_been_made_already_is_compared_with_the_plan_of_before():
+    walls = dict(WALLS)
+    victims = (placed(a_pod("victim", node="a")),)
+    plan = Plan("a", victims, candidates=(Candidate("a", victims),))
+    watched = Watched(rejecting("Wall", walls), made("Mover", post_filter=lambda _pod, _evidence, _what_if: plan))
+    pod = watched.comes("web")
+    del walls["b"]
+    watched.changed(pod, refused=SAME_WORDS, nominated="a")
+    [told] = watched.told
+    assert (told.subject, told.result, told.moment) == (Subject.PREEMPTION, "agree", Moment.EARLIER)

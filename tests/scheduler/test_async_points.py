@@ -1,0 +1,154 @@
+"""How long a plugin is waited for, and what becomes of one that does not end."""
+
+import asyncio
+import math
+
+import pytest
+from tests.engine.made import a_profile, a_state
+
+from mooring.base.clock import ManualClock
+from mooring.base.errors import PluginFault
+from mooring.engine import decide
+from mooring.engine.asking import PRE_BIND
+from mooring.engine.cycle import EngineCycle
+from mooring.framework import Plugin
+from mooring.scheduler.async_points import GRACE_SECONDS, Patience
+from mooring.testing import a_pod
+
+
+class Slow(Plugin):
+    longest_wait_seconds = 60
+
+
+@pytest.fixture
+def cycle() -> EngineCycle:
+    return decide(a_profile(), a_pod(), a_state("a")).cycle
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_an_answer_in_time_is_the_answer(cycle, clock):
+    async def answer() -> str:
+        await clock.sleep(59)
+        return "done"
+
+    asked = asyncio.create_task(Patience(clock).ask(cycle, Slow(), PRE_BIND, answer))
+    await settle()
+    clock.advance(59)
+    assert await asked == "done"
+
+
+async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
+    ended = []
+
+    async def answer() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    asked = asyncio.create_task(Patience(clock).ask(cycle, Slow(), PRE_BIND, answer))
+    await settle()
+    clock.advance(59)
+    await settle()
+    assert not asked.done()
+    clock.advance(1)
+    with pytest.raises(PluginFault) as problem:
+        await asked
+    assert str(problem.value) == 'running PreBind plugin "Slow": it did not end within 1m0s'
+    assert (problem.value.plugin, problem.value.point) == ("Slow", "PreBind")
+    assert ended == [True]
+
+
+async def test_whoever_does_not_let_itself_be_cancelled_is_left_behind(cycle, clock, capsys):
+    may_end = asyncio.Event()
+
+    async def answer() -> None:
+        while not may_end.is_set():
+            try:
+                await may_end.wait()
+            except asyncio.CancelledError:
+                continue
+
+    asked = asyncio.create_task(Patience(clock).ask(cycle, Slow(), PRE_BIND, answer))
+    await settle()
+    clock.advance(60)
+    await settle()
+    assert not asked.done()
+    clock.advance(GRACE_SECONDS)
+    with pytest.raises(PluginFault, match="did not end within 1m0s"):
+        await asked
+    said = capsys.readouterr().err
+    assert "Slow]" in said
+    assert "does not let itself be cancelled" in said
+    may_end.set()
+    await settle()
+
+
+async def test_a_plugin_that_bounds_its_waiting_itself_is_waited_for(cycle, clock):
+    class Patient(Plugin):
+        longest_wait_seconds = math.inf
+
+    may_end = asyncio.Event()
+
+    async def answer() -> str:
+        await may_end.wait()
+        return "at last"
+
+    asked = asyncio.create_task(Patience(clock).ask(cycle, Patient(), PRE_BIND, answer))
+    await settle()
+    clock.advance(1e9)
+    await settle()
+    assert not asked.done()
+    may_end.set()
+    assert await asked == "at last"
+
+
+async def test_who_is_cancelled_while_it_asks_cancels_whom_it_asked(cycle, clock):
+    ended = []
+
+    async def answer() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    asked = asyncio.create_task(Patience(clock).ask(cycle, Slow(), PRE_BIND, answer))
+    await settle()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert ended == [True]
+
+
+async def test_of_several_that_fail_the_first_is_heard_of(clock):
+    async def fails(words: str) -> None:
+        raise PluginFault("X", words)
+
+    async def fails_when_cancelled() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise PluginFault("Y", "second")
+
+    with pytest.raises(PluginFault, match="first"):
+        await Patience(clock).ask_side_by_side([fails_when_cancelled, lambda: fails("first")])
+
+
+@pytest.mark.parametrize("nonsense", [0, -1, math.nan, "long", None])
+async def test_a_patience_that_is_none_is_named(cycle, clock, nonsense):
+    class Odd(Plugin):
+        longest_wait_seconds = nonsense
+
+    async def answer() -> None: ...
+
+    with pytest.raises(PluginFault, match=r'"Odd": longest_wait_seconds is .*; it must be a positive number'):
+        await Patience(clock).ask(cycle, Odd(), PRE_BIND, answer)

@@ -1,0 +1,86 @@
+"""A synchronous call that does not return is named while it runs, and the loop goes on when it returns."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
+
+from mooring.framework import Cycle, NodeView, Plugin, Pod, Rejection
+from mooring.scheduler import watchdog
+from mooring.scheduler.watchdog import Watchdog
+
+
+class Said:
+    """The warnings, and a way to wait for one."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+        self.is_told = threading.Event()
+        self.is_over = threading.Event()
+        self.is_named = threading.Event()
+        """Somebody else may hold up a busy machine before the plugin does."""
+
+    def warning(self, words: str, **values: Any) -> None:
+        self.lines.append((words, values))
+        self.is_told.set()
+        if words == "Scheduling goes on":
+            self.is_over.set()
+        if values.get("plugin"):
+            self.is_named.set()
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Said:
+    said = Said()
+    monkeypatch.setattr(watchdog, "_log", said)
+    return said
+
+
+def computes_until(told: threading.Event) -> None:
+    assert told.wait(PATIENCE_SECONDS), "nobody was told"
+
+
+class Computes(Plugin):
+    """Does not return before somebody has complained."""
+
+    complaint = threading.Event()
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        computes_until(self.complaint)
+        return None
+
+
+async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(server, said, monkeypatch):
+    """Isolation: a slow synchronous call is named."""
+    monkeypatch.setattr(Computes, "complaint", said.is_named)
+    monkeypatch.setattr(watchdog.Watchdog.__init__, "__kwdefaults__", {"look_seconds": 0.01, "patience_seconds": 0.05})
+    config = a_configuration(a_profile("default-scheduler", plugins=["Computes"]))
+    async with a_live_scheduler(server, config, [Computes]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        assert await live.bound("web") == ["node-1"]
+    named = [values for words, values in said.lines if words == "A plugin holds up all scheduling"]
+    assert named
+    assert (named[0]["plugin"], named[0]["method"]) == ("Computes", "filter")
+    assert "test_watchdog.py:" in named[0]["at"]
+
+
+async def test_what_is_no_plugins_fault_is_told_by_its_place(said):
+    with Watchdog(look_seconds=0.01, patience_seconds=0.05):
+        computes_until(said.is_told)
+    words, values = said.lines[0]
+    assert (words, values["plugin"], values["seconds"] > 0) == ("Something holds up all scheduling", "", True)
+
+
+async def test_when_it_goes_on_that_is_told_too(said):
+    with Watchdog(look_seconds=0.01, patience_seconds=0.05):
+        computes_until(said.is_told)
+        await asyncio.get_running_loop().run_in_executor(None, computes_until, said.is_over)
+
+
+async def test_the_watch_ends_with_what_is_watched(said):
+    with (watched := Watchdog()):
+        assert watched._thread.is_alive()
+    assert not watched._thread.is_alive()

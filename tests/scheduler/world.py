@@ -1,0 +1,125 @@
+"""Queue, state, feeds, failures and evictions around a server that only remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from mooring.base.clock import ManualClock
+from mooring.framework import Action, FeatureGates, Hint
+from mooring.objects import Pod
+from mooring.plugins.default.default_preemption import DefaultPreemption
+from mooring.queue import ProfileRules, SchedulingQueue
+from mooring.queue.waiting import Waiting
+from mooring.scheduler.async_points import Patience
+from mooring.scheduler.binding import Bindings
+from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
+from mooring.scheduler.failures import Failures
+from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.journal import Journal
+from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.waiting import PermitRoom
+from mooring.state import State
+from mooring.testing import Services, a_plugin
+
+
+class Server:
+    """Stands where the client stands, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.asked: list[tuple[str, str]] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.refusals: dict[tuple[str, str], Exception] = {}
+        self.held: dict[tuple[str, str], asyncio.Event] = {}
+        """Requests that are answered when the test says so."""
+
+    async def _ask(self, verb: str, name: str) -> None:
+        self.asked.append((verb, name))
+        if (held := self.held.get((verb, name))) is not None:
+            await held.wait()
+        if (refusal := self.refusals.get((verb, name))) is not None:
+            raise refusal
+
+    async def patch(
+        self, kind: Any, name: str, namespace: str, body: dict[str, Any], *, subresource: str | None = None
+    ) -> dict[str, Any]:
+        self.bodies.append(body)
+        await self._ask("patch", name)
+        return {}
+
+    async def delete(self, kind: Any, name: str, namespace: str, *, uid: str | None = None) -> None:
+        self.bodies.append({"uid": uid})
+        await self._ask("delete", name)
+
+
+class World:
+    """Refused by Fit, a pod is woken when a pod goes; DefaultPreemption keeps it out while room is being made."""
+
+    def __init__(self) -> None:
+        self.server = cast(Any, Server())
+        self.state = State()
+        self.under_way = PreemptionsUnderWay(self.state)
+        services = Services()
+        services.preemptions = self.under_way  # type: ignore[assignment]
+        gate = a_plugin(DefaultPreemption, services)
+        rules = ProfileRules(
+            hints={"Fit": [Hint(Pod, Action.DELETE)], "DefaultPreemption": list(gate.events())},
+            pre_enqueue=[("DefaultPreemption", gate.pre_enqueue)],
+        )
+        self.queue = SchedulingQueue(
+            self.server.clock, sort_key=lambda queued: queued.timestamp, profiles={"default-scheduler": rules}
+        )
+        self.reporter = Reporter(self.server, self.server.clock, ["default-scheduler"])
+        self.pods = PodFeed(
+            self.state,
+            self.queue,
+            ["default-scheduler"],
+            on_placed=lambda _: None,
+            on_deleted=lambda _: None,
+            on_shown=self.reporter.seen,
+        )
+        self.metrics = SchedulerMetrics(FeatureGates(), self.server.clock)
+        self.failures = Failures(self.queue, self.pods, self.reporter, self.metrics)
+        self.room = PermitRoom(self.server.clock)
+        self.bindings = Bindings(
+            self.state,
+            self.queue,
+            self.room,
+            self.failures,
+            self.reporter,
+            Journal(self.server.clock),
+            self.metrics,
+            Patience(self.server.clock),
+        )
+        self.evictions = Evictions(
+            self.server,
+            self.server.clock,
+            self.under_way,
+            self.queue,
+            self.pods,
+            self.state,
+            self.room,
+            self.bindings,
+            self.reporter,
+            self.metrics,
+        )
+
+    def popped(self, pod: Pod) -> Waiting:
+        self.pods.changed(pod)
+        waiting = self.queue.pop()
+        assert waiting is not None
+        return waiting
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        return [(series.reason, series.regarding.name) for series in self.reporter.recorder._series.values()]
+
+    @property
+    def activated(self) -> bool:
+        return self.queue.counts()["active"] == 1
+
+    async def settle(self) -> None:
+        for _ in range(12):
+            await asyncio.sleep(0)

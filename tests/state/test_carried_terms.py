@@ -1,0 +1,105 @@
+"""Terms that placed pods carry, by example; `test_any_history` has the general rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.framework import TermKind
+from mooring.objects.core import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from mooring.objects.placed import placed
+from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.state import State
+from mooring.testing import a_node_object, a_pod
+
+WEB = LabelSelector(match_labels={"app": "web"})
+UNREADABLE = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
+INCOMING = a_pod(labels={"app": "web"})
+AWAY, PREFERABLY_AWAY = TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY
+
+
+def away_from(*selectors: LabelSelector, preferably: tuple[LabelSelector, ...] = (), key: str = "zone") -> Affinity:
+    return Affinity(
+        pod_anti_affinity=PodAffinity(
+            required=[PodAffinityTerm(label_selector=selector, topology_key=key) for selector in selectors],
+            preferred=[
+                WeightedPodAffinityTerm(
+                    weight=7, pod_affinity_term=PodAffinityTerm(label_selector=selector, topology_key=key)
+                )
+                for selector in preferably
+            ],
+        )
+    )
+
+
+def two_zones(*carriers: Affinity) -> State:
+    """Nodes `a` and `b` in zones of their own; the carriers on `a`."""
+    state = State()
+    for name in "ab":
+        state.set_node(a_node_object(name, labels={"zone": name}))
+    for affinity in carriers:
+        state.set_pod(placed(a_pod(affinity=affinity), "a"))
+    return state
+
+
+def where(state: State, kind: TermKind = AWAY) -> list[dict[str, int]]:
+    """The carriers per zone, term by term."""
+    return [
+        {zone: count for zone, count in tally.per_domain().items() if count}
+        for _, tally in state.carriers(INCOMING, kind, {})
+    ]
+
+
+def test_equal_terms_of_different_pods_are_one() -> None:
+    assert where(two_zones(away_from(WEB), away_from(WEB), away_from(WEB, preferably=(WEB,)))) == [{"a": 3}]
+
+
+def test_carriers_move_with_their_nodes_label() -> None:
+    state = two_zones(away_from(WEB))
+    state.set_node(a_node_object("a", labels={"zone": "b"}))
+    assert where(state) == [{"b": 1}]
+    state.set_node(a_node_object("a"))
+    assert where(state) == [{}]
+    state.set_node(a_node_object("a", labels={"zone": "new"}))
+    assert where(state) == [{"new": 1}]
+    state.remove_node("a")
+    assert where(state) == []
+
+
+def test_a_column_that_was_asked_for_follows() -> None:
+    state = two_zones(away_from(WEB, key="kubernetes.io/hostname"))
+    ((_, tally),) = state.carriers(INCOMING, AWAY, {})
+    assert tally.at_rows(state.nodes).tolist() == [1, 0]
+    for number in range(40):
+        state.set_node(a_node_object(f"new-{number}"))
+        state.set_pod(placed(a_pod(affinity=away_from(WEB, key="kubernetes.io/hostname")), f"new-{number}"))
+    assert tally.at_rows(state.nodes).tolist() == [1, 0] + [1] * 40
+    assert tally.compute(state.nodes, lambda here: here == 0).tolist() == [False, True] + [False] * 40
+    assert [tally.at(view) for view in state.nodes][:3] == [1, 0, 1]
+    assert tally.total == 41
+
+
+def test_few_carriers_among_many_domains() -> None:
+    rule = away_from(WEB, key="kubernetes.io/hostname")
+    state = two_zones(rule)
+    for number in range(100):
+        state.set_node(a_node_object(f"new-{number}"))
+    ((_, tally),) = state.carriers(INCOMING, AWAY, {})
+    assert tally.at_rows(state.nodes).tolist() == [1] + [0] * 101
+    for number in range(50):
+        state.set_pod(placed(a_pod(affinity=rule), f"new-{number}"))
+        assert tally.at_rows(state.nodes).tolist() == [1, 0] + [1] * (number + 1) + [0] * (99 - number)
+
+
+UNREADABLE_CASES = {
+    "one that cannot be read hides the others of its kind": (away_from(WEB, UNREADABLE), [], []),
+    "and no other kind": (away_from(UNREADABLE, preferably=(WEB,)), [], [{"a": 1}]),
+    "neither the other way round": (away_from(WEB, preferably=(UNREADABLE,)), [{"a": 1}], []),
+}
+
+
+@pytest.mark.parametrize(("affinity", "required", "preferred"), UNREADABLE_CASES.values(), ids=UNREADABLE_CASES.keys())
+def test_terms_that_cannot_be_read(
+    affinity: Affinity, required: list[dict[str, int]], preferred: list[dict[str, int]]
+) -> None:
+    state = two_zones(affinity)
+    assert (where(state), where(state, PREFERABLY_AWAY)) == (required, preferred)
