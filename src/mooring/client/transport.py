@@ -193,7 +193,7 @@ class Transport:
             _notice_dead_peers(response)
             yield self._chunks(response)
         finally:
-            response.close()
+            _hang_up(response)
 
     async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         try:
@@ -283,6 +283,14 @@ def _why(error: BaseException) -> str:
             return error.strerror.lower()
         case _:
             return str(error) or type(error).__name__
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """At once: a farewell by TLS to a stream that goes on would outlive the client, and perhaps its event loop."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
