@@ -47,6 +47,7 @@ def with_plugin(plugin: type[Plugin], source: str = "test") -> set[str]:
 BARE = {
     *("list nodes", "watch nodes", "get pods", "list pods", "watch pods", "patch pods/status"),
     *("create events.events.k8s.io", "patch events.events.k8s.io", "create pods/binding"),
+    "list events",
 }
 
 
@@ -132,6 +133,12 @@ DECLARED = {
 @pytest.mark.parametrize(("plugin", "more"), DECLARED.values(), ids=DECLARED.keys())
 def test_what_a_plugin_asks_for_is_granted(plugin, more):
     assert with_plugin(plugin) == more
+
+
+def test_kube_scheduler_may_do_all_that_the_default_plugins_cannot_do_without():
+    asked = rights_of(a_configuration(), catalogue())
+    assert beyond_kube_scheduler(asked) == ()
+    assert [asked_for(right) for right in asked if right.is_optional] == ["list events"]
 
 
 def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():

@@ -164,6 +164,12 @@ class TestRights:
         assert "ClusterRole" in finding.to_do
         assert "mooring manifests" in finding.to_do
 
+    async def test_one_that_only_serves_to_name_others_is_no_failure(self, cluster, findings):
+        cluster.allows = lambda asked: (asked["resource"], asked["verb"]) != ("events", "list")
+        finding = await only(findings("rights"))
+        assert finding.verdict is Verdict.NOTICE
+        assert finding.said == '"somebody" may not list events (for naming another scheduler that binds our pods)'
+
     async def test_how_to_get_them_all_is_said_once_at_the_end(self, cluster, findings):
         cluster.allows = lambda _: False
         found = await findings("rights")

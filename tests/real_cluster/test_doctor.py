@@ -18,6 +18,7 @@ from tests.real_cluster.deployments import Deployment, manifests
 from mooring.client import ApiClient, Impersonation, load_kubeconfig
 from mooring.config import load_configuration
 from mooring.doctor import Finding, Plan, examine
+from mooring.doctor.findings import Verdict
 from mooring.framework.gates import FeatureGates
 from mooring.plugins.catalogue import catalogue
 
@@ -83,7 +84,7 @@ class Doctor:
         return asyncio.run(ask())
 
     def missing(self) -> list[str]:
-        return [finding.to_do for finding in self.findings() if finding.verdict.value == "failed"]
+        return [finding.to_do for finding in self.findings() if finding.verdict in (Verdict.BAD, Verdict.NOTICE)]
 
 
 def as_doctor_writes(rule: Document) -> str:

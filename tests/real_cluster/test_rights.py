@@ -29,6 +29,7 @@ Right = tuple[str, str, str]
 """API group, resource with subresource, verb."""
 GET_POD, GET_CLAIM = ("", "pods", "get"), ("resource.k8s.io", "resourceclaims", "get")
 TAKE_VOLUME = ("", "persistentvolumes", "patch")
+LIST_EVENTS = ("", "events", "list")
 DELETE_CLAIM = ("resource.k8s.io", "resourceclaims", "delete")
 ASKED_FOR_WITHIN = {("resource.k8s.io", "resourceclaims/binding", "patch")}
 """A server asks this of its authoriser while it writes a claim's status; no request is about it."""
@@ -140,6 +141,7 @@ def work(cluster: Cluster, audit: Audit) -> None:
     give_devices(cluster)
     take_a_claim_back(cluster, audit)
     meet_conflicts(cluster, audit)
+    be_overtaken(cluster, audit)
 
 
 def preempt(cluster: Cluster) -> None:
@@ -225,6 +227,21 @@ def meet_conflicts(cluster: Cluster, audit: Audit) -> None:
 
     again_until(audit, GET_POD, refuse_a_pod)
     again_until(audit, GET_CLAIM, allocate_a_claim)
+
+
+def be_overtaken(cluster: Cluster, audit: Audit) -> None:
+    """Somebody else binds a pod that waits: who?"""
+
+    def overtake(number: int) -> None:
+        cluster.pod(name := f"overtaken-{number}", nodeSelector={"nowhere": "true"})
+        cluster.refused(name)
+        target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node-1"}}
+        cluster.api.create(f"{PODS}/{name}/binding", target)
+        cluster.bound(name)
+        cluster.api.delete(f"{PODS}/{name}")
+
+    # The first moments after the first binding belong to whoever led before.
+    again_until(audit, LIST_EVENTS, overtake)
 
 
 def again_until(audit: Audit, right: Right, do: Callable[[int], None]) -> None:

@@ -3,7 +3,7 @@
 The scheduler itself watches nodes and pods and tells pods how they fare. The rest follows from the plugins in use:
 `Objects[Kind]` in a constructor makes a kind watched, a service that writes needs what it writes, and a post_filter
 that can answer with a `Plan` has pods evicted. All of it is part of what every cluster grants kube-scheduler, except
-the custom kinds that plugins read.
+the custom kinds that plugins read and the events that tell who else binds our pods.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
+NAMING = "naming another scheduler that binds our pods"
+"""Nothing fails without it: the other one then stays nameless."""
 EXTENDED_RESOURCES = "DRAExtendedResource"
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
@@ -46,6 +48,10 @@ class Right:
     name: str = ""
     needed_by: frozenset[str] = field(default=frozenset(), compare=False)
     """The plugins, or the part of the scheduler, that ask for it."""
+
+    @property
+    def is_optional(self) -> bool:
+        return self.needed_by == {NAMING}
 
 
 _WRITERS: Mapping[type, tuple[tuple[Kind, str, str], ...]] = {
@@ -99,6 +105,7 @@ def _scheduler(*, only_reads: bool) -> Iterator[Right]:
         yield _right(Pod.KIND, "patch", SCHEDULER, subresource="status")
         for verb in ("create", "patch"):
             yield _right(EVENTS, verb, SCHEDULER)
+        yield _right(CORE_EVENTS, "list", NAMING)
 
 
 def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterator[tuple[PluginEntry, frozenset[Point]]]:

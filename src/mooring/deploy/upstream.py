@@ -41,7 +41,7 @@ def granted_everywhere() -> Iterator[Right]:
 
 
 def beyond_kube_scheduler(rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Those of the rights that kube-scheduler's own account has not."""
+    """Those of the rights that kube-scheduler's own account has not, and cannot do without."""
     granted = set(granted_everywhere())
 
     def is_granted(right: Right) -> bool:
@@ -49,4 +49,4 @@ def beyond_kube_scheduler(rights: Iterable[Right]) -> tuple[Right, ...]:
             return right.verb in _LEASE_VERBS
         return Right(right.group, right.resource, right.verb) in granted
 
-    return tuple(right for right in rights if not is_granted(right))
+    return tuple(right for right in rights if not right.is_optional and not is_granted(right))

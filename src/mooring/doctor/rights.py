@@ -16,7 +16,7 @@ from mooring.client import ApiClient
 from mooring.client.rights import in_one_line
 from mooring.deploy import Right, Rule, rules_of
 from mooring.deploy.manifests import AUTHENTICATION_READER
-from mooring.doctor.findings import Finding, bad, good, unknown
+from mooring.doctor.findings import Finding, bad, good, notice, unknown
 from mooring.objects.meta import Kind
 
 CHECK = "rights"
@@ -41,7 +41,14 @@ async def examine_rights(client: ApiClient, user: str | None, rights: Sequence[R
     missing = [right for right, is_allowed in zip(rights, allowed, strict=True) if not is_allowed]
     if not missing:
         return [good(CHECK, f"{who} has all {len(rights)} rights that this configuration needs")]
-    lacks = [_lacks(who, namespace, rule) for namespace, rules in rules_of(missing).items() for rule in rules]
+    optional = rules_of(right for right in missing if right.is_optional)
+    needed = rules_of(right for right in missing if not right.is_optional)
+    lacks = [
+        finding(CHECK, *_lacks(who, namespace, rule))
+        for finding, found in ((notice, optional), (bad, needed))
+        for namespace, rules in found.items()
+        for rule in rules
+    ]
     # Said once, at the end of what may be a long list.
     return [*lacks[:-1], replace(lacks[-1], to_do=f"{lacks[-1].to_do}\n{remedy}")]
 
@@ -68,12 +75,13 @@ async def _is_allowed(client: ApiClient, right: Right) -> bool:
     return bool(answer.get("status", {}).get("allowed"))
 
 
-def _lacks(who: str, namespace: str, rule: Rule) -> Finding:
+def _lacks(who: str, namespace: str, rule: Rule) -> tuple[str, str]:
+    """What is said of it, and what to do."""
     where = f' in namespace "{namespace}"' if namespace else ""
     what = ", ".join(f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources)
     named = f' "{rule.names[0]}"' if rule.names else ""
     said = f"{who} may not {', '.join(rule.verbs)} {what}{named}{where} (for {', '.join(rule.needed_by)})"
     if rule.names == (AUTHENTICATION.name,):
-        return bad(CHECK, said, f"Bind it to the Role {AUTHENTICATION_READER} in kube-system, which every cluster has.")
+        return said, f"Bind it to the Role {AUTHENTICATION_READER} in kube-system, which every cluster has."
     role = f'Role in namespace "{namespace}"' if namespace else "ClusterRole"
-    return bad(CHECK, said, f"Add this rule to its {role}: {in_one_line(rule.document())}")
+    return said, f"Add this rule to its {role}: {in_one_line(rule.document())}"

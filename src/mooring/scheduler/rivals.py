@@ -96,7 +96,7 @@ class Rivals:
         )
 
     async def _who_bound(self, pod: Pod) -> str:
-        """The instance that wrote the Scheduled event; for that we must be allowed to list events, and need not be."""
+        """The instance that wrote the Scheduled event, if we may list events: the manifests allow it."""
         selector = f"involvedObject.name={pod.name},involvedObject.uid={pod.uid},reason=Scheduled"
         for _ in range(EVENT_TRIES):
             await self._clock.sleep(EVENT_PAUSE_SECONDS)
