@@ -269,3 +269,30 @@ def test_who_asks_to_activate_what_is_no_pod_hears_it_at_once():
     queue.flush()
     with pytest.raises(AttributeError):
         queue.activate(["web"])  # type: ignore[list-item]
+
+
+class TestPodsBehindAGateThatFailed:
+    """Q11: somebody must tell them, since there is no attempt that would."""
+
+    def test_are_handed_out_once_for_each_failure(self):
+        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", Asked(True))])
+        queue.add(pod := a_pod())
+        assert [waiting.pod.name for waiting in queue.take_behind_failed_gates()] == ["web"]
+        assert queue.take_behind_failed_gates() == []
+        queue.activate([pod])
+        assert [waiting.pod.name for waiting in queue.take_behind_failed_gates()] == ["web"]
+
+    def test_not_if_the_gate_only_says_no(self):
+        queue = a_queue(gates=[("Gates", scheduling_gates)])
+        queue.add(a_pod(gates=["a"]))
+        assert queue.take_behind_failed_gates() == []
+
+    def test_not_if_they_are_gone_or_let_in_meanwhile(self):
+        answers = Asked(True)
+        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", answers)])
+        queue.add(one := a_pod("one"))
+        queue.add(two := a_pod("two"))
+        queue.delete(one)
+        answers.answer = None
+        queue.activate([two])
+        assert queue.take_behind_failed_gates() == []

@@ -1,12 +1,13 @@
 """The gate before the queue: pre_enqueue of the pod's profile.
 
 Asked on every way into the active queue and into backoff, except from backoff into active, where it was asked
-before. A pod that is kept out gets neither event nor condition; it waits for an event that its gate named.
+before. A pod that is kept out gets neither event nor condition, unless its gate failed; it waits for an event that
+its gate named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mooring.base.log import Log
 from mooring.framework.verdicts import Code, Refusal
@@ -23,11 +24,14 @@ class Gate:
         log: Log,
         on_fault: OnFault = unheard,
         observer: QueueObserver | None = None,
+        on_failure: Callable[[Waiting], None] = lambda _: None,
     ) -> None:
+        """`on_failure` hears of a pod that is kept out because a pre_enqueue failed, and not because it said no."""
         self._profiles = profiles
         self._log = log
         self._on_fault = on_fault
         self._observer = observer
+        self._on_failure = on_failure
 
     def admits(self, waiting: Waiting) -> bool:
         """Whether the pod may enter; the pod remembers who keeps it out."""
@@ -39,6 +43,8 @@ class Gate:
         if waiting.gating is None:
             return True
         waiting.unschedulable_plugins.add(waiting.gating.plugin)
+        if waiting.gating.is_failure:
+            self._on_failure(waiting)
         return False
 
     def _first_refusal(self, waiting: Waiting) -> Gating | None:
@@ -62,4 +68,4 @@ class Gate:
             fault = f"{type(cause).__name__}: {cause}"
         self._log.error("A pre_enqueue failed; the pod is kept out of the queue", plugin=plugin, pod=pod, err=fault)
         self._on_fault(plugin, PRE_ENQUEUE)
-        return Gating(plugin, Code.ERROR, (fault,))
+        return Gating(plugin, Code.ERROR, (fault,), is_failure=True)

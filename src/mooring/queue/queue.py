@@ -52,8 +52,8 @@ class SchedulingQueue:
     """The pods that wait for a node.
 
     `sort_key` orders them, least first; `profiles` says by scheduler name whom to ask about gates and events.
-    `on_ready` is called, once per operation and at its end, when `pop` may newly have something to return, or
-    `next_flush` something to say.
+    `on_ready` is called, once per operation and at its end, when `pop` or `take_behind_failed_gates` may newly have
+    something to return, or `next_flush` something to say.
     `on_entry` is called with place and reason at each entry into active, backoff or unschedulable.
     `on_fault` is called with plugin and point when a gate, a hint or the sort plugin raises or answers nonsense.
     `observer` is told how long gates and hints take.
@@ -84,7 +84,8 @@ class SchedulingQueue:
         self._on_fault = on_fault
         self._observer = observer
         self._wakers = Wakers(profiles, self._log, on_fault, observer)
-        self._gate = Gate(profiles, self._log, on_fault, observer)
+        self._gate = Gate(profiles, self._log, on_fault, observer, self._gate_failed)
+        self._behind_failed_gates: dict[str, Waiting] = {}
         self.last_told = ""
         """The label of the event that was told last, for whoever times it."""
 
@@ -236,6 +237,21 @@ class SchedulingQueue:
             else:
                 self._refused.put(waiting)
 
+    def take_behind_failed_gates(self) -> list[Waiting]:
+        """Pods whose gate has failed since this was last asked, and which it still keeps out: nobody told them why."""
+        if not self._behind_failed_gates:
+            return []
+        asked, self._behind_failed_gates = self._behind_failed_gates, {}
+        return [
+            waiting
+            for uid, waiting in asked.items()
+            if self._known.get(uid) is waiting and waiting.gating is not None and waiting.gating.is_failure
+        ]
+
+    def _gate_failed(self, waiting: Waiting) -> None:
+        self._behind_failed_gates[waiting.pod.uid] = waiting
+        self._is_ready = True
+
     def retry_after(self, pod: Pod, seconds: float) -> None:
         """Activate the pod after a while, if it still waits then."""
         with self._operation:
@@ -252,7 +268,7 @@ class SchedulingQueue:
         """
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._wakers = Wakers(profiles, self._log, self._on_fault, self._observer)
-        self._gate = Gate(profiles, self._log, self._on_fault, self._observer)
+        self._gate = Gate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
         with self._operation:
             for waiting in [*self._active, *self._backing_off, *self._backing_off_after_error]:
                 if not self._gate.admits(waiting):

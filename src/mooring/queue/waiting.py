@@ -27,6 +27,8 @@ class Gating:
     plugin: str
     code: Code
     reasons: tuple[str, ...]
+    is_failure: bool = False
+    """It raised or answered nonsense."""
 
 
 @dataclass(slots=True, eq=False)

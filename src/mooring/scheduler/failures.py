@@ -53,6 +53,13 @@ class Failures:
             self._errors.count(problem)
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
 
+    def kept_out(self, waiting: Waiting) -> None:
+        """A pre_enqueue failed, so that there is no attempt. It stays out; event and condition say why."""
+        assert waiting.gating is not None
+        message = f'running PreEnqueue plugin "{waiting.gating.plugin}": {", ".join(waiting.gating.reasons)}'
+        self._reporter.failed(waiting.pod, message)
+        self._reporter.condition(waiting.pod, SCHEDULER_ERROR, message, None)
+
     def no_help(self, pod: Pod, answers: Iterable[tuple[str, Plan | Refusal | PluginFault]]) -> None:
         """A post_filter plugin that failed: the pod is refused all the same, with its words."""
         for _, answer in answers:

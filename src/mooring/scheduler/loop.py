@@ -341,6 +341,9 @@ class Scheduler:
 
     async def _schedule_forever(self) -> None:
         while not self._stopping.is_set():
+            # Here, where we lead: who stands by says nothing.
+            for kept_out in self.queue.take_behind_failed_gates():
+                self._failures.kept_out(kept_out)
             waiting = self.queue.pop()
             if waiting is None:
                 await self._until_something_happens()
