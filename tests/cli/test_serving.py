@@ -119,6 +119,7 @@ def test_a_scheduler_that_does_not_answer_is_not_waited_for_longer_than_asked(mo
     [
         ("--url=ftp://x", "must be an http or https address"),
         ("--ca-file=none.pem", "none.pem cannot be used"),
+        ("--ca-file=/dev/null", "/dev/null is empty; it must hold a certificate in PEM"),
         ("--timeout=0", "--timeout\n    must be longer than 0"),
     ],
 )

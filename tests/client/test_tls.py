@@ -152,15 +152,15 @@ async def test_an_ipv6_server_is_reached(fake, serve, authority, tmp_path, has_i
 
 
 MISTAKES = {
-    "a CA that is none": ({"ca_data": b"hello"}, "certificate-authority-data holds no usable CA"),
-    "an empty CA would mean to trust everybody the system trusts": ({"ca_data": b"\n"}, "it is empty"),
+    "a CA that is none": ({"ca_data": b"hello"}, "certificate-authority-data holds no certificate in PEM"),
+    "an empty CA would mean to trust everybody the system trusts": ({"ca_data": b"\n"}, "is empty"),
     "a CA file that is gone": (
         {"ca_data": None, "ca_file": "/nowhere/ca.crt"},
         "/nowhere/ca.crt cannot be read: No such",
     ),
     "a certificate that is none": (
         {"client_cert_data": b"hello", "client_key_data": b"world"},
-        "client certificate and key cannot be used",
+        "client-certificate-data holds no certificate in PEM",
     ),
 }
 

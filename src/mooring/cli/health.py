@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
 from mooring.base.durations import go_duration
 from mooring.base.errors import Fault, OperatorMistake, Problem
+from mooring.base.pem import fault_of_certificate
 from mooring.cli.gotypes import GoDuration
 from mooring.cli.serving import KUBE_SCHEDULERS_PORT
 
@@ -74,9 +76,17 @@ def _trust(ca_file: str | None) -> ssl.SSLContext:
     try:
         context.load_verify_locations(ca_file)
     except (OSError, ssl.SSLError) as error:
-        problem = Problem("--ca-file", f"{ca_file} cannot be used: {error.strerror or error}")
+        problem = Problem("--ca-file", f"{ca_file} {_why_not(ca_file, error)}")
         raise OperatorMistake.found_in("the command line", [problem]) from error
     return context
+
+
+def _why_not(file: str, error: OSError) -> str:
+    try:
+        fault = fault_of_certificate(Path(file).read_bytes())
+    except OSError:
+        fault = None
+    return fault or f"cannot be used: {error.strerror or error}"
 
 
 def _asked(target: str, seconds: float, trust: ssl.SSLContext) -> tuple[int, str]:

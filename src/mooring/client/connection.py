@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import readable_path
 
 
@@ -99,7 +100,7 @@ class Connection:
                     context.load_cert_chain(certificate_path, key_path, password=_no_password)
             except (ssl.SSLError, ValueError) as error:
                 raise OperatorMistake(
-                    f"{self.source}: the client certificate and key cannot be used: {_plain(error)}."
+                    f"{self.source}: {self._why_not(certificate, key or certificate, error)}."
                 ) from error
         return context
 
@@ -119,9 +120,20 @@ class Connection:
                 raise ValueError("it is empty")  # OpenSSL would trust the system's CAs instead
             ssl.create_default_context(cadata=text)
         except (ssl.SSLError, ValueError) as error:
-            where = self.ca_file if self.ca_data is None else "certificate-authority-data"
-            raise OperatorMistake(f"{self.source}: {where} holds no usable CA certificate: {_plain(error)}.") from error
+            fault = fault_of_certificate(pem) or f"cannot be used: {_plain(error)}"
+            where = _place("certificate-authority", self.ca_data, self.ca_file)
+            raise OperatorMistake(f"{self.source}: {where} {fault}.") from error
         return text
+
+    def _why_not(self, certificate: bytes, key: bytes, error: Exception) -> str:
+        """What is wrong with a client certificate and its key."""
+        if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+            return "the client key is not that of the client certificate; name the pair that belongs together"
+        if fault := fault_of_certificate(certificate):
+            return f"{_place('client-certificate', self.client_cert_data, self.client_cert_file)} {fault}"
+        if fault := fault_of_key(key):
+            return f"{_place('client-key', self.client_key_data, self.client_key_file)} {fault}"
+        return f"the client certificate and key cannot be used: {_plain(error)}"
 
     def _bytes_of(self, what: str, data: bytes | None, file: str | None) -> bytes | None:
         if data is not None or file is None:
@@ -139,6 +151,13 @@ class Connection:
             (self.client_key_data, self.client_key_file),
         )
         return tuple(file for data, file in pairs if data is None and file is not None)
+
+
+def _place(what: str, data: bytes | None, file: str | None) -> str:
+    """How a kubeconfig names it; what neither data nor a file gave came from a program."""
+    if data is not None:
+        return f"{what}-data"
+    return f"{what} {file}" if file is not None else f"the {what} that was given"
 
 
 def _no_password() -> str:

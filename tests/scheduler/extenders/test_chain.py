@@ -190,9 +190,9 @@ def test_a_password_is_not_shown():
 
 MISTAKES: dict[str, tuple[ExtenderTls, str]] = {
     "a CA and no verification": (ExtenderTls(insecure=True, ca_data=b"x"), "tlsConfig.insecure"),
-    "a CA that is none": (ExtenderTls(ca_data=b"x"), "holds no usable CA certificate"),
+    "a CA that is none": (ExtenderTls(ca_data=b"x"), "holds no certificate in PEM"),
     "a file that is not there": (ExtenderTls(ca_file="lost.pem"), "lost.pem cannot be read"),
-    "a certificate that is none": (ExtenderTls(cert_data=b"x", key_data=b"y"), "cannot be used"),
+    "a certificate that is none": (ExtenderTls(cert_data=b"x", key_data=b"y"), "holds no certificate in PEM"),
 }
 
 

@@ -158,7 +158,7 @@ async def test_an_authority_that_is_replaced_is_no_longer_believed():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"client-ca-file": "hello"}, "client-ca-file\n.*holds no PEM certificate"),
+        ({"client-ca-file": "hello"}, "client-ca-file\n.*holds no certificate in PEM"),
         ({"requestheader-allowed-names": "front"}, "requestheader-allowed-names\n.*must be a JSON list of strings"),
     ],
 )

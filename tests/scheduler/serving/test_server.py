@@ -198,7 +198,15 @@ WRONG = {
     ),
     "words instead of a certificate": (
         {"tls": TlsOptions(cert_file="words", key_file="words")},
-        r"--tls-cert-file.*are not a PEM certificate and its key",
+        r"--tls-cert-file.*words holds no certificate in PEM",
+    ),
+    "words instead of a key": (
+        {"tls": TlsOptions(cert_file="server.crt", key_file="words")},
+        r"--tls-private-key-file.*words holds no private key in PEM",
+    ),
+    "the two files the wrong way round": (
+        {"tls": TlsOptions(cert_file="server.key", key_file="server.crt")},
+        r"--tls-cert-file.*server.key holds a key, and no certificate",
     ),
     "a key of another certificate": (
         {"tls": TlsOptions(cert_file="server.crt", key_file="other.key")},
@@ -206,7 +214,7 @@ WRONG = {
     ),
     "a key with a password": (
         {"tls": TlsOptions(cert_file="server.crt", key_file="locked.key")},
-        r"--tls-cert-file.*the key in locked.key is protected by a password",
+        r"--tls-private-key-file.*locked.key is protected by a password",
     ),
     "a version of nothing": (
         {"tls": TlsOptions(settings=TlsSettings("TLS9"))},
@@ -230,7 +238,7 @@ WRONG = {
     ),
     "words instead of an authority": (
         {"authorities": AuthorityOptions(client_ca_file="words")},
-        r"--client-ca-file.*words holds no PEM certificate",
+        r"--client-ca-file.*words holds no certificate in PEM",
     ),
     "an authority that is not there": (
         {"authorities": AuthorityOptions(requestheader_client_ca_file="nowhere")},

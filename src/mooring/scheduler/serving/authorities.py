@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from mooring.base.errors import MooringError, OperatorMistake, Problem
+from mooring.base.pem import fault_of_certificate
 from mooring.objects import Kind
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Bundle:
         try:
             found = load_pem_x509_certificates(pem.encode())
         except ValueError as error:
-            raise mistake(source, "holds no PEM certificate") from error
+            raise mistake(source, fault_of_certificate(pem.encode()) or "cannot be used") from error
         return cls(pem, tuple(found))
 
     def has(self, certificate: Certificate, now: float) -> bool:
@@ -168,15 +169,15 @@ def _published_proxy(pem: str, data: Mapping[str, str], source: str) -> FrontPro
 
 def _bundle_in(file: str, flag: str) -> Bundle:
     try:
-        pem = Path(file).read_text(encoding="ascii")
+        found = Path(file).read_bytes()
     except OSError as error:
         raise mistake(flag, f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise mistake(flag, f"{file} cannot be read: it is not text") from error
+    if fault := fault_of_certificate(found):
+        raise mistake(flag, f"{file} {fault}")
     try:
-        return Bundle.read(pem, flag)
-    except OperatorMistake as error:
-        raise mistake(flag, f"{file} holds no PEM certificate") from error
+        return Bundle.read(found.decode("ascii"), flag)
+    except UnicodeDecodeError as error:
+        raise mistake(flag, f"{file} holds more than certificates: something in it is not ASCII text") from error
 
 
 def what_to_do(error: MooringError) -> dict[str, Any]:

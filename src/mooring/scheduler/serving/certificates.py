@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.log import Log
+from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import write_private
 from mooring.base.tls import LIFETIME, make_identity
 from mooring.scheduler.serving.authorities import mistake
@@ -22,6 +23,8 @@ from mooring.scheduler.serving.tls_settings import TlsSettings
 
 PAIR_NAME = "kube-scheduler"
 OWN_NAME = "mooring scheduler"
+KEY_FLAGS = {"--tls-cert-file": "--tls-private-key-file"}
+"""Which flag names the key, where it is not the one that names the certificate."""
 
 _log = Log("serving")
 
@@ -64,20 +67,23 @@ class _Pair:
             # An empty password: a key that needs one is refused, instead of asking for it on a terminal.
             context.load_cert_chain(certificate, key, password="")
         except (ssl.SSLError, OSError) as error:
-            raise mistake(self.flag, self._why_not(error)) from error
+            raise mistake(*self._why_not(error)) from error
         return _trusting(context, trusted)
 
-    def _why_not(self, error: OSError) -> str:
+    def _why_not(self, error: OSError) -> tuple[str, str]:
+        """The flag that is wrong, and how."""
         certificate, key = self.files
         reason = getattr(error, "reason", None) or ""
         if reason == "KEY_VALUES_MISMATCH":
-            return (
+            return self.flag, (
                 f"the key in {key} is not that of the certificate in {certificate}; name the pair that belongs together"
             )
-        if b"ENCRYPTED" in self.key:
-            return f"the key in {key} is protected by a password; give one without"
+        if fault := fault_of_certificate(self.certificate):
+            return self.flag, f"{certificate} {fault}"
+        if fault := fault_of_key(self.key):
+            return KEY_FLAGS.get(self.flag, self.flag), f"{key} {fault}"
         words = (reason or str(error)).replace("_", " ").lower()
-        return f"{certificate} and {key} are not a PEM certificate and its key: {words}"
+        return self.flag, f"{certificate} and {key} cannot be used: {words}"
 
 
 def _trusting(context: ssl.SSLContext, pem: str) -> ssl.SSLContext:
@@ -156,7 +162,10 @@ class ServingCertificates:
 
         moment = datetime.fromtimestamp(now, UTC)
         for pair, _ in self._pairs:
-            certificate = x509.load_pem_x509_certificate(pair.certificate)
+            try:
+                certificate = x509.load_pem_x509_certificate(pair.certificate)
+            except ValueError:
+                continue  # OpenSSL, which serves it, knows forms that this reader does not
             first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
             if not first <= moment <= last:
                 _log.warning(
@@ -198,11 +207,11 @@ class ServingCertificates:
 
 def _pair_of(flag: str, certificate: str, key: str) -> _Pair:
     texts = []
-    for file in (certificate, key):
+    for its_flag, file in ((flag, certificate), (KEY_FLAGS.get(flag, flag), key)):
         try:
             texts.append(Path(file).read_bytes())
         except OSError as error:
-            raise mistake(flag, f"{file} cannot be read: {error.strerror}") from error
+            raise mistake(its_flag, f"{file} cannot be read: {error.strerror}") from error
     return _Pair(flag, texts[0], texts[1], (certificate, key))
 
 
@@ -212,7 +221,8 @@ def _names_in(pair: _Pair) -> tuple[str, ...]:
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
     except ValueError as error:
-        raise mistake(pair.flag, f"{pair.files[0]} holds no PEM certificate") from error
+        fault = fault_of_certificate(pair.certificate) or "cannot be used"
+        raise mistake(pair.flag, f"{pair.files[0]} {fault}") from error
     common = [str(each.value) for each in certificate.subject.get_attributes_for_oid(x509.oid.NameOID.COMMON_NAME)]
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
