@@ -296,3 +296,11 @@ class TestPodsBehindAGateThatFailed:
         answers.answer = None
         queue.activate([two])
         assert queue.take_behind_failed_gates() == []
+
+    def test_nor_kept_in_mind_once_they_are_gone(self):
+        """Who stands by takes none for as long as it does, while pods come and go."""
+        queue = a_queue(gates=[("Broken", Asked(True))])
+        for name in ("one", "two"):
+            queue.add(pod := a_pod(name))
+            queue.delete(pod)
+        assert not queue._behind_failed_gates

@@ -54,6 +54,18 @@ def test_a_gate_is_asked_again_at_the_flush_and_then_not_before_the_limit():
     assert asked == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3]
 
 
+def test_a_pod_that_its_gate_keeps_out_at_the_flush_is_not_brought_back_by_it():
+    """Q41"""
+    quota = Asked(Refusal("over quota"))
+    queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
+    queue.add(a_pod())
+    wait(queue, clock, 60)
+    assert len(quota.questions) == 2
+    quota.answer = None
+    queue.activate([a_pod()])
+    assert not popped(queue).was_flushed
+
+
 def test_a_flush_counts_for_pods_that_are_in_flight():
     """Q32, Q41"""
     queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=20)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.scheduler.world import World
 
+from mooring.framework import Pod
+from mooring.framework.verdicts import Code
+from mooring.objects.core import PodCondition
+from mooring.queue.waiting import Gating, Waiting
 from mooring.testing import a_pod
 
 
@@ -103,3 +107,27 @@ async def test_after_a_fault_the_nomination_is_gone(world):
     """4.8"""
     world.failures.broken(world.popped(a_pod("web", uid="u1", nominated="node-1")), "no")
     assert world.state.nominations.node_of("u1") is None
+
+
+async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told_once(world):
+    """Q11. The condition is a change of the pod, for which the gate may be asked again: it must not go round."""
+
+    def failing(pod: Pod, words: str) -> Waiting:
+        return Waiting(pod, 0.0, gating=Gating("Bad", Code.ERROR, (words,), is_failure=True))
+
+    pod = a_pod("web", uid="u1")
+    world.failures.kept_out(failing(pod, "no idea 1"))
+    await world.settle()
+    [body] = world.server.bodies
+    [said] = body["status"]["conditions"]
+    assert (said["reason"], said["message"]) == ("SchedulerError", 'running PreEnqueue plugin "Bad": no idea 1')
+
+    pod.status.conditions = [
+        PodCondition(type="PodScheduled", status="False", reason=said["reason"], message=said["message"])
+    ]
+    world.reporter.seen(pod)
+    world.failures.kept_out(failing(pod, "no idea 2"))
+    await world.settle()
+    assert len(world.server.bodies) == 1
+    [series] = world.reporter.recorder._series.values()
+    assert series.count == 2

@@ -137,6 +137,7 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """A pod that no longer waits: deleted, or assigned to a node. One in flight goes when its attempt ends."""
         self.last_told = POD_DELETED.label
+        self._behind_failed_gates.pop(pod.uid, None)  # whoever stands by is not asked for them, perhaps for days
         flight = self._flights.get(pod.uid)
         if flight is not None:
             flight.is_deleted = True
@@ -452,6 +453,8 @@ class SchedulingQueue:
         """Bring a refused or a new pod where the answer sends it, if its gate agrees."""
         if answer is Answer.STAY or not self._gate.admits(waiting):
             was_elsewhere = waiting.place is Place.ABSENT
+            if waiting.gating is not None:
+                waiting.was_flushed = False  # what lets it in later is not the flush
             self._refused.put(waiting)
             if was_elsewhere:
                 self._note(waiting, reason)

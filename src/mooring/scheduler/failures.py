@@ -56,9 +56,14 @@ class Failures:
     def kept_out(self, waiting: Waiting) -> None:
         """A pre_enqueue failed, so that there is no attempt. It stays out; event and condition say why."""
         assert waiting.gating is not None
-        message = f'running PreEnqueue plugin "{waiting.gating.plugin}": {", ".join(waiting.gating.reasons)}'
+        failure = f'running PreEnqueue plugin "{waiting.gating.plugin}": '
+        message = failure + ", ".join(waiting.gating.reasons)
         self._reporter.failed(waiting.pod, message)
-        self._reporter.condition(waiting.pod, SCHEDULER_ERROR, message, None)
+        told = waiting.pod.condition("PodScheduled")
+        # The condition changes the pod, for which its gate may be asked again, without any backoff. Words that differ
+        # each time (a time, an address) would go round for ever.
+        if told is None or told.reason != SCHEDULER_ERROR or not told.message.startswith(failure):
+            self._reporter.condition(waiting.pod, SCHEDULER_ERROR, message, None)
 
     def no_help(self, pod: Pod, answers: Iterable[tuple[str, Plan | Refusal | PluginFault]]) -> None:
         """A post_filter plugin that failed: the pod is refused all the same, with its words."""
