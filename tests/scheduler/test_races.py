@@ -9,7 +9,7 @@ import pytest
 from tests.scheduler.churn import HurriedClock, until
 from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_live_scheduler, a_profile
 
-from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait
+from mooring.framework import Action, Allow, Cycle, Hint, NodeView, Plugin, Pod, Refusal, Rejection, Wait
 from mooring.objects import Node
 
 
@@ -316,3 +316,47 @@ async def test_a_plugin_that_can_neither_start_nor_stop_says_so_and_harms_nobody
     said = capsys.readouterr().err
     assert "cannot start" in said
     assert "cannot stop" in said
+
+
+class OnlyOne(Plugin):
+    """Has one of something, which a pod holds from reserve to unreserve."""
+
+    holder: Pod | None = None
+    in_vain = asyncio.Event()
+    go = asyncio.Event()
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        holder = self.holder
+        if holder is None:
+            return None
+        if all(placed.uid != holder.uid for placed in node.pods):
+            self.in_vain.set()  # the place is free, what was reserved is not
+        return Rejection("it is taken")
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        OnlyOne.holder = pod
+
+    def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        OnlyOne.holder = None
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        await self.go.wait()
+
+    def events(self) -> list[Hint]:
+        return [Hint(Pod, Action.DELETE)]
+
+
+async def test_what_a_deleted_pod_had_reserved_wakes_others_once_it_is_given_back(server):
+    """4.5. The pod's own end, which the watch showed before, came too early for them."""
+    OnlyOne.holder, OnlyOne.in_vain, OnlyOne.go = None, asyncio.Event(), asyncio.Event()
+    config = a_configuration(a_profile("default-scheduler", plugins=["OnlyOne"]))
+    async with a_live_scheduler(server, config, [OnlyOne]) as live:
+        await live.node("node-1")
+        await live.pod("first")
+        await live.until(lambda: "first" in live.pods and live.pods["first"].status.nominated_node_name == "node-1")
+        await live.pod("second")
+        await live.refused("second", saying="it is taken")
+        await live.client.delete(Pod.KIND, "first", "default", grace_seconds=0)
+        await asyncio.wait_for(OnlyOne.in_vain.wait(), PATIENCE_SECONDS)
+        OnlyOne.go.set()
+        assert await live.bound("second") == ["node-1"]

@@ -59,6 +59,8 @@ class Placement:
     """A pod of higher priority takes its place."""
     is_bound: bool = False
     """From here on there is nothing to undo."""
+    assumed: PlacedPod | None = None
+    """As it was counted on the node when all this began."""
     fault: PluginFault | None = None
     """What broke it."""
 
@@ -155,6 +157,7 @@ class Bindings:
 
     def _spawn(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
         pod = placement.pod
+        placement.assumed = self._state.pod(pod.uid)
         self._placements[pod.uid] = placement
         self._tasks[pod.uid] = asyncio.get_running_loop().create_task(
             self._see_through(placement, why_not), name=f"bind {pod.key}"
@@ -318,7 +321,7 @@ class Bindings:
         """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
         placement.fault = problem
         await self._undo(placement)
-        forgotten = self._forget(placement.pod)
+        forgotten = self._forget(placement)
         if forgotten is not None:
             self._queue.on(ASSIGNED_POD_DELETED, forgotten, None)
         self._journal.note(placement.pod, node=None, error=str(problem))
@@ -327,7 +330,7 @@ class Bindings:
     async def _refused(self, placement: Placement, refused: Refused) -> None:
         """A reserve or permit plugin said no: undo, and count it as a refusal of this one node."""
         await self._undo(placement)
-        forgotten = self._forget(placement.pod)
+        forgotten = self._forget(placement)
         unschedulable, pending = refused.rejectors
         self._journal.note(placement.pod, node=None, message=refused.message, refusedBy=[refused.plugin])
         self._failures.refused(
@@ -338,7 +341,7 @@ class Bindings:
     async def _declined(self, placement: Placement, no: _Declined) -> None:
         """A pre_bind or bind plugin said no: a refusal by its words, but time is all that can help."""
         await self._undo(placement)
-        forgotten = self._forget(placement.pod)
+        forgotten = self._forget(placement)
         self._journal.note(placement.pod, node=None, message=str(no), refusedBy=[no.plugin])
         self._failures.declined(placement.waiting, no.plugin, str(no))
         self._tell_the_others(placement.pod, forgotten)
@@ -353,13 +356,16 @@ class Bindings:
             Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem)
             self._errors.count(problem)
 
-    def _forget(self, pod: Pod) -> PlacedPod | None:
-        """Take the assumed pod off its node; None if the watch has removed or confirmed it meanwhile.
+    def _forget(self, placement: Placement) -> PlacedPod | None:
+        """Take the assumed pod off its node; None if the watch has confirmed it meanwhile.
 
-        A pod that cannot be forgotten still goes back: its next attempt fails at `assume`, and asks for this again.
+        One that was deleted is gone from its node already, and others have heard of it; but what plugins had reserved
+        for it has become free only now. A pod that cannot be forgotten still goes back: its next attempt fails at
+        `assume`, and asks for this again.
         """
+        pod = placement.pod
         if not self._state.is_assumed(pod.uid):
-            return None
+            return placement.assumed if self._state.pod(pod.uid) is None else None
         try:
             return self._state.forget(pod.uid)
         except Exception as error:
