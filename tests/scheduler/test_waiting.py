@@ -71,6 +71,16 @@ async def test_permission_that_comes_before_the_waiting_began_counts(clock):
     assert (await room.wait(POD, {"Gang": 60})).refusal is None
 
 
+async def test_the_time_runs_from_the_moment_it_is_let_in(clock):
+    """4.3.15. Before its binding waits, the server is told where it is about to go; that may take long."""
+    room = PermitRoom(clock)
+    room.enter(POD, "node-1", {"Gang": 60})
+    clock.advance(60)
+    verdict = await asyncio.wait_for(room.wait(POD, {"Gang": 60}), 1)
+    assert verdict.refusal is not None
+    assert verdict.refusal.reasons == ("rejected due to timeout after waiting 1m0s at plugin Gang",)
+
+
 async def test_an_unknown_pod_can_be_neither_allowed_nor_rejected(clock):
     room = PermitRoom(clock)
     assert not room.allow("nobody", "Gang")

@@ -35,8 +35,8 @@ class Verdict:
 
 
 class _Entry:
-    def __init__(self, pod: Pod, node: str, plugins: set[str]) -> None:
-        self.pod, self.node, self.plugins = pod, node, plugins
+    def __init__(self, pod: Pod, node: str, plugins: set[str], began: float) -> None:
+        self.pod, self.node, self.plugins, self.began = pod, node, plugins, began
         self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
 
 
@@ -85,18 +85,21 @@ class PermitRoom:
                 entry.verdict.set_result(Verdict(is_closed=True))
 
     def enter(self, pod: Pod, node: str, waits: Mapping[str, float]) -> None:
-        """Let a pod in. Separate from `wait`, so that a sibling can allow it before its binding task has run."""
-        self._entries[pod.uid] = _Entry(pod, node, set(waits))
+        """Let a pod in; its time runs from now on.
+
+        Separate from `wait`, so that a sibling can allow it before its binding task has run, and that a server which
+        is slow to take its nomination does not lengthen the wait.
+        """
+        self._entries[pod.uid] = _Entry(pod, node, set(waits), self._clock.monotonic())
 
     async def wait(self, pod: Pod, waits: Mapping[str, float]) -> Verdict:
         """Until all of these plugins have allowed, one has refused, or the time of one that has not is up."""
         entry = self._entries[pod.uid]
-        began = self._clock.monotonic()
         try:
             while not entry.verdict.done():
                 # A plugin that has allowed has no time limit any more.
                 plugin = min(entry.plugins, key=lambda name: (waits[name], name))
-                left = began + waits[plugin] - self._clock.monotonic()
+                left = entry.began + waits[plugin] - self._clock.monotonic()
                 if left <= 0:
                     late = f"rejected due to timeout after waiting {go_duration(waits[plugin])} at plugin {plugin}"
                     return Verdict(plugin, Refusal(late))
