@@ -384,3 +384,18 @@ async def test_a_pod_that_was_outbid_hears_it_and_may_be_nominated_again(server,
     reporter.condition(pod, "Unschedulable", "no", "node-1")
     await settle()
     assert [patch["nominatedNodeName"] for patch in server.patches] == [None, "node-1"]
+
+
+async def test_a_pod_that_goes_where_it_is_nominated_to_is_told_nothing_new(server, reporter):
+    """4.4.2"""
+    await reporter.nominate(shown(a_pod("shown"), "no", "node-1"), "node-1")
+    assert server.patches == []
+
+    pod = shown(a_pod("not-shown-yet"), "no", "")
+    reporter.condition(pod, "Unschedulable", "no", "node-1")
+    await settle()
+    await reporter.nominate(pod, "node-1")
+    assert len(server.patches) == 1
+
+    await reporter.nominate(pod, "node-2")
+    assert server.patches[-1] == {"nominatedNodeName": "node-2"}

@@ -142,7 +142,10 @@ class Reporter:
     async def nominate(self, pod: Pod, node: str) -> None:
         """Before the pod has to wait for its binding: say where it is about to go. A failure costs nothing."""
         await self.settle(pod)
-        await self._say_node(pod, node)
+        said = self._said.get(pod.uid)
+        known = pod.status.nominated_node_name if said is None or said[2] is None else said[2]
+        if known != node:  # most who made room for themselves go where they are nominated to
+            await self._say_node(pod, node)
 
     async def clear_nomination(self, pod: Pod) -> bool:
         """The pod was outbid: its node goes to another. False: that could not be said."""
