@@ -24,6 +24,7 @@ async def world() -> World:
 
 def a_victim(name: str, *, going: bool = False, priority: int = 0) -> Pod:
     pod = a_pod(name, uid=f"uid-{name}", node=NODE, priority=priority)
+    pod.metadata.generation = 3
     if going:
         pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
         pod.metadata.resource_version = "2"
@@ -58,6 +59,7 @@ async def test_a_victim_is_marked_and_deleted_by_its_uid_and_told(world):
         "status": "True",
         "reason": "PreemptionByScheduler",
         "message": "default-scheduler: preempting to accommodate a higher priority pod",
+        "observedGeneration": 3,
     }
     assert deleted == {"uid": "uid-low"}
     assert world.events[-1] == ("Preempted", "low")

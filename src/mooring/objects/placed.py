@@ -38,6 +38,7 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     assumed_at: float | None = None
     """When we decided it; None once the watch has confirmed it. Whether it runs yet is what `started` tells."""
     resource_version: str = ""
+    generation: int = 0
 
     @property
     def key(self) -> str:
@@ -67,6 +68,7 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         is_preempted=pod.is_terminating and _is_preempted(pod),
         assumed_at=assumed_at,
         resource_version=pod.metadata.resource_version,
+        generation=pod.metadata.generation,
     )
 
 

@@ -180,6 +180,7 @@ class Evictions:
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            "observedGeneration": victim.generation,
             "lastTransitionTime": timestamp(self._clock.now()),
         }
         body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
