@@ -28,6 +28,7 @@ from mooring.framework.events import (
     resource_name,
 )
 from mooring.objects import CustomResource, Node, Pod
+from mooring.objects.core import PodStatus
 from mooring.objects.placed import placed
 
 LABEL, TAINT, ALLOCATABLE = Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT, Action.UPDATE_NODE_ALLOCATABLE
@@ -154,12 +155,26 @@ def a_pod(cpu: str = "2", labels: dict[str, str] | None = None, **spec: Any) -> 
     )
 
 
+def a_pod_with(status: dict[str, Any]) -> Pod:
+    return msgspec.structs.replace(a_pod(), status=msgspec.convert(status, PodStatus))
+
+
 POD_CHANGES: dict[str, tuple[Pod, Pod, Action]] = {
     "a label": (a_pod(), a_pod(labels={"a": "b"}), Action.UPDATE_POD_LABEL),
     "fewer requests": (a_pod(cpu="2"), a_pod(cpu="1"), Action.UPDATE_POD_SCALE_DOWN),
     "more requests": (a_pod(cpu="1"), a_pod(cpu="2"), Action.UPDATE),
     "a toleration": (a_pod(), a_pod(tolerations=[{"operator": "Exists"}]), Action.UPDATE_POD_TOLERATION),
     "the last gate": (a_pod(schedulingGates=[{"name": "g"}]), a_pod(), Action.UPDATE_POD_GATES_ELIMINATED),
+    "a claim made for it": (
+        a_pod(),
+        a_pod_with({"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}),
+        Action.UPDATE_POD_GENERATED_CLAIM,
+    ),
+    "a claim made for its extended resources": (
+        a_pod(),
+        a_pod_with({"extendedResourceClaimStatus": {"resourceClaimName": "p-extended-resources-1"}}),
+        Action.UPDATE_POD_GENERATED_CLAIM,
+    ),
     "nothing that matters": (a_pod(), a_pod(), Action.UPDATE),
 }
 

@@ -184,9 +184,14 @@ def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
         changed.append(Action.UPDATE_POD_TOLERATION)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         changed.append(Action.UPDATE_POD_GATES_ELIMINATED)
-    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+    if _claims(old) != _claims(new):
         changed.append(Action.UPDATE_POD_GENERATED_CLAIM)
     return [ClusterEvent(UNSCHEDULABLE_POD, action) for action in changed or [Action.UPDATE]]
+
+
+def _claims(pod: Pod) -> tuple[Any, ...]:
+    """Those made for the pod, as its status names them."""
+    return (pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status)
 
 
 def placed_pod_changes(old: PlacedPod, new: PlacedPod) -> list[ClusterEvent]:
