@@ -143,6 +143,11 @@ def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(u
     assert "serves default-scheduler and remembers no decision" in answer.out
 
 
+def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, asks: Mooring, monkeypatch):
+    monkeypatch.setattr("mooring.scheduler.control.ask", lambda *_: [{"profiles": ["b", "a"]}, {"profiles": ["a"]}])
+    assert "The scheduler here serves a, b and remembers no decision" in asks("explain", "not-ours").out
+
+
 def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, asks: Mooring):
     answer = asks("explain", "nobody", "--namespace", "shop")
     assert answer.code == 2

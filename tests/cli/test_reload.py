@@ -158,6 +158,25 @@ async def test_a_signal_reloads_the_configuration_once_and_plugin_files_only_if_
             assert await asyncio.to_thread(scheduler.end) == 0
 
 
+def test_up_follows_its_files_too_and_ends_when_its_terminal_does():
+    with private_home() as home:
+        (home / "scheduler.yaml").write_text(PINNED, encoding="utf-8")
+        (home / "pin.py").write_text(PIN % "node-1", encoding="utf-8")
+        flags = ("--config=scheduler.yaml", "--plugins=pin.py", "--watch-config", "--reload-plugins", "--nodes=1")
+        with Program("up", *flags, home=home) as up:
+            up.ready()
+            (home / "pin.py").write_text(PIN % "node-2", encoding="utf-8")
+            assert 'built="Pin" retired="Pin"' in up.mentions('"Configuration reloaded" version=2')
+            up.process.send_signal(signal.SIGHUP)
+            up.ended()
+
+
+def test_up_reloads_plugins_only_while_it_watches(mooring: Mooring):
+    answer = mooring("up", "--reload-plugins", "--plugins=pin.py")
+    assert answer.code == 2
+    assert "--reload-plugins\n    needs --watch-config" in answer.err
+
+
 def test_there_must_be_something_to_watch(mooring: Mooring):
     answer = mooring("run", "--watch-config")
     assert answer.code == 2

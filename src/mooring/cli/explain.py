@@ -69,5 +69,6 @@ async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dic
             found["gating"] = gating
         if answer.get("found") and answer["decision"]["uid"] == pod.uid:
             return found | {"decision": answer["decision"], "queue": answer["queue"]}
-        found.setdefault("asked", []).extend(answer.get("profiles", []))
+        # Two replicas on one machine serve the same.
+        found["asked"] = sorted({*found.get("asked", ()), *answer.get("profiles", ())})
     return found

@@ -23,23 +23,29 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def reload_options(command: F) -> F:
-    """The flags; the command gets them among its `**flags`."""
-    command = click.option(
-        "--reload-plugins",
-        type=GoBool(),
-        default=False,
-        metavar="BOOL",
-        help="When reloading, run plugin files again that have changed. Who can edit them runs code as the scheduler.",
-    )(command)
-    return click.option(
-        "--watch-config",
-        type=GoBool(),
-        default=False,
-        metavar="BOOL",
-        help="Reload the configuration when its file changes; one that is broken changes nothing. "
-        "Without this, SIGHUP reloads it once.",
-    )(command)
+def reload_options(*, by_signal: bool) -> Callable[[F], F]:
+    """The flags; the command gets them among its `**flags`. `by_signal`: SIGHUP reloads, too."""
+    watching = "Reload the configuration when its file changes; one that is broken changes nothing."
+    rows = {
+        "--watch-config": f"{watching} Without this, SIGHUP reloads it once." if by_signal else watching,
+        "--reload-plugins": "When reloading, run plugin files again that have changed. "
+        "Who can edit them runs code as the scheduler.",
+    }
+
+    def added(command: F) -> F:
+        for name, help_text in reversed(rows.items()):
+            command = click.option(
+                name,
+                type=GoBool(),
+                default=False,
+                is_flag=False,
+                flag_value="true",
+                metavar="BOOL",
+                help=help_text,
+            )(command)
+        return command
+
+    return added
 
 
 class ReloadedFiles(NamedTuple):
@@ -49,12 +55,17 @@ class ReloadedFiles(NamedTuple):
     plugins: Sequence[str]
     watches: bool = False
     reloads_plugins: bool = False
+    by_signal: bool = True
 
 
-def reload_flags(flags: dict[str, Any], config_file: str | None, plugins: Sequence[str]) -> ReloadedFiles:
-    """Takes the flags out. What has nothing to reload is refused."""
-    files = ReloadedFiles(config_file, plugins, flags.pop("watch_config"), flags.pop("reload_plugins"))
+def reload_flags(
+    flags: dict[str, Any], config_file: str | None, plugins: Sequence[str], *, by_signal: bool = True
+) -> ReloadedFiles:
+    """Takes the flags out. What has nothing to reload, or no moment to reload it, is refused."""
+    files = ReloadedFiles(config_file, plugins, flags.pop("watch_config"), flags.pop("reload_plugins"), by_signal)
     problems = []
+    if files.reloads_plugins and not files.watches and not by_signal:
+        problems.append(Problem("--reload-plugins", "needs --watch-config: without it nothing is reloaded"))
     if files.reloads_plugins and not plugins:
         problems.append(Problem("--reload-plugins", "there are no plugin files to reload; name them with --plugins"))
     if files.watches and config_file is None and not (files.reloads_plugins and plugins):
@@ -91,13 +102,15 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
     files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
     reloader = Reloader(scheduler, source.read, files, SystemClock())
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+    if source.files.by_signal:
+        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")
     try:
         yield
     finally:
         # Whoever is told to end begins nothing anew; and the signal must not cut the end short either.
-        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        if source.files.by_signal:
+            loop.add_signal_handler(signal.SIGHUP, lambda: None)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

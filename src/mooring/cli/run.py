@@ -62,7 +62,7 @@ NOT_SERVING = ServingFlags()
     metavar="DURATION",
     help="After this long an unschedulable pod is tried again in any case.",
 )
-@reload_options
+@reload_options(by_signal=True)
 @shadow_options
 @tracing_option
 @kube_scheduler_options

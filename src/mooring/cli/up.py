@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,11 +21,15 @@ from mooring.cli.common import (
 )
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
+from mooring.cli.reload import Source, reload_flags, reload_options
 from mooring.cli.run import schedule
 from mooring.cli.serving import ServingFlags, port_option
+from mooring.cli.tracing import tracing_option, tracing_options
 
 if TYPE_CHECKING:
+    from mooring.config import Configuration
     from mooring.framework.gates import FeatureGates
+    from mooring.framework.registry import Registry
 
 _log = Log("mooring")
 
@@ -35,6 +39,8 @@ _log = Log("mooring")
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults.")
 @plugins_option
 @gates_option
+@reload_options(by_signal=False)
+@tracing_option
 @port_option(0)
 @verbosity_option
 def up(
@@ -46,15 +52,25 @@ def up(
     plugins: tuple[str, ...],
     gates: FeatureGates,
     secure_port: int,
+    tracing_endpoint: str,
+    **flags: Any,
 ) -> None:
     """Start an embedded cluster with simulated nodes and run the scheduler on it, until Ctrl-C.
 
     \b
     Example:
       mooring up --nodes 3 --plugins my_plugin.py --config scheduler.yaml -v 2
+      mooring up --plugins my_plugin.py --config scheduler.yaml --watch-config --reload-plugins
     """
+    tracing = tracing_options(tracing_endpoint)
+    # No signal: SIGHUP tells that the terminal is gone, and a cluster nobody can see should end with it.
+    files = reload_flags(flags, config_file, plugins, by_signal=False)
     registry = registry_with(plugins)
-    configuration = load(config_file, registry, gates)
+
+    def configured(registry: Registry) -> Configuration:
+        return load(config_file, registry, gates)
+
+    configuration = configured(registry)
     # Nobody else schedules on a cluster that this very command makes, unless the file has other plans.
     election = configuration.leader_election if configuration.leader_election.explicit else None
     if configuration.client_connection.kubeconfig:
@@ -90,6 +106,8 @@ def up(
                     serving=serving,
                     election=election,
                     died=died,
+                    source=Source(files, registry, configured) if files.watches else None,
+                    tracing=tracing,
                 )
             finally:
                 # The cluster tidies up after itself, unless it was killed.
