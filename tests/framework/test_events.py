@@ -185,6 +185,33 @@ def test_a_changed_pending_pod(old, new, action):
     assert pending_pod_changes(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]
 
 
+def told(pod: Pod, words: str, *, version: str = "2", **status: Any) -> Pod:
+    """The pod as it is once it was told why it waits."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
+    others = [{"type": "Ready", "status": status.pop("ready", "False")}]
+    changed = msgspec.convert({"conditions": [*others, condition], **status}, PodStatus)
+    metadata = msgspec.structs.replace(pod.metadata, resource_version=version)
+    return msgspec.structs.replace(pod, status=changed, metadata=metadata)
+
+
+BEFORE = told(a_pod(), "no", version="1")
+TOLD = {
+    "why it waits": (told(a_pod(), "not yet"), []),
+    "that, and which node is kept for it": (told(a_pod(), "not yet", nominatedNodeName="node-1"), []),
+    "that, while something else changed": (told(a_pod(), "not yet", ready="True"), [Action.UPDATE]),
+    "that, while its spec changed": (told(a_pod(cpu="3"), "not yet"), [Action.UPDATE]),
+    "that, while a label changed": (told(a_pod(labels={"a": "b"}), "not yet"), [Action.UPDATE_POD_LABEL]),
+    "only which node is kept for it": (told(a_pod(), "no", nominatedNodeName="node-1"), [Action.UPDATE]),
+    "nothing": (told(a_pod(), "no"), [Action.UPDATE]),
+}
+
+
+@pytest.mark.parametrize(("after", "actions"), TOLD.values(), ids=TOLD.keys())
+def test_a_pending_pod_that_is_told(after, actions):
+    """3.2, but for a scheduler's own word."""
+    assert pending_pod_changes(BEFORE, after) == [ClusterEvent(UNSCHEDULABLE_POD, action) for action in actions]
+
+
 def test_two_changes_of_a_pod_are_two_events():
     found = pending_pod_changes(a_pod(cpu="2"), a_pod(cpu="1", labels={"a": "b"}))
     assert [event.action for event in found] == [Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN]

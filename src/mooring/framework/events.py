@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any
 
-from mooring.objects.core import Node, Pod
+from msgspec.structs import replace
+
+from mooring.objects.core import Node, Pod, PodStatus
 from mooring.objects.meta import CustomResource, KubeObject
 from mooring.objects.placed import PlacedPod
 from mooring.objects.requests import Amounts
@@ -98,6 +100,9 @@ _ACTION_NAMES = {
     Action.UPDATE: "Update",
     Action.ALL: "All",
 }
+
+POD_SCHEDULED = "PodScheduled"
+"""The condition by which schedulers tell a pod why it waits."""
 
 NODE_ADDED = ClusterEvent(NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
@@ -186,7 +191,29 @@ def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
         changed.append(Action.UPDATE_POD_GATES_ELIMINATED)
     if _claims(old) != _claims(new):
         changed.append(Action.UPDATE_POD_GENERATED_CLAIM)
+    if not changed and _is_only_told(old, new):
+        return []
     return [ClusterEvent(UNSCHEDULABLE_POD, action) for action in changed or [Action.UPDATE]]
+
+
+def _is_only_told(old: Pod, new: Pod) -> bool:
+    """Whether the pod was only told why it waits, and perhaps which node is kept for it.
+
+    That is a scheduler's own word. Were it an event, a plugin that is woken by everything and whose reasons never read
+    the same would try the pod again as fast as it can be patched: an idle queue does not make it wait.
+    """
+    if old.condition(POD_SCHEDULED) == new.condition(POD_SCHEDULED):
+        return False
+    return (
+        old.spec == new.spec
+        and replace(old.metadata, resource_version="") == replace(new.metadata, resource_version="")
+        and _untold(old.status) == _untold(new.status)
+    )
+
+
+def _untold(status: PodStatus) -> PodStatus:
+    conditions = [each for each in status.conditions if each.type != POD_SCHEDULED]
+    return replace(status, conditions=conditions, nominated_node_name="")
 
 
 def _claims(pod: Pod) -> tuple[Any, ...]:

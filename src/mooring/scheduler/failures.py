@@ -60,8 +60,8 @@ class Failures:
         message = failure + ", ".join(waiting.gating.reasons)
         self._reporter.failed(waiting.pod, message)
         told = waiting.pod.condition("PodScheduled")
-        # The condition changes the pod, for which its gate may be asked again, without any backoff. Words that differ
-        # each time (a time, an address) would go round for ever.
+        # A gate is asked at every event that it named, without any backoff. Words that differ each time (a time, an
+        # address) would be as many patches.
         if told is None or told.reason != SCHEDULER_ERROR or not told.message.startswith(failure):
             self._reporter.condition(waiting.pod, SCHEDULER_ERROR, message, None)
 
