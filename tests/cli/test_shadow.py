@@ -50,6 +50,7 @@ async def test_two_shadows_beside_a_scheduler():
                 "--authorization-always-allow-paths=/metrics",
                 "--bind-address=127.0.0.1",
             )
+            await create_node(client, "first")  # before they list nodes: pods come by a watch of their own
             walled = ("--config=walled.yaml", "--plugins=not_first.py", "--shadow-report=walled.jsonl")
             with (
                 Program("run", "--kubeconfig=k", home=home) as scheduler,
@@ -58,7 +59,6 @@ async def test_two_shadows_beside_a_scheduler():
             ):
                 for program in (scheduler, same, other):
                     await asyncio.to_thread(program.ready)
-                await create_node(client, "first")
                 await create_pod(client, "web")
                 assert await placed.on("web") == "first"
                 agrees = await asyncio.to_thread(same.mentions, "default/web")

@@ -26,6 +26,8 @@ from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection
 from mooring.objects import KubeObject
 
+# For a machine that is busy with other things; nothing waits this long when all is well.
+PATIENCE_SECONDS = 90.0
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -296,7 +298,7 @@ class RememberingFeed:
         self.told.put_nowait(("deleted", object.name))
 
     async def next(self) -> tuple[str, Any]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.told.get()
 
     async def hears(self, *expected: tuple[str, Any]) -> None:
@@ -305,7 +307,7 @@ class RememberingFeed:
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Let the others go on until it is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             if is_so():
                 return

@@ -254,10 +254,13 @@ async def test_a_server_that_takes_a_request_and_never_answers_is_given_up(clien
 
 
 async def test_a_watch_that_neither_brings_anything_nor_ends_is_given_up(client, server):
-    async with client.transport.stream("/api/v1/nodes?watch=true", seconds=0.1) as chunks:
-        with pytest.raises(Unreachable, match="it does not answer in time"):
+    async def follow() -> None:
+        async with client.transport.stream("/api/v1/nodes?watch=true", seconds=0.1) as chunks:
             async for _ in chunks:
                 pass
+
+    with pytest.raises(Unreachable, match="it does not answer in time"):
+        await follow()
 
 
 async def test_requests_are_paced_after_the_burst(server, clock):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.client.conftest import PATIENCE_SECONDS
 from tests.client.test_reflector import reflecting
 
 from mooring.apiserver import EmbeddedApiServer
@@ -148,7 +149,7 @@ async def test_a_list_is_streamed_and_no_page_is_asked_for(client, feed, monkeyp
 async def test_a_custom_kind_comes_and_goes_with_its_definition(client, feed):
     reflector = Reflector(client, Quota, feed)
     async with reflecting(reflector):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while reflector.problem is None:  # noqa: ASYNC110 (a plain attribute changes)
                 await asyncio.sleep(0)
         assert "quotas.example.com (v1)" in reflector.problem
@@ -170,7 +171,7 @@ async def test_repeated_events_are_one_object_with_a_count(client, clock):
     recorder = EventRecorder(client, controller="default-scheduler", clock=clock)
     for _ in range(3):
         recorder.record(pod, type="Warning", reason="FailedScheduling", action="Scheduling", note="0/3 nodes")
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     (event,) = await client.list(EVENTS, "default")
     assert event["series"]["count"] == 3
     assert event["regarding"]["resourceVersion"] == "1"

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.client.conftest import PATIENCE_SECONDS
 
 from mooring.base.clock import ManualClock, micro_timestamp
 from mooring.base.errors import Unreachable
@@ -67,14 +68,14 @@ async def running(recorder: EventRecorder) -> AsyncIterator[None]:
 
 async def sent(recorder: EventRecorder) -> None:
     """Until everything due is with the server, while `run` runs (a flush would also write what is only counted)."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while recorder.pending:  # noqa: ASYNC110 (a plain number changes)
             await asyncio.sleep(0)
 
 
 async def test_an_event_in_its_final_form(recorder, accepting, time):
     recorder.record(POD, **FAILED, related=ObjectReference(kind="Node", name="n1"))
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert accepting.requests == [
         (
             "POST",
@@ -106,7 +107,7 @@ async def test_an_event_in_its_final_form(recorder, accepting, time):
 
 async def test_an_event_about_something_without_a_namespace_goes_to_default(recorder, accepting):
     recorder.record(ObjectReference(kind="Node", name="n1"), **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert accepting.requests[0][1] == "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
@@ -166,7 +167,7 @@ APART = {
 async def test_what_makes_an_event_of_its_own(recorder, accepting, about, said):
     recorder.record(POD, **FAILED)
     recorder.record(msgspec.structs.replace(POD, **about), **FAILED | said)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert len(accepting.requested("POST")) == 2
     assert patches(accepting) == []
     assert len({body["metadata"]["name"] for _, body in accepting.requested("POST")}) == 2
@@ -175,7 +176,7 @@ async def test_what_makes_an_event_of_its_own(recorder, accepting, about, said):
 async def test_several_controllers_share_a_recorder_under_their_own_names(recorder, accepting):
     recorder.for_controller("gpu", "gpu-host").record(POD, **FAILED)
     recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     names = {(body["reportingController"], body["reportingInstance"]) for _, body in accepting.requested("POST")}
     assert names == {("gpu", "gpu-host"), ("default-scheduler", "default-scheduler-host")}
 
@@ -193,7 +194,7 @@ async def test_the_patch_of_a_series_never_overtakes_its_creation(recorder, serv
     server.answer = answer
     async with running(recorder):
         recorder.record(POD, **FAILED)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not server.requests:  # noqa: ASYNC110 (the fake server has no event for it)
                 await asyncio.sleep(0)
         recorder.record(POD, **FAILED)
@@ -214,7 +215,7 @@ async def test_an_event_that_is_on_its_way_when_all_is_flushed_is_written_once(r
     async with running(recorder):
         recorder.record(POD, **FAILED)
         await arrived.wait()
-        flushing = asyncio.create_task(recorder.flush(10))
+        flushing = asyncio.create_task(recorder.flush(PATIENCE_SECONDS))
         await asyncio.sleep(0)
         go_on.set()
         await flushing
@@ -244,7 +245,7 @@ async def test_an_event_that_expired_is_written_again_with_its_count(recorder, s
 async def test_what_was_only_counted_is_written_at_the_end(recorder, accepting):
     for _ in range(7):
         recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert patches(accepting)[-1]["series"]["count"] == 7
 
 
@@ -280,7 +281,7 @@ async def test_an_absent_server_is_tried_twelve_times_and_then_given_up(client, 
     monkeypatch.setattr(client.transport, "request", away)
     recorder = EventRecorder(client, controller="c", clock=clock)
     recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert (tries, recorder.dropped) == (12, 1)
     assert clock.slept == [10.0] * 11
 
@@ -288,7 +289,7 @@ async def test_an_absent_server_is_tried_twelve_times_and_then_given_up(client, 
 async def test_an_event_that_the_server_refuses_is_dropped_and_not_tried_again(recorder, server):
     server.lists.append((403, {"message": "events is forbidden"}))
     recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert recorder.dropped == 1
     assert len(server.requests) == 1
 
@@ -297,7 +298,7 @@ async def test_an_event_that_is_there_already_is_written(recorder, server):
     server.lists += [(409, {"reason": "AlreadyExists"}), {}]
     recorder.record(POD, **FAILED)
     recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert recorder.dropped == 0
     assert patches(server)[0]["series"]["count"] == 2
 
@@ -309,7 +310,7 @@ async def test_a_server_without_the_group_gets_core_events(recorder, server, tim
     server.answer = answer
     for _ in range(2):
         recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     (path, created), (patched, count) = server.requested("POST")[-1], server.requested("PATCH")[-1]
     assert path == "/api/v1/namespaces/shop/events"
     assert (created["message"], created["count"], created["source"]) == (
@@ -323,9 +324,9 @@ async def test_a_server_without_the_group_gets_core_events(recorder, server, tim
 async def test_a_namespace_that_is_gone_is_no_reason_to_leave_the_group(recorder, server):
     server.lists += [(404, {"message": 'namespaces "shop" not found'}), {"kind": "APIResourceList"}, {}]
     recorder.record(POD, **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     recorder.record(ObjectReference(namespace="other", name="x"), **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert recorder.dropped == 1
     assert server.requested("POST")[-1][0] == "/apis/events.k8s.io/v1/namespaces/other/events"
 
@@ -356,14 +357,14 @@ async def test_flush_finishes_what_a_cancelled_run_had_in_hand(recorder, server)
         recorder.record(POD, **FAILED)
         await began.wait()
     server.answer = answer
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert len(server.requests) == 2
     assert recorder.dropped == 0
 
 
 async def test_a_name_too_long_for_an_event_is_replaced(recorder, accepting):
     recorder.record(ObjectReference(name="x" * 250), **FAILED)
-    await recorder.flush(10)
+    await recorder.flush(PATIENCE_SECONDS)
     assert len(accepting.requests[0][2]["metadata"]["name"]) == 36
 
 

@@ -134,7 +134,7 @@ async def test_a_plugin_that(server, capsys, plugin, point, words):
 
         await live.pod("ours")
         await live.bound("ours")
-        assert not live.scheduler.state.is_assumed(live.pods["theirs"].uid)
+        await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["theirs"].uid))
 
 
 def errors(live: Live) -> set[tuple[str, str]]:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
 
+from mooring.base.clock import ManualClock
 from mooring.framework import Allow, Bound, Cycle, NodeView, Plugin, Pod, Refusal, Skip, Wait, WaitingPods
 from mooring.framework.services import Binder
 from mooring.scheduler.reporting import Reporter
@@ -79,7 +80,7 @@ async def test_when_one_plugin_cannot_reserve_all_of_them_undo_in_reverse_order(
             "Refuses unreserve",
             "Second unreserve",
         ]
-        assert not live.scheduler.state.is_assumed(live.pods["web"].uid)
+        await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["web"].uid))
 
 
 class Door(Plugin):
@@ -136,7 +137,7 @@ async def test_bind_plugins_are_tried_in_order_until_one_does_not_skip(server):
   plugins:
     bind: {enabled: [{name: Elsewhere}, {name: DefaultBinder}], disabled: [{name: DefaultBinder}]}
 """)
-    async with a_live_scheduler(server, config, [Elsewhere]) as live:
+    async with a_live_scheduler(server, config, [Elsewhere], clock=ManualClock()) as live:
         await live.node("node-1")
         await live.pod("theirs")
         assert await live.bound("theirs") == ["node-1"]
@@ -158,7 +159,7 @@ async def test_a_pod_that_no_bind_plugin_takes_is_tried_again_and_says_so(server
   plugins:
     bind: {enabled: [{name: Nobody}], disabled: [{name: DefaultBinder}]}
 """)
-    async with a_live_scheduler(server, config, [Nobody]) as live:
+    async with a_live_scheduler(server, config, [Nobody], clock=ManualClock()) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.refused("web") == "no bind plugin took the pod: all of them skipped it"
@@ -239,7 +240,8 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
     async with a_live_scheduler(server, config, [Errand]) as live:
         await live.node("node-1")
         await live.pod("web", errand="true")
-        await is_reached.wait()
+        await asyncio.wait_for(is_reached.wait(), PATIENCE_SECONDS)
+        await live.until(lambda: "web" in live.pods)
         scheduler, uid = live.scheduler, live.pods["web"].uid
         await live.client.bind("default", "web", uid, "elsewhere")
         await live.until(lambda: not scheduler.state.is_assumed(uid) and bool(live.pods["web"].spec.node_name))
@@ -264,4 +266,4 @@ async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(se
         await live.node("node-1")
         await live.pod("web", errand=errand)
         assert await live.refused("web") == f'running PreBindPreFlight "Errand": {problem}'
-        assert not live.scheduler.state.is_assumed(live.pods["web"].uid)
+        await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["web"].uid))

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from tests.scheduler.conftest import a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
 
+from mooring.base.clock import ManualClock
 from mooring.objects import Node, Pod
 from mooring.scheduler.control import ask
 
@@ -110,7 +111,7 @@ async def test_a_condition_that_says_nothing_new_is_not_written_again(server):
         live.scheduler.queue.activate([live.pods["big"]])
         await live.pod("small")
         await live.bound("small")
-        await live.scheduler.reporter.flush(5.0)
+        await live.scheduler.reporter.flush(PATIENCE_SECONDS)
         assert live.pods["big"].metadata.resource_version == before
 
 
@@ -150,7 +151,8 @@ async def test_a_gated_pod_waits_silently_until_its_gate_is_removed(server):
 
 
 async def test_priority_decides_who_gets_the_last_place(server):
-    async with a_live_scheduler(server) as live:
+    clock = ManualClock()  # which of two backoffs ends first is not left to chance: both end at once
+    async with a_live_scheduler(server, clock=clock) as live:
         await live.pod("low", cpu="1")
         await live.refused("low")
         important = {
@@ -165,6 +167,8 @@ async def test_priority_decides_who_gets_the_last_place(server):
         await live.client.create(Pod.KIND, important, "default")
         await live.refused("important")
         await live.node("node-1", cpu="1")
+        await live.until(lambda: live.scheduler.state.node("node-1") is not None)
+        clock.advance(2)
         assert await live.bound("important") == ["node-1"]
         assert not live.pods["low"].spec.node_name
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_live_scheduler, a_profile
 
+from mooring.base.clock import ManualClock
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Skip
 from mooring.scheduler.async_points import side_by_side
 
@@ -141,7 +142,7 @@ async def test_the_first_failure_ends_the_others_and_then_all_is_undone(server, 
     """4.4.5, 4.5, Q26: without plugins that refused, so events cannot wake it, and the error backoff holds."""
     Told.said = []
     config = a_configuration(a_profile("default-scheduler", plugins=["WorksOn", failing.name]))
-    async with a_live_scheduler(server, config, [WorksOn, failing]) as live:
+    async with a_live_scheduler(server, config, [WorksOn, failing], clock=ManualClock()) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.refused("web") == message
@@ -262,7 +263,7 @@ async def test_a_plugin_that_does_not_come_back_from(server, capsys, monkeypatch
         await live.pod("ours")
         assert await live.bound("ours") == ["node-1"]
         assert message in await live.refused("theirs")
-        assert not live.scheduler.state.is_assumed(live.pods["theirs"].uid)
+        await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["theirs"].uid))
     if point == "unreserve":
         assert 'running Unreserve plugin \\"Hangs\\": it did not end within 10ms' in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_live_scheduler, a_profile
 
 from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Wait
 from mooring.objects import Kind
@@ -197,7 +197,7 @@ async def test_a_victim_on_its_way_is_taken_back_and_not_deleted(server, on_its_
 
 async def until(happened: Callable[[], bool]) -> None:
     """For what the watch does not show."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not happened():  # noqa: ASYNC110  # nobody sets an event for it
             await asyncio.sleep(0)
 

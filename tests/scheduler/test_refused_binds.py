@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.client.conftest import until
-from tests.scheduler.conftest import a_live_scheduler
+from tests.scheduler.conftest import PATIENCE_SECONDS, a_live_scheduler
 
 from mooring.base.errors import ApiError
 from mooring.client import ApiClient
@@ -66,7 +66,7 @@ async def test_a_pod_that_a_rival_has_bound_is_dropped_and_stays_as_it_is(server
         await live.pod("taken", cpu="2")
         assert await live.bound("taken") == ["node-2"]
         await until(lambda: attempts(live.scheduler, "error") == 1)
-        await live.scheduler.reporter.flush(5.0)
+        await live.scheduler.reporter.flush(PATIENCE_SECONDS)
         pod = live.pods["taken"]
         condition = pod.condition("PodScheduled")
         assert condition is None or condition.status == "True"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.simulated.conftest import POD, Bench
+from tests.simulated.conftest import PATIENCE_SECONDS, POD, Bench
 
 from mooring.base.errors import ApiError
 from mooring.objects.storage import (
@@ -44,7 +44,7 @@ class Storage:
             task.cancel()
 
     async def until(self, happened: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not happened():
                 self._moved.clear()
                 await self._moved.wait()

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 
+from tests.simulated.conftest import PATIENCE_SECONDS
+
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
@@ -44,7 +46,7 @@ class Work:
         self._moved.set()
 
     async def until(self, condition) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():
                 self._moved.clear()
                 await self._moved.wait()

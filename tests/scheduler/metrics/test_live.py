@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_live_scheduler, a_profile
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.framework import Plugin, Refusal, Wait
@@ -24,7 +24,7 @@ def shown(text: bytes) -> dict[str, float]:
 
 async def until_shown(live: Live, series: str) -> dict[str, float]:
     """The binding's last words come after the watch has shown the pod bound."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (seen := shown(live.scheduler.metrics.text())).get(series):  # noqa: ASYNC110  # no event tells
             await asyncio.sleep(0)
     return seen

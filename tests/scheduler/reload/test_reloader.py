@@ -17,7 +17,7 @@ from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.reload.reloader import AGAIN_SECONDS, LOOK_SECONDS, Reloader
 from mooring.scheduler.reload.versions import UNCHANGED, Adopted, NotNow
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 90.0
 
 
 class Recorder:

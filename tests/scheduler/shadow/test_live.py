@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.scheduler.conftest import HEAD, a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.conftest import HEAD, PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.handlers import Handler
@@ -20,7 +20,6 @@ from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.shadow import Comparison, ReadOnlyClient, Subject, deciding_for
 from mooring.scheduler.shadow.scheduler import ShadowScheduler
 
-PATIENCE_SECONDS = 30.0
 ONLY_READS = "a shadow only reads"
 PRIORITIES = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 CONTAINER = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "1"}}}
