@@ -319,3 +319,40 @@ def test_scores_that_need_a_pre_score_that_is_off_are_named():
 def test_no_score_no_need_of_pre_score():
     plugins = {"preScore": on("sample2", off=("*",)), "score": on("NodeAffinity", off=("*",))}
     assert warnings(a_profile_file(plugins=plugins)) == {}
+
+
+DISABLED_IN_VAIN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "everywhere, and enabled at one point": (
+        {"multiPoint": on(off=("A",)), "score": on(("A", 5))},
+        {"profiles[0].plugins.multiPoint.disabled[0].name": "score.enabled wins"},
+    ),
+    "and enabled beside it": (
+        {"multiPoint": on("A", off=("A",))},
+        {"profiles[0].plugins.multiPoint.disabled[0].name": "multiPoint.enabled wins"},
+    ),
+    "at one point, and enabled there": (
+        {"score": on("A", off=("A",))},
+        {"profiles[0].plugins.score.disabled[0].name": "score.enabled wins"},
+    ),
+    "what is enabled everywhere can be disabled at a point": ({"multiPoint": on("A"), "score": on(off=("A",))}, {}),
+    "and given another weight there": ({"multiPoint": on("A"), "score": on(("A", 5), off=("A",))}, {}),
+    "a default is disabled everywhere and enabled at one point": (
+        {"multiPoint": on(off=("NodeAffinity",)), "filter": on("NodeAffinity")},
+        {},
+    ),
+    "all defaults, and some plugins enabled": (
+        {"multiPoint": on("A", "PrioritySort", "DefaultBinder", off=("*",))},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "warned"), DISABLED_IN_VAIN.values(), ids=DISABLED_IN_VAIN.keys())
+def test_a_plugin_that_is_disabled_in_vain_is_named(plugins, warned):
+    found = {
+        path: said
+        for path, said in warnings(a_profile_file(plugins=plugins), SMALL).items()
+        if "although it is disabled" in said
+    }
+    assert found.keys() == warned.keys()
+    assert all(words in found[path] for path, words in warned.items())

@@ -82,6 +82,7 @@ def read_plugins(fields: Fields, registry: Registry, problems: Problems) -> Writ
         if problems.count > before:
             broken.add(name)
     fields.finish()
+    _warn_if_enabled_all_the_same(sets, problems)
     return WrittenPlugins(sets, frozenset(broken))
 
 
@@ -145,6 +146,23 @@ def _warn_if_unknown(entry: Entry, registry: Registry, problems: Problems) -> No
         return
     hint = did_you_mean(name, (each.name for each in registry))
     problems.warn(entry.at, f'"{name}" is disabled, but it is not a known plugin.{hint}')
+
+
+def _warn_if_enabled_all_the_same(sets: Mapping[str, PluginSet], problems: Problems) -> None:
+    """Say so where a plugin is disabled that only this file enables: its `enabled` wins, and nothing is disabled.
+
+    What is enabled by default is another matter: to disable it everywhere and enable it at one point is usual.
+    """
+    spread_by_file = {entry.name for entry in sets[MULTI_POINT].enabled}
+    for point, written in sets.items():
+        for entry in written.disabled:
+            if entry.name in DEFAULT_PLUGINS or (point != MULTI_POINT and entry.name in spread_by_file):
+                continue
+            looked_at = sets if point == MULTI_POINT else (point,)
+            places = [f"{each}.enabled" for each in looked_at if entry.name in {own.name for own in sets[each].enabled}]
+            if places:
+                wins = f"{' and '.join(places)} wins. To switch it off, take it out there"
+                problems.warn(entry.at, f'"{entry.name}" runs although it is disabled here: {wins}')
 
 
 def merged(defaults: Iterable[Entry], own: PluginSet) -> PluginSet:

@@ -151,6 +151,15 @@ async def test_success_is_counted_logged_and_told(world, capsys):
     assert (said["type"], said["reason"], said["action"]) == ("Normal", "ConfigurationReloaded", "Reload")
 
 
+async def test_a_changed_file_that_changes_nothing_is_said(world, capsys):
+    world.outcome = lambda: UNCHANGED
+    world.files.now = "with another comment"
+    await world.look()
+    await world.look()
+    assert "Configuration read again; nothing in it has changed" in capsys.readouterr().err
+    assert world.recorder.events == []
+
+
 async def test_failure_is_counted_logged_and_told_and_the_time_of_success_stays(world, capsys):
     began = world.clock.now()
     world.clock.advance(1000)

@@ -74,7 +74,7 @@ class Reloader:
             is_due = self._again_at is not None and self._clock.monotonic() >= self._again_at
             if was_asked or is_new or is_due:
                 self._in_force = now
-                await self.reload(says_unchanged=was_asked)
+                await self.reload(says_unchanged=was_asked or is_new)
 
     async def _until_asked_or_time_to_look(self, watches: bool) -> None:
         asked = asyncio.ensure_future(self._asked.wait())
