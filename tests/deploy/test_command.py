@@ -230,6 +230,22 @@ REFUSED = {
         "-- --secure-port\n    the manifest's probes ask port 10259",
     ),
     "a shadow with the rights to write": (("--", "--shadow"), "-- --shadow\n    write --as shadow"),
+    "a shadow that reloads, which no shadow does": (
+        ("--as=shadow", "--", "--watch-config"),
+        "-- --watch-config\n    a shadow compares with one configuration",
+    ),
+    "plugins that are to be reloaded, and none of them": (
+        ("--", "--watch-config", "--reload-plugins"),
+        "-- --reload-plugins\n    there are no plugin files to reload",
+    ),
+    "an address to listen on that is none": (
+        ("--", "--bind-address=here"),
+        '-- --bind-address\n    must be an IP address, got "here"',
+    ),
+    "a collector without an address": (
+        ("--", "--tracing-endpoint=collector"),
+        '-- --tracing-endpoint\n    "collector" is no address of a collector',
+    ),
     "a static pod with replicas": (
         ("--as=replacement", "--replicas=2"),
         "--replicas\n    is for a Deployment; kubeadm's static pod has its own",

@@ -123,8 +123,13 @@ FAULTS = {
             f'running Score plugins: plugin "X" failed with: the score of node b is {value!r} '
             f"({type(value).__name__}); a score must be a whole number",
         )
-        for value in ("high", None, float("nan"), True, 50.0, 2**70)
+        for value in ("high", None, float("nan"), True, 50.0)
     },
+    "a score that no number of 64 bits can hold": (
+        scoring("X", {"a": 3, "b": 2**70}),
+        f'running Score plugins: plugin "X" failed with: the score of node b is {2**70} (int); '
+        "a score must fit into 64 bits",
+    ),
     "scores at once that are no whole numbers": (
         made("X", score_nodes=at_once(np.array([1.0, np.nan]))),
         'running Score plugins: plugin "X" failed with: the score of node a is 1.0 (float); '

@@ -171,7 +171,7 @@ def _known(asked: Asked) -> Known:
     if asked.scheduler_name:
         flags.append(f"--scheduler-name={asked.scheduler_name}")
     flags += asked.flags
-    election = _election(configuration, flags, mode)
+    election = _election(asked, configuration, flags, mode)
     return Known(
         mode,
         name,
@@ -183,7 +183,7 @@ def _known(asked: Asked) -> Known:
     )
 
 
-def _election(configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
+def _election(asked: Asked, configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
     """Who leads, as `mooring run` will read these flags; what it refuses, or what belies the manifest, is refused."""
     from mooring.cli.election import election_of
     from mooring.deploy import Mode
@@ -199,11 +199,31 @@ def _election(configuration: Configuration, flags: Sequence[str], mode: Mode) ->
         problems.append(Problem("-- --secure-port", message))
     if parsed.get("shadow") and mode is not Mode.SHADOW:
         problems.append(Problem("-- --shadow", "write --as shadow, which also grants a shadow's rights and no others"))
+    problems += _at_odds(parsed, asked.config_file, [*asked.plugins, *parsed["plugins"]])
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
     election = election_of(configuration, {name: parsed[name] for name in parsed if name.startswith("leader_elect")})
     # A shadow binds nothing: several may run, none must lead, and it gets no right to a lease.
     return replace(election, leader_elect=False) if mode is Mode.SHADOW else election
+
+
+def _at_odds(parsed: Mapping[str, Any], config_file: str, plugins: Sequence[str]) -> list[Problem]:
+    """What `mooring run` would refuse of flags that it knows: what does not go together, or makes no sense."""
+    from mooring.cli.reload import ReloadedFiles, reload_problems
+    from mooring.cli.serving import ServingFlags
+    from mooring.cli.shadow import shadow_problems
+    from mooring.cli.tracing import tracing_options
+    from mooring.scheduler.serving.metric_filter import MetricFilter
+
+    files = ReloadedFiles(config_file, plugins, parsed["watch_config"], parsed["reload_plugins"])
+    problems = shadow_problems(parsed) + reload_problems(files)
+    try:
+        # In the pod the environment is another than here.
+        tracing_options(parsed["tracing_endpoint"], {})
+        ServingFlags.taken_from(dict(parsed), MetricFilter(), {}).options()
+    except OperatorMistake as mistake:
+        problems += mistake.problems
+    return [Problem(f"-- {problem.path}", problem.message) for problem in problems]
 
 
 def _parsed(flags: Sequence[str], source: str = "the command line") -> dict[str, Any]:

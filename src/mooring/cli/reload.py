@@ -63,16 +63,20 @@ def reload_flags(
 ) -> ReloadedFiles:
     """Takes the flags out. What has nothing to reload, or no moment to reload it, is refused."""
     files = ReloadedFiles(config_file, plugins, flags.pop("watch_config"), flags.pop("reload_plugins"), by_signal)
-    problems = []
-    if files.reloads_plugins and not files.watches and not by_signal:
-        problems.append(Problem("--reload-plugins", "needs --watch-config: without it nothing is reloaded"))
-    if files.reloads_plugins and not plugins:
-        problems.append(Problem("--reload-plugins", "there are no plugin files to reload; name them with --plugins"))
-    if files.watches and config_file is None and not (files.reloads_plugins and plugins):
-        problems.append(Problem("--watch-config", "there is no file to watch; name one with --config"))
-    if problems:
+    if problems := reload_problems(files):
         raise OperatorMistake.found_in("the command line", problems)
     return files
+
+
+def reload_problems(files: ReloadedFiles) -> list[Problem]:
+    problems = []
+    if files.reloads_plugins and not files.watches and not files.by_signal:
+        problems.append(Problem("--reload-plugins", "needs --watch-config: without it nothing is reloaded"))
+    if files.reloads_plugins and not files.plugins:
+        problems.append(Problem("--reload-plugins", "there are no plugin files to reload; name them with --plugins"))
+    if files.watches and files.config_file is None and not (files.reloads_plugins and files.plugins):
+        problems.append(Problem("--watch-config", "there is no file to watch; name one with --config"))
+    return problems
 
 
 @dataclass(frozen=True)

@@ -88,14 +88,18 @@ def shadow_options(command: F) -> F:
 
 def shadow_flags(flags: dict[str, Any]) -> ShadowFlags | None:
     """Takes the shadow's flags out; None if no shadow is wanted. What does not go together is refused, all at once."""
+    if problems := shadow_problems(flags):
+        raise OperatorMistake.found_in("the command line", problems)
     is_shadow = flags.pop("shadow")
     asked = {name: flags.pop(name) for name in _NEEDS_SHADOW}
-    problems = list(_problems(_NOT_WITH_SHADOW, flags) if is_shadow else _problems(_NEEDS_SHADOW, asked))
-    if problems:
-        raise OperatorMistake.found_in("the command line", problems)
     if is_shadow and _is_default("secure_port"):
         flags["secure_port"] = 0  # the port is that of the scheduler at work, which may run on this machine
     return ShadowFlags(asked["scheduler_name"], asked["shadow_report"]) if is_shadow else None
+
+
+def shadow_problems(flags: Mapping[str, Any]) -> list[Problem]:
+    """What does not go together with a shadow, or with none."""
+    return list(_problems(_NOT_WITH_SHADOW if flags["shadow"] else _NEEDS_SHADOW, flags))
 
 
 def _is_default(parameter: str) -> bool:

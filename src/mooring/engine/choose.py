@@ -218,7 +218,7 @@ def _whole_numbers(scorer: Scorer, words: str, scores: Any, nodes: Rows) -> IntA
             scores = np.array(scores, np.int64)
         except OverflowError:
             place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
-            raise _no_whole_number(scorer, words, scores[place], nodes, place) from None
+            raise _no_score(scorer, words, scores[place], nodes, place, "must fit into 64 bits") from None
     if scores.shape != (len(nodes),):
         raise fault(scorer.plugin, words, f"gave scores of shape {scores.shape} for {len(nodes)} nodes")
     if scores.dtype.kind not in "iu":
@@ -232,12 +232,12 @@ def _whole_number(scorer: Scorer, words: str, score: Any, nodes: Rows, place: in
     # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should hear of it today.
     if isinstance(score, int | np.integer) and not isinstance(score, bool):
         return int(score)
-    raise _no_whole_number(scorer, words, score, nodes, place)
+    raise _no_score(scorer, words, score, nodes, place, "must be a whole number")
 
 
-def _no_whole_number(scorer: Scorer, words: str, score: Any, nodes: Rows, place: int) -> PluginFault:
+def _no_score(scorer: Scorer, words: str, score: Any, nodes: Rows, place: int, rule: str) -> PluginFault:
     where = f"of node {nodes.at(place).name} " if place < len(nodes) else ""
-    what = f"the score {where}is {score!r} ({type(score).__name__}); a score must be a whole number"
+    what = f"the score {where}is {score!r} ({type(score).__name__}); a score {rule}"
     return fault(scorer.plugin, words, what)
 
 
