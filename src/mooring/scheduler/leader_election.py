@@ -251,16 +251,28 @@ class Elector:
         """Step down, so that the next one need not wait for the lease to end."""
         if self._seen is None or self._seen.holder != self.identity:
             return
-        now = micro_timestamp(self._clock.now())
-        free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
         try:
             async with _Deadline(self._clock, self._settings.renew_deadline_seconds / 2):
-                spec = {**self._seen.spec, **free}
-                await self._leases.update(LEASES, {**self._seen.lease, "spec": spec})
+                await self._give_back(self._seen.lease)
         except (MooringError, TimeoutError) as error:
             _log.error("Failed to release the lease", lock=self.name, err=error)
-        else:
-            _log.info("Released the lease", lock=self.name)
+
+    async def _give_back(self, lease: Document) -> None:
+        try:
+            await self._free(lease)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            # A renewal that we cut short may have been written all the same: there is a newer lease than we know.
+            found = await self._leases.get(LEASES, self._settings.resource_name, self._settings.resource_namespace)
+            if (found.get("spec") or {}).get("holderIdentity") == self.identity:
+                await self._free(found)
+
+    async def _free(self, lease: Document) -> None:
+        now = micro_timestamp(self._clock.now())
+        free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+        await self._leases.update(LEASES, {**lease, "spec": {**(lease.get("spec") or {}), **free}})
+        _log.info("Released the lease", lock=self.name)
 
     def _see(self, lease: Document) -> None:
         """Only a lease that changed starts to count anew: its own times are another machine's clock."""

@@ -65,6 +65,11 @@ class MemoryLeases:
             raise ApiError(409, "Conflict", "the object has been modified")
         return self._store(body)
 
+    def renewed_by(self, identity: str) -> None:
+        """Written while those who know the lease look away."""
+        assert self.lease is not None
+        self._store({**self.lease, "spec": {**self.spec, "holderIdentity": identity, "renewTime": "now"}})
+
     def _store(self, body: dict[str, Any]) -> dict[str, Any]:
         self.writes += 1
         metadata = {**body["metadata"], "resourceVersion": str(self.writes)}
@@ -221,6 +226,25 @@ async def test_a_leader_that_is_told_to_stop_releases_the_lease_and_the_next_lea
         await cluster.pass_time(5)
         assert two.leads
         assert cluster.leases.spec["leaseTransitions"] == 1
+
+
+async def test_a_leader_that_is_told_to_stop_while_it_renews_releases_the_lease_all_the_same():
+    """The renewal is written, and its answer is not waited for."""
+    async with a_cluster() as cluster:
+        one, two = await cluster.candidate("one"), await cluster.candidate("two")
+        cluster.leases.renewed_by("one")
+        await one.stop()
+        assert cluster.leases.spec["holderIdentity"] == ""
+        await cluster.pass_time(5)
+        assert two.leads
+
+
+async def test_a_lease_that_another_took_is_not_given_back():
+    async with a_cluster() as cluster:
+        one = await cluster.candidate("one")
+        cluster.leases.renewed_by("two")
+        await one.stop()
+        assert cluster.leases.spec["holderIdentity"] == "two"
 
 
 async def test_one_that_never_led_releases_nothing():
