@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.doctor.conftest import http_date
 
-from mooring.base.clock import micro_timestamp
+from mooring.base.clock import ManualClock, micro_timestamp
 from mooring.client import Impersonation
 from mooring.doctor import Verdict, contact
 from mooring.doctor.findings import is_well
@@ -50,7 +50,12 @@ class TestContact:
 
     @pytest.mark.parametrize(
         ("code", "said", "to_do"),
-        [(401, "does not accept our credentials", "Renew"), (403, "refuses", "system:public-info-viewer")],
+        [
+            (401, "does not accept our credentials", "Renew"),
+            (403, "refuses", "system:public-info-viewer"),
+            (404, "is no API server", "Correct the server's address"),
+            (503, "answers 503", "load balancer"),
+        ],
     )
     async def test_the_server_does_not_let_us_in(self, cluster, findings, code, said, to_do):
         cluster.codes["/version"] = code
@@ -89,8 +94,8 @@ class TestContact:
             (3600, Verdict.BAD, "s ahead of ours"),
         ],
     )
-    async def test_the_clocks(self, cluster, findings, seconds, verdict, said):
-        cluster.headers["Date"] = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+    async def test_the_clocks(self, cluster, findings, clock, seconds, verdict, said):
+        cluster.headers["Date"] = http_date(clock, seconds)
         finding = await only(findings("clock"))
         assert finding.verdict is verdict, finding
         assert said in finding.said or "19 s ahead" in finding.said
@@ -226,32 +231,32 @@ class TestRights:
 
 
 class TestLease:
-    def lease(self, holder: str, seconds_ago: float) -> dict[str, Any]:
-        renewed = micro_timestamp(datetime.now(UTC).timestamp() - seconds_ago)
+    def lease(self, clock: ManualClock, holder: str, seconds_ago: float) -> dict[str, Any]:
+        renewed = micro_timestamp(clock.now() - seconds_ago)
         return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
 
-    async def test_nobody_has_it(self, cluster, findings):
+    async def test_nobody_has_it(self, cluster, findings, clock):
         assert (await only(findings("lease"))).verdict is Verdict.GOOD
-        cluster.lease = self.lease("", 1)
+        cluster.lease = self.lease(clock, "", 1)
         assert "nobody holds" in (await only(findings("lease"))).said
 
-    async def test_somebody_has_it(self, cluster, findings):
-        cluster.lease = self.lease("host_1", 3)
+    async def test_somebody_has_it(self, cluster, findings, clock):
+        cluster.lease = self.lease(clock, "host_1", 3)
         finding = await only(findings("lease"))
         assert finding.verdict is Verdict.NOTICE
         assert "host_1 holds the lease kube-system/kube-scheduler" in finding.said
         assert "leaderElection.resourceName" in finding.to_do
 
-    async def test_somebody_had_it_and_is_gone(self, cluster, findings):
-        cluster.lease = self.lease("host_1", 300)
+    async def test_somebody_had_it_and_is_gone(self, cluster, findings, clock):
+        cluster.lease = self.lease(clock, "host_1", 300)
         finding = await only(findings("lease"))
         assert finding.verdict is Verdict.NOTICE
         assert "host_1" in finding.said
         assert "has not renewed it for 30" in finding.said
 
-    async def test_the_servers_clock_counts(self, cluster, findings):
-        cluster.headers["Date"] = format_datetime(datetime.now(UTC) - timedelta(seconds=290), usegmt=True)
-        cluster.lease = self.lease("host_1", 293)
+    async def test_the_servers_clock_counts(self, cluster, findings, clock):
+        cluster.headers["Date"] = http_date(clock, -290)
+        cluster.lease = self.lease(clock, "host_1", 293)
         assert "stands by" in (await only(findings("lease"))).said
 
     async def test_without_an_election_two_would_bind(self, findings, plan):

@@ -68,6 +68,12 @@ def _not_reached(where: Connection, error: Exception) -> Finding:
             said = f"our user may not speak for {where.impersonate.user}: {error.message}"
             to_do = "Use the kubeconfig of an administrator, or run it in the pod, without --as."
             return bad("server", said, to_do)
+        case ApiError(code=404):
+            said = f"{where.host} answers, and is no API server: it has no /version"
+            return bad("server", said, f"Correct the server's address in {where.source}; does a proxy answer for it?")
+        case ApiError() if error.code >= 500:
+            said = f"{where.host} answers {error.code}: {error.message}"
+            return bad("server", said, "Look whether the API server, or a load balancer before it, is well.")
         case ApiError():
             said = f"{where.host} refuses to tell its version ({error.code}): {error.message}"
             to_do = "Bind the user to the ClusterRole system:public-info-viewer, which every cluster has."
