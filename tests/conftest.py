@@ -3,6 +3,7 @@
 Neither profile has a deadline: how long an example takes on a busy machine says nothing about the code.
 """
 
+import gc
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +17,16 @@ settings.register_profile("local", deadline=None)
 # CI judges a change by the same examples each time; looking for new ones is for everybody's own machine.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
+
+
+@pytest.fixture(autouse=True)
+def collecting_as_before() -> Iterator[None]:
+    """What a command does to the garbage collector of its own process does not last beyond the test that called it."""
+    before = gc.get_threshold()
+    yield
+    if gc.get_threshold() != before:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @pytest.fixture

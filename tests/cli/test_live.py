@@ -246,6 +246,12 @@ WENT = {
 }
 
 
+# The demo creates the kind when its scheduler is at work already.
+NOT_YET = "clusterscopedresources"
+# Said where the machine is busy with other things.
+SLOW = ("One plugin takes most of a slow", "holds up all scheduling", "Scheduling goes on")
+
+
 def test_the_demo_shows_where_each_pod_went_and_the_events_and_ends_well(home: Path):
     with Program("demo", home=home) as demo:
         assert demo.ended() == 0, demo.written()
@@ -257,5 +263,6 @@ def test_the_demo_shows_where_each_pod_went_and_the_events_and_ends_well(home: P
             assert reason in text
         assert "pod [default/random-by-program] is successfully scheduled to node" in text
         assert "Done in" in text
-        unexpected = [line for line in demo.err if not line.startswith("I") and "clusterscopedresources" not in line]
+        complaints = [line for line in demo.err if not line.startswith("I")]
+        unexpected = [line for line in complaints if not any(words in line for words in (NOT_YET, *SLOW))]
         assert unexpected == []

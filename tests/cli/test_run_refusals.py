@@ -14,7 +14,7 @@ def test_a_kubeconfig_that_points_nowhere_is_a_fault_that_names_host_and_file(mo
     began = time.monotonic()
     answer = mooring("run", "--kubeconfig", write("lost.kubeconfig", NOWHERE))
     assert answer.code == 1
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert "cannot reach the API server 127.0.0.1:1" in answer.err
     assert "lost.kubeconfig" in answer.err
     assert "Traceback" not in answer.err

@@ -11,21 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.conftest import Answer, Mooring, write
-from tests.cli.programs import Program, private_home
+from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
+from tests.ports import free_ports
 from tests.scheduler.serving.certificates import an_authority
-
-
-def a_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def fetch(port: int, path: str, token: str = "") -> tuple[int, str]:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=10)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
@@ -52,7 +46,7 @@ profiles:
 
 
 def test_a_scheduler_answers_probes_and_shows_its_metrics_and_its_plugins():
-    port = a_free_port()
+    (port,) = free_ports(1)
     with private_home() as home:
         (home / "traffic.yaml").write_text(TRAFFIC, encoding="utf-8")
         options = ("--nodes=1", "--write-kubeconfig=k", "--config=traffic.yaml", f"--secure-port={port}")
@@ -85,14 +79,15 @@ def test_a_port_in_use_is_said_before_anything_is_scheduled():
 
 
 def test_health_is_asked_of_a_running_scheduler(mooring: Mooring):
-    port = a_free_port()
+    (port,) = free_ports(1)
     with private_home() as home:
         options = ("--nodes=0", "--write-kubeconfig=k", f"--secure-port={port}")
         with Program("up", *options, home=home) as program:
             program.ready()
-            assert mooring("health", f"--port={port}") == Answer(0, "ok\n", "")
-            assert mooring("health", f"--port={port}", "--check=readyz").code == 0
-            refused = mooring("health", f"--url=https://127.0.0.1:{port}/metrics")
+            patiently = f"--timeout={PATIENCE_SECONDS:g}s"
+            assert mooring("health", f"--port={port}", patiently) == Answer(0, "ok\n", "")
+            assert mooring("health", f"--port={port}", "--check=readyz", patiently).code == 0
+            refused = mooring("health", f"--url=https://127.0.0.1:{port}/metrics", patiently)
             assert refused.code == 1
             assert "answers 403" in refused.err
             untrusted = mooring("health", f"--port={port}", "--ca-file", write("ca.pem", an_authority("x").pem))

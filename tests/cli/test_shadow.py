@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.cli.clusters import a_server, create_node, create_pod
 from tests.cli.conftest import NOWHERE, Mooring, write
-from tests.cli.programs import Program, private_home
-from tests.cli.test_serving import a_free_port
+from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
+from tests.ports import free_ports
 
 LISTEN = "0A"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -32,7 +32,9 @@ WALLED = CONFIG + "profiles: [{plugins: {multiPoint: {enabled: [{name: NotFirst}
 def served(port: int) -> str:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context, timeout=30) as answer:
+    with urllib.request.urlopen(
+        f"https://127.0.0.1:{port}/metrics", context=context, timeout=PATIENCE_SECONDS
+    ) as answer:
         text: str = answer.read().decode()
         return text
 
@@ -44,7 +46,7 @@ async def test_two_shadows_beside_a_scheduler():
             server.write_kubeconfig(home / "k")
             (home / "walled.yaml").write_text(WALLED, encoding="utf-8")
             (home / "not_first.py").write_text(NOT_FIRST, encoding="utf-8")
-            port = a_free_port()
+            (port,) = free_ports(1)
             serving = (
                 f"--secure-port={port}",
                 "--authorization-always-allow-paths=/metrics",

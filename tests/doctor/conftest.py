@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from aiohttp import web
 from tests.client.conftest import Authority, FakeServer, an_authority, serving
 
-from mooring.base.clock import SystemClock
+from mooring.base.clock import ManualClock
 from mooring.client import ApiClient
 from mooring.config import default_configuration
 from mooring.doctor import Finding, Plan, examine
@@ -70,8 +72,20 @@ def its_authority() -> Authority:
 
 
 @pytest.fixture
-async def cluster(its_authority: Authority, tmp_path: Path) -> AsyncIterator[Cluster]:
+def clock() -> ManualClock:
+    """The present (certificates have a beginning and an end), and it stays: how long an answer takes says nothing."""
+    return ManualClock(time.time())
+
+
+def http_date(clock: ManualClock, ahead_seconds: float = 0) -> str:
+    """The Date header of a server whose clock is so far ahead."""
+    return formatdate(clock.now() + ahead_seconds, usegmt=True)
+
+
+@pytest.fixture
+async def cluster(its_authority: Authority, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Cluster]:
     made = Cluster(its_authority)
+    made.headers["Date"] = http_date(clock)
     async with serving(made.fake, its_authority.server_context(tmp_path)):
         yield made
 
@@ -84,17 +98,15 @@ def plan() -> Plan:
 
 
 @pytest.fixture
-def findings(cluster: Cluster, plan: Plan) -> Callable[..., Any]:
+def findings(cluster: Cluster, plan: Plan, clock: ManualClock) -> Callable[..., Any]:
     """Ask the doctor; gives the findings of one check."""
 
     for kind in plan.readers():
         root = f"/apis/{kind.KIND.api_version}" if kind.KIND.group else "/api/v1"
         cluster.served.setdefault(root, []).append(kind.KIND.plural)
 
-    async def ask(check: str, plan: Plan = plan, clock: Any = None, **connection: Any) -> list[Finding]:
-        async with ApiClient(
-            cluster.fake.connection(**connection), clock=clock or SystemClock(), in_flight=4
-        ) as client:
+    async def ask(check: str, plan: Plan = plan, **connection: Any) -> list[Finding]:
+        async with ApiClient(cluster.fake.connection(**connection), clock=clock, in_flight=4) as client:
             return [finding for finding in await examine(client, plan) if finding.check == check]
 
     return ask

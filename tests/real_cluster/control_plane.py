@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_ports
 from tests.real.conftest import real_program
 from tests.scheduler.serving.certificates import an_authority
 
@@ -53,15 +53,6 @@ def debian_program(name: str) -> Path:
     if os.environ.get("REQUIRE_REAL"):
         pytest.fail(f"REQUIRE_REAL is set, and {reason}", pytrace=False)
     pytest.skip(reason)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; held together while they are chosen, so that they differ."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
 
 
 class ApiError(Exception):

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.programs import Program
+from tests.ports import free_ports
 from tests.real_cluster.cluster import Cluster
 from tests.real_cluster.containers import Container, Document
-from tests.real_cluster.control_plane import ApiError, free_ports
+from tests.real_cluster.control_plane import ApiError
 
 from mooring.deploy.manifests import PORT
 

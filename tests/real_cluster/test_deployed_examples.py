@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from tests.cli.programs import Program
 from tests.examples.conftest import EXAMPLES
+from tests.ports import free_ports
 from tests.real_cluster.cluster import PODS, Cluster, Document
 from tests.real_cluster.containers import Container, can_contain
-from tests.real_cluster.control_plane import SCHEDULER, debian_program, free_ports
+from tests.real_cluster.control_plane import SCHEDULER, debian_program
 from tests.real_cluster.deployments import Deployment, documents_in, kubectl, new_folder, own_port
 
 NODES = "/api/v1/nodes"

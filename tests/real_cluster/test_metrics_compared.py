@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.programs import Program
+from tests.ports import free_ports
 from tests.real_cluster.cluster import NODES, Cluster, Document
-from tests.real_cluster.control_plane import SCHEDULER, free_ports
+from tests.real_cluster.control_plane import SCHEDULER
 
 COMPARED = ("scheduler_", "leader_election_", "rest_client_", "kubernetes_", "process_", "workqueue_", "kube_pod_")
 SCRAPED = ("/metrics", "/metrics/resources", "/metrics/slis")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.ports import free_ports
 from tests.real_cluster import test_devices as devices
 from tests.real_cluster import test_volumes as volumes
 from tests.real_cluster.cluster import PODS, Cluster, Document
-from tests.real_cluster.control_plane import free_ports
 from tests.real_cluster.deployments import Deployment, manifests
 
 from mooring.deploy.upstream import granted_everywhere

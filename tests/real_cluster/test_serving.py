@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.programs import Program, private_home
+from tests.ports import free_ports
 from tests.real.conftest import real_program
 from tests.real_cluster.cluster import Cluster
-from tests.real_cluster.control_plane import ADMIN, FRONT_PROXY, POWERLESS, SCHEDULER, ControlPlane, free_ports
+from tests.real_cluster.control_plane import ADMIN, FRONT_PROXY, POWERLESS, SCHEDULER, ControlPlane
 from tests.scheduler.serving.certificates import Pair, an_authority
 
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -155,6 +156,14 @@ async def a_live_scheduler(
                 ready.cancel()
                 watching.cancel()
                 scheduler.stop()
+
+
+@pytest.fixture
+def unused_tcp_port() -> Iterator[int]:
+    """Nobody listens there, nor will anybody while the test runs: it is ours."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 @pytest.fixture(autouse=True)
