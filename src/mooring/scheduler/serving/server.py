@@ -20,6 +20,7 @@ from mooring.scheduler.serving.authentication import Authentication, Shown
 from mooring.scheduler.serving.authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions, checked_pair
 from mooring.scheduler.serving.health import Health
+from mooring.scheduler.serving.mishaps import mishaps
 from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
 from mooring.scheduler.serving.reviews import ClusterReviews
 from mooring.scheduler.serving.users import Forbidden, Unauthenticated, Undecided
@@ -29,6 +30,8 @@ DEFAULT_PORT = 10259
 GRACE_SECONDS = 2.0
 LOOKUP_SECONDS = 5.0
 REFRESH_SECONDS = 60.0
+MOST_BYTES_IN_A_HEADER = 64 * 1024
+"""Tokens that name many groups are long."""
 VERBOSITY_PATH = "/debug/flags/v"
 ANY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -124,7 +127,9 @@ class SecureServer:
                 allowed_seconds=options.allowed_seconds,
                 refused_seconds=options.refused_seconds,
             )
-            server = web.Server(self._handler(access), access_log=None)
+            server = web.Server(
+                self._handler(access), access_log=None, logger=mishaps(), max_field_size=MOST_BYTES_IN_A_HEADER
+            )
             runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
