@@ -208,6 +208,8 @@ BROKEN = {
     "a syntax error": ("def (:\n", "SyntaxError"),
     "an import that fails": ("\nimport no_such_module\n", "ModuleNotFoundError"),
     "a fault at the top": ("x = 1 / 0\n", "ZeroDivisionError"),
+    "a script that ends": ("import sys\nsys.exit(0)\n", "SystemExit: 0"),
+    "a task that is cancelled": ("import asyncio\nraise asyncio.CancelledError\n", "CancelledError"),
 }
 
 

@@ -15,6 +15,7 @@ import os
 import sys
 import traceback
 import typing
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -214,7 +215,8 @@ def bring_back(modules: dict[str, ModuleType]) -> None:
 def _importing(source: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:
+    # Also what a script does that was not meant to be imported: to end would end us, without a word.
+    except (Exception, SystemExit, CancelledError) as error:
         if (mistake := another_needed_by(source)) is not None:
             raise mistake from error
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_file(frame.filename, source)]
