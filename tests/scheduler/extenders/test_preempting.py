@@ -49,21 +49,24 @@ async def test_victims_are_where_the_extender_allows_them(server, extender, is_c
 REFUSALS: dict[str, tuple[Any, str]] = {
     "no node is left": (
         lambda _: {"NodeNameToMetaVictims": {}},
-        "no candidate node for preemption",
+        "no new claims to deallocate, preemption: no candidate node for preemption",
     ),
     "a node without victims": (
         lambda _: {"NodeNameToMetaVictims": {"a": {"Pods": []}}},
-        'extender {}: expected at least one victim pod on node "a"',
+        'preemption: extender {}: expected at least one victim pod on node "a"',
     ),
     "a pod that is not there": (
         lambda _: {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "x"}]}}},
-        "extender: {} claims to preempt pod (UID: x) on node: a, but the pod is not found on that node",
+        "preemption: extender: {} claims to preempt pod (UID: x) on node: a, but the pod is not found on that node",
     ),
     "a node that is not there": (
         lambda _: {"NodeNameToMetaVictims": {"z": {"Pods": [{"UID": "x"}]}}},
-        'extender {} would preempt on node "z", which does not exist',
+        'preemption: extender {} would preempt on node "z", which does not exist',
     ),
-    "an error": (lambda _: web.Response(status=503), "failed preempt with extender at URL {}/preempt, code 503"),
+    "an error": (
+        lambda _: web.Response(status=503),
+        "preemption: failed preempt with extender at URL {}/preempt, code 503",
+    ),
 }
 
 
@@ -75,7 +78,7 @@ async def test_without_a_proper_answer_nobody_is_evicted_and_the_pod_says_why(se
         lows = await full(live, "a")
         await a_pod_of(live, "high", "high")
         told = await live.refused("high")
-        assert told == f"0/1 nodes are available: 1 Insufficient cpu. preemption: {message.format(extender.url)}"
+        assert told == f"0/1 nodes are available: 1 Insufficient cpu. {message.format(extender.url)}"
         assert live.condition("high").reason == "Unschedulable"
         assert not live.pods[lows["a"]].is_terminating
 

@@ -14,7 +14,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, EngineCycle, Heard, Profile, decide, fail, feasible
 from mooring.engine.stopwatch import Stopwatch
-from mooring.framework import Plan, Pod
+from mooring.framework import Plan, Pod, Refusal
 from mooring.plugins.default.default_preemption.choice import best
 from mooring.plugins.default.default_preemption.plugin import PREFIX
 from mooring.scheduler.extenders.chain import Extenders
@@ -95,7 +95,9 @@ async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state
         decision.help(replace(helped, plan=None, nominate=None, message=f"{PREFIX}{fault}"))
         return
     if not candidates:
-        decision.help(replace(helped, plan=None, nominate=None, message=NO_CANDIDATE))
+        # A refusal as any other: it follows what plugins said before. An error stands alone.
+        said = [reason for _, answer in helped.answers if isinstance(answer, Refusal) for reason in answer.reasons]
+        decision.help(replace(helped, plan=None, nominate=None, message=", ".join([*said, NO_CANDIDATE])))
     elif candidates != list(plan.candidates):
         chosen = best(candidates, decision.cycle.seed)
         made = replace(plan, nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
