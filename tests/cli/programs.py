@@ -18,6 +18,9 @@ from typing import IO
 # Upper bounds for a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
 
+# What a scheduler complains of where the machine is busy with other things.
+SLOW = ("One plugin takes most of a slow", "holds up all scheduling", "Scheduling goes on")
+
 
 def clean_environment(home: Path) -> dict[str, str]:
     """Nothing of the person who runs the tests: no ~/.kube, no $KUBECONFIG, no control sockets of theirs."""

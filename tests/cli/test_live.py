@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import Mooring
-from tests.cli.programs import Program, private_home, until_gone
+from tests.cli.programs import SLOW, Program, private_home, until_gone
 
 CLUSTER = """\
 apiVersion: v1
@@ -248,8 +248,6 @@ WENT = {
 
 # The demo creates the kind when its scheduler is at work already.
 NOT_YET = "clusterscopedresources"
-# Said where the machine is busy with other things.
-SLOW = ("One plugin takes most of a slow", "holds up all scheduling", "Scheduling goes on")
 
 
 def test_the_demo_shows_where_each_pod_went_and_the_events_and_ends_well(home: Path):

@@ -20,7 +20,8 @@ from tests.cli.programs import Program, private_home
 
 HERE = Path(__file__).parent
 GO_MODULE = HERE.parents[1] / "scripts" / "real" / "go.mod"
-TIMEOUT_SECONDS = 60
+# Longer than kubectl itself waits anywhere, for a machine that is busy with other things.
+TIMEOUT_SECONDS = 120
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
@@ -121,6 +122,13 @@ class Kubectl:
             if not missing:
                 return found
             assert time.monotonic() < deadline, f"{about} has no event {', '.join(missing)}"
+
+    def shows(self, text: str, *args: str) -> str:
+        """What a command prints, once it has this text: some of what is shown is written after the fact."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while text not in (said := self.out(*args)):
+            assert time.monotonic() < deadline, f"kubectl {' '.join(args)} does not show {text!r}:\n{said}"
+        return said
 
     def json(self, *args: str) -> Any:
         """What a command prints with `-o json`, decoded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.real.conftest import TIMEOUT_SECONDS, mooring_up
+from tests.real.conftest import mooring_up
 
 A_POD = """
 apiVersion: v1
@@ -22,9 +22,9 @@ def test_the_higher_priority_wins_the_node_and_both_are_told():
         [node] = up.json("get", "nodes")["items"]
         whole = node["status"]["allocatable"]["cpu"]
         up.run("apply", "-f", "-", input=A_POD % ("batch", "low", whole))
-        up.run("wait", "--for=condition=Ready", "pod/batch", f"--timeout={TIMEOUT_SECONDS}s")
+        up.run("wait", "--for=condition=Ready", "pod/batch", "--timeout=60s")
         up.run("apply", "-f", "-", input=A_POD % ("shop", "high", whole))
-        up.run("wait", "--for=condition=Ready", "pod/shop", f"--timeout={TIMEOUT_SECONDS}s")
+        up.run("wait", "--for=condition=Ready", "pod/shop", "--timeout=60s")
 
         shop = up.json("get", "pod", "shop")
         assert shop["spec"]["nodeName"] == node["metadata"]["name"]
@@ -36,6 +36,7 @@ def test_the_higher_priority_wins_the_node_and_both_are_told():
         # Whom nobody makes room for, hears why.
         up.run("apply", "-f", "-", input=A_POD % ("late", "high", whole))
         up.events("late", "FailedScheduling")
+        up.run("wait", "--for=condition=PodScheduled=False", "pod/late", "--timeout=60s")
         assert "Evicting pods of lower priority would not help:" in up.explain("late")
         [condition] = up.json("get", "pod", "late")["status"]["conditions"]
         assert condition["message"].endswith(

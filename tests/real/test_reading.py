@@ -41,7 +41,7 @@ def pods(up: Up) -> Iterator[Kubectl]:
     kubectl.run("apply", "-f", "-", input=PODS)
     kubectl.run("wait", "--for=condition=Ready", "pod/alpha", "pod/beta", "--timeout=60s")
     kubectl.run("wait", "--for=condition=PodScheduled=False", "pod/waiting", "--timeout=60s")
-    kubectl.events("alpha", "Scheduled", "Started")
+    kubectl.events("alpha", "Scheduled", "Pulling", "Pulled", "Created", "Started")
     kubectl.events("waiting", "FailedScheduling")
     yield kubectl
     up.run("delete", "namespace", "reading", "--wait=false")

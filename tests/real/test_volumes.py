@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.real.conftest import TIMEOUT_SECONDS, mooring_up
+from tests.real.conftest import mooring_up
 
 MANIFESTS = """
 apiVersion: storage.k8s.io/v1
@@ -31,7 +31,7 @@ spec:
 def test_a_pod_runs_with_the_volume_that_was_made_for_it():
     with mooring_up("--nodes=2") as up:
         up.run("apply", "-f", "-", input=MANIFESTS)
-        up.run("wait", "--for=condition=Ready", "pod/shop", f"--timeout={TIMEOUT_SECONDS}s")
+        up.run("wait", "--for=condition=Ready", "pod/shop", "--timeout=60s")
 
         shop, claim = up.json("get", "pod", "shop"), up.json("get", "pvc", "data")
         assert shop["status"]["phase"] == "Running"
@@ -48,4 +48,4 @@ def test_a_pod_runs_with_the_volume_that_was_made_for_it():
         # Who deletes the claim deletes what was made for it.
         up.run("delete", "pod", "shop", "--grace-period=0", "--force")
         up.run("delete", "pvc", "data")
-        up.run("wait", "--for=delete", f"pv/{name}", f"--timeout={TIMEOUT_SECONDS}s")
+        up.run("wait", "--for=delete", f"pv/{name}", "--timeout=60s")

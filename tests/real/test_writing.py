@@ -157,7 +157,7 @@ def test_scaling_a_deployment_makes_and_removes_pods(shop: Kubectl):
     assert shop.rows("get", "deployment", "web")[0]["READY"] == "3/3"
     shop.run("scale", "deployment/web", "--replicas=1")
     shop.run("wait", "--for=jsonpath={.status.replicas}=1", "deployment/web", "--timeout=60s")
-    assert "Scaled down replica set" in shop.out("describe", "deployment", "web")
+    shop.shows("Scaled down replica set", "describe", "deployment", "web")
 
 
 def test_a_new_image_is_rolled_out_and_back(shop: Kubectl):
@@ -175,11 +175,10 @@ def test_a_new_image_is_rolled_out_and_back(shop: Kubectl):
 def test_describing_a_deployment(shop: Kubectl):
     shop.run("create", "deployment", "web", "--image=pause", "--replicas=2")
     shop.run("rollout", "status", "deployment/web", "--timeout=60s")
-    text = shop.out("describe", "deployment", "web")
+    text = shop.shows("Scaled up replica set", "describe", "deployment", "web")
     assert "Replicas:               2 desired | 2 updated | 2 total | 2 available | 0 unavailable" in text
     assert "Available      True    MinimumReplicasAvailable" in text
     assert "NewReplicaSet:   web-" in text
-    assert "Scaled up replica set" in text
 
 
 def test_deleting_a_pod(shop: Kubectl):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.cli.programs import Program
 from tests.ports import free_ports
+from tests.real.conftest import TIMEOUT_SECONDS
 from tests.real_cluster.cluster import Cluster
 from tests.real_cluster.containers import Container, Document
 from tests.real_cluster.control_plane import ApiError
@@ -21,6 +22,7 @@ from mooring.deploy.manifests import PORT
 
 REPOSITORY = Path(__file__).parents[2]
 BUILD_SECONDS = 900
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 def built_root(folder: Path) -> Path:
@@ -68,7 +70,34 @@ class Deployment:
 
     def __enter__(self) -> Deployment:
         self.applied = kubectl(self._cluster, "apply", "-f", "-", input=self._text)
+        self._cluster.until(self._has_its_rights, what=f"the rights of {self.user}")
         return self
+
+    def _has_its_rights(self) -> bool:
+        """Whether what is granted here counts already: the API server itself hears of it by a watch."""
+        bound = {
+            document["roleRef"]["name"]
+            for document in self.documents
+            if document["kind"] in ("RoleBinding", "ClusterRoleBinding")
+            and any(subject["name"] == self.name for subject in document["subjects"])
+        }
+        roles = [document for document in self.documents if document["kind"] in ("Role", "ClusterRole")]
+        return all(self._may(role) for role in roles if role["metadata"]["name"] in bound)
+
+    def _may(self, role: Document) -> bool:
+        rule = role["rules"][-1]
+        resource, _, subresource = rule["resources"][-1].partition("/")
+        asked = {
+            "namespace": role["metadata"].get("namespace", ""),
+            "group": rule["apiGroups"][-1],
+            "resource": resource,
+            "subresource": subresource,
+            "name": (rule.get("resourceNames") or [""])[-1],
+            "verb": rule["verbs"][-1],
+        }
+        review = {"spec": {"user": self.user, "resourceAttributes": asked}}
+        allowed: bool = self._cluster.api.create(REVIEWS, review)["status"]["allowed"]
+        return allowed
 
     def __exit__(self, *_: object) -> None:
         self._running.close()
@@ -122,7 +151,13 @@ def kubectl(cluster: Cluster, *arguments: str, input: str = "") -> str:
     """kubectl without a namespace of its own: the objects say theirs."""
     command = [word for word in cluster.kubectl.command(*arguments) if not word.startswith("--namespace=")]
     done = subprocess.run(
-        command, input=input, env=cluster.kubectl.environment(), capture_output=True, text=True, timeout=60, check=False
+        command,
+        input=input,
+        env=cluster.kubectl.environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, f"kubectl {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}"
     return done.stdout

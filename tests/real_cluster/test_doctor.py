@@ -121,6 +121,8 @@ def test_each_rule_that_is_taken_away_is_named(cluster: Cluster, config: Path, d
 
 
 def test_the_command_says_what_is_missing_and_ends_with_1(cluster: Cluster, config: Path, deployment: Deployment):
+    doctor = Doctor(cluster, config, deployment.user)
+    cluster.until(lambda: not doctor.missing(), what="the rights of the manifests")
     flags = (f"--config={config}", f"--kubeconfig={cluster.control_plane.kubeconfig(ADMIN)}")
     with Program("doctor", *flags, f"--as={deployment.user}", home=cluster.home) as well:
         assert well.ended() == 0, well.written()

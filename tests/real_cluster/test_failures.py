@@ -16,9 +16,9 @@ from tests.real_cluster.cluster import LEASES, Cluster
 
 QUICK = (
     "--leader-elect=true",
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=4s",
-    "--leader-elect-retry-period=1s",
+    "--leader-elect-lease-duration=8s",
+    "--leader-elect-renew-deadline=6s",
+    "--leader-elect-retry-period=500ms",
 )
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube-scheduler"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -77,7 +77,7 @@ class Scraped:
     def get(self, path: str) -> str:
         # Whose certificate it is does not matter here.
         context = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=context, timeout=60)
         try:
             connection.request("GET", path)
             response = connection.getresponse()
@@ -120,17 +120,33 @@ def work(cluster: Cluster, scheduler: Program, scraped: Scraped) -> dict[str, st
     # An event that concerns the refused pod: it is asked about, whatever the answer is.
     node = cluster.api.items(NODES)[0]["metadata"]["name"]
     cluster.api.merge(f"{NODES}/{node}", {"metadata": {"labels": {"seen": "yes"}}})
-    cluster.until(
-        lambda: series(scraped.get("/metrics"), "scheduler_pending_pods", queue="gated") == 1, what="the gated pod"
+
+    def look() -> dict[str, str] | None:
+        pages = {path: scraped.get(path) for path in SCRAPED}
+        return pages if is_at_rest(pages["/metrics"]) else None
+
+    return cluster.until(look, what="everything to be counted")
+
+
+PLACED = 6
+
+
+def is_at_rest(text: str) -> bool:
+    """Who was refused is not being tried again just now, and what was placed has been counted everywhere."""
+    pending = {
+        queue: series(text, "scheduler_pending_pods", queue=queue)
+        for queue in ("active", "backoff", "unschedulable", "gated")
+    }
+    cached = {what: series(text, "scheduler_cache_size", type=what) for what in ("assumed_pods", "nodes")}
+    counted = (
+        series(text, "scheduler_schedule_attempts_total", result="scheduled"),
+        series(text, "scheduler_pod_scheduling_attempts_count"),
     )
-    cluster.until(
-        lambda: (
-            series(scraped.get("/metrics"), "scheduler_cache_size", type="assumed_pods") == 0
-            and series(scraped.get("/metrics"), "scheduler_cache_size", type="nodes") == 2
-        ),
-        what="the cache's size",
+    return (
+        pending == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 1}
+        and cached == {"assumed_pods": 0, "nodes": 2}
+        and counted == (PLACED, PLACED)
     )
-    return {path: scraped.get(path) for path in SCRAPED}
 
 
 def test_what_is_scraped_has_the_same_shape(cluster: Cluster):

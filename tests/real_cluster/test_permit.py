@@ -69,8 +69,10 @@ def test_a_victim_that_waits_is_taken_back_and_stays_alive(cluster: Cluster):
     cluster.until(
         lambda: "1 Insufficient cpu" in cluster.refused("batch")["message"], what="the victim to be tried again"
     )
+    cluster.until(
+        lambda: not cluster.api.get(f"{PODS}/batch")["status"].get("nominatedNodeName"), what="no place to be its own"
+    )
     now = cluster.api.get(f"{PODS}/batch")
     assert now["metadata"]["uid"] == batch["metadata"]["uid"]
     assert "deletionTimestamp" not in now["metadata"]
-    assert not now["status"].get("nominatedNodeName")
     assert scheduler.end() == 0, scheduler.written()

@@ -21,10 +21,11 @@ NODES, PER_NODE = 3, 8
 CPU = "500m"  # an eighth of a node
 LOW, HIGH = "low", "high"
 PRIORITY = {LOW: 10, HIGH: 1000}
+# Longer than an API server takes to start again on a busy machine. Nobody waits for it to run out.
 ELECTION = (
     "--leader-elect=true",
-    "--leader-elect-lease-duration=20s",
-    "--leader-elect-renew-deadline=15s",
+    "--leader-elect-lease-duration=200s",
+    "--leader-elect-renew-deadline=180s",
     "--leader-elect-retry-period=1s",
 )
 
