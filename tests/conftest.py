@@ -7,15 +7,19 @@ import gc
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from mooring.apiserver import EmbeddedApiServer
+from mooring.base import log
 
-settings.register_profile("local", deadline=None)
+# Nor does either mind how long it takes to make them.
+PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("local", **PATIENT)
 # CI judges a change by the same examples each time; looking for new ones is for everybody's own machine.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", **PATIENT, derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 
 
@@ -27,6 +31,15 @@ def collecting_as_before() -> Iterator[None]:
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def log_settings_as_before() -> Iterator[None]:
+    """Flags of the log take effect when they are read, and the log is the whole process's."""
+    settings = log.settings()
+    before = vars(settings).copy()
+    yield
+    vars(settings).update(before)
 
 
 @pytest.fixture
