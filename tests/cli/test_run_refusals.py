@@ -144,3 +144,21 @@ def test_feature_gates_that_cannot_be_honoured_are_refused_all_at_once(mooring: 
 def test_a_gate_that_changes_nothing_is_said_so_once(mooring: Mooring):
     answer = mooring("run", "--feature-gates=MemoryQoS=true", "--kubeconfig", "missing.kubeconfig")
     assert answer.err.count("changes nothing in a scheduler") == 1
+
+
+@pytest.mark.parametrize(
+    ("does", "said"), [("raise ValueError('no disk')", "ValueError: no disk"), ("sys.exit(0)", "0")]
+)
+def test_a_plugin_whose_constructor_fails_is_named_with_the_line(mooring: Mooring, does: str, said: str):
+    plugin = write(
+        "pin.py",
+        "import sys\nfrom mooring.framework import Plugin\nclass Pin(Plugin):\n"
+        f"    def __init__(self): {does}\n    def filter(self, pod, node, cycle): return None\n",
+    )
+    profile = "profiles: [{plugins: {multiPoint: {enabled: [{name: Pin}]}}}]\n"
+    config = write("c.yaml", NO_ELECTION + profile)
+    answer = mooring("run", "--config", config, "--plugins", plugin, "--kubeconfig", write("lost.kubeconfig", NOWHERE))
+    assert answer.code == 2
+    assert "plugin Pin (pin.py) cannot be built" in answer.err
+    assert said in answer.err
+    assert "pin.py:4" in answer.err

@@ -10,7 +10,7 @@ from aiohttp import web
 from tests.scheduler.churn import until
 from tests.scheduler.conftest import HEAD, PATIENCE_SECONDS, a_configuration, a_profile
 
-from mooring.base.errors import ApiError, Unreachable
+from mooring.base.errors import Fault, Unreachable
 from mooring.client import ApiClient, Connection
 from mooring.config import load_configuration
 from mooring.framework import Cycle, NodeView, Plugin, Pod
@@ -140,10 +140,11 @@ async def test_a_server_that_starts_or_keeps_its_version_to_itself_is_lived_with
     assert "The API server did not tell its version" in capsys.readouterr().err
 
 
-async def test_a_server_that_does_not_know_us_is_said_at_once():
+@pytest.mark.parametrize(("code", "said"), [(401, "does not accept our credentials: not now"), (404, "answers 404")])
+async def test_a_server_that_does_not_know_us_is_said_at_once(code, said):
     async with (
-        Halting(silent="/none", version=401) as url,
+        Halting(silent="/none", version=code) as url,
         ApiClient(Connection(server=url, source="the test")) as client,
     ):
-        with pytest.raises(ApiError, match="not now"):
+        with pytest.raises(Fault, match=rf"127.0.0.1:\d+ \(from the test\) {said}"):
             await a_scheduler(client).run()

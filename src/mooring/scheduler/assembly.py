@@ -7,6 +7,8 @@ know.
 
 from __future__ import annotations
 
+import inspect
+import traceback
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +17,12 @@ from typing import Any
 import msgspec
 
 from mooring.base.clock import Clock
+from mooring.base.errors import MooringError, OperatorMistake, Problem
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.config import Configuration, ProfileConfiguration
 from mooring.engine import EXTENDER, Profile
+from mooring.engine.asking import described, is_its_own
 from mooring.framework import (
     Args,
     Background,
@@ -219,8 +223,23 @@ def assemble(
 
 def _built(entry: PluginEntry, args: Args | None, services: Services) -> Instance:
     background = services.supervisor.for_plugin(entry.name)
-    plugin = build(entry.cls, services.provider(entry, args, background))
+    try:
+        plugin = build(entry.cls, services.provider(entry, args, background))
+    except BaseException as error:  # what a constructor raises: to end the program is no way to say no, either
+        if isinstance(error, MooringError) or not is_its_own(error):
+            raise
+        raise OperatorMistake(
+            f"plugin {entry.name} ({entry.source}) cannot be built.",
+            [Problem(f"{entry.name}.__init__", _raised(error, entry.cls))],
+        ) from error
     return Instance(plugin, entry.object_types, background)
+
+
+def _raised(error: BaseException, cls: type[Plugin]) -> str:
+    """What, and at which line of the plugin's own file."""
+    file = inspect.getsourcefile(cls)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{described(error)} ({file}:{lines[-1]})" if lines else described(error)
 
 
 def _rules(

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from mooring.base.clock import Clock, SystemClock
-from mooring.base.errors import ApiError
+from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
-from mooring.client import ApiClient, Feed, Reflector
+from mooring.client import ApiClient, Connection, Feed, Reflector
 from mooring.config import Configuration
 from mooring.engine import Decision, Profile
 from mooring.framework import FeatureGates, Pod
@@ -288,7 +288,7 @@ class Scheduler:
             return True
         except ApiError as error:
             if error.code not in BUSY_OR_STARTING and error.code < 500:
-                raise
+                raise Fault(_unwelcome(self._client.connection, error)) from error
             # It is there; what it will not let us know we need not know, and lists are asked for until they come.
             _log.warning("The API server did not tell its version", code=error.code, err=error)
             return True
@@ -444,3 +444,11 @@ class Scheduler:
     async def inspect(self) -> list[str]:
         """Compare what is believed with the API server, and write it all to the log; the differences come back."""
         return await Inspection(self._client, self.state, self.queue, self._clock).run()
+
+
+def _unwelcome(where: Connection, error: ApiError) -> str:
+    """Why a first contact came to nothing, and what to do."""
+    server = f"{where.host} (from {where.source})"
+    if error.code == 401:
+        return f"{server} does not accept our credentials: {error.message}; renew the token or certificate there"
+    return f"{server} answers {error.code}, as no API server does: {error.message}; correct the address there"
