@@ -36,12 +36,16 @@ class Cluster:
         holder: str = lease["spec"]["holderIdentity"]
         return holder
 
-    async def elections(self, count: int) -> list[str]:
+    async def elections(self, count: int) -> list[tuple[str, str]]:
         """What events say about leading, once there are so many: they are sent in the background."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 events = await self.client.list(EVENTS, "kube-system")
-                said = [event["message"] for event in events if event["reason"] == "LeaderElection"]
+                said = [
+                    (event["reportingComponent"], event["message"])
+                    for event in events
+                    if event["reason"] == "LeaderElection"
+                ]
                 if len(said) == count:
                     return said
                 await asyncio.sleep(0.05)
@@ -72,8 +76,8 @@ async def test_when_the_leader_is_killed_the_other_takes_over():
                 await asyncio.to_thread(two.ready)
                 assert await cluster.placed.on("second") == "only"
                 assert await cluster.holder() not in ("", leader)
-                for said in await cluster.elections(2):
-                    assert said.endswith("became leader")
+                for who, said in await cluster.elections(2):
+                    assert (who, said.endswith("became leader")) == ("default-scheduler", True)
 
                 assert await asyncio.to_thread(two.end) == 0
                 assert await cluster.holder() == ""

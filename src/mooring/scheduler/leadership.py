@@ -130,6 +130,7 @@ class Leadership:
             "message": f"{self.identity} {what}",
             "type": "Normal",
             "source": {"component": "default-scheduler"},
+            "reportingComponent": "default-scheduler",
             "count": 1,
             "firstTimestamp": now,
             "lastTimestamp": now,
