@@ -76,4 +76,6 @@ class Access:
                     "create subjectaccessreviews.authorization.k8s.io: the ClusterRole system:auth-delegator grants it",
                     err=error,
                 )
-            raise Undecided(f'Internal Server Error: "{path}": {error}') from error
+            # Not why: addresses, files and names of users are nothing for whoever asks.
+            said = "whether you may read it could not be asked; the scheduler's log says why"
+            raise Undecided(f'Internal Server Error: "{path}": {said}') from error
