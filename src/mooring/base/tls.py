@@ -39,11 +39,16 @@ def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
+def authority_of(name: str) -> str:
+    """How the authority is called that `make_identity` makes for this name."""
+    return f"{name} authority"
+
+
 def make_identity(hosts: list[str], name: str) -> Identity:
     """A fresh authority of this name and a certificate for these host names and addresses."""
     now = datetime.now(UTC)
     ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = _name(f"{name} authority")
+    ca_name = _name(authority_of(name))
     ca = (
         x509.CertificateBuilder()
         .subject_name(ca_name)

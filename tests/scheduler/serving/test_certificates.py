@@ -20,6 +20,7 @@ from mooring.scheduler.serving.tls_settings import CURVES, TlsSettings
 
 AUTHORITY = an_authority("a test")
 NOW = time.time()
+DAY = 24 * 3600
 
 
 def shake_hands(server: ssl.SSLContext, name: str | None = None, client: ssl.SSLContext | None = None) -> ssl.SSLSocket:
@@ -122,6 +123,25 @@ def test_a_certificate_of_our_own_is_made_anew_before_it_ends():
     assert serial() == first
     certificates.refresh(NOW + 16 * 24 * 3600)
     assert serial() != first
+
+
+def test_one_of_our_own_in_a_folder_is_made_anew_before_it_ends_and_kept_until_then(tmp_path):
+    written = tmp_path / "kube-scheduler.crt"
+    certificates = ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], NOW)
+    first = written.read_bytes()
+    ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], NOW + 14 * DAY)
+    certificates.refresh(NOW + 14 * DAY)
+    assert written.read_bytes() == first
+    certificates.refresh(NOW + 16 * DAY)
+    assert written.read_bytes() != first
+    assert shown_by(certificates) == "mooring scheduler"
+
+
+def test_a_certificate_that_somebody_put_into_the_folder_is_theirs_to_renew(tmp_path):
+    AUTHORITY.issue("server", hosts=["localhost"]).write(tmp_path, "kube-scheduler")
+    first = (tmp_path / "kube-scheduler.crt").read_bytes()
+    ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], NOW + 1000 * DAY)
+    assert (tmp_path / "kube-scheduler.crt").read_bytes() == first
 
 
 def test_authorities_are_replaced_while_we_serve(tmp_path):

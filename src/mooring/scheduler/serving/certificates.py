@@ -17,7 +17,7 @@ from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.log import Log
 from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import write_private
-from mooring.base.tls import LIFETIME, make_identity
+from mooring.base.tls import LIFETIME, authority_of, make_identity
 from mooring.scheduler.serving.authorities import mistake
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
@@ -104,7 +104,7 @@ class ServingCertificates:
         self._trusted = ""
         self._made_at = now
         self._made = make_identity(list(hosts), OWN_NAME) if self._is_made else None
-        self._pairs = self._read()
+        self._pairs = self._read(now)
         self._build()
         self._warn_of_dates(now)
         # A connection begins with this context and goes on with the one that is chosen for it.
@@ -133,7 +133,7 @@ class ServingCertificates:
             if self._is_made and now - self._made_at > LIFETIME.total_seconds() / 2:
                 self._made, self._made_at = make_identity(list(self._hosts), OWN_NAME), now
                 self._build()
-            pairs = self._read()
+            pairs = self._read(now)
             if pairs != self._pairs:
                 before, self._pairs = self._pairs, pairs
                 try:
@@ -146,11 +146,11 @@ class ServingCertificates:
         except OperatorMistake as error:
             _log.error("A changed certificate cannot be used; the one before is served on", err=_in_a_line(error))
 
-    def _read(self) -> list[tuple[_Pair, tuple[str, ...]]]:
+    def _read(self, now: float) -> list[tuple[_Pair, tuple[str, ...]]]:
         options = self._options
         pairs: list[tuple[_Pair, tuple[str, ...]]] = []
         if not self._is_made:
-            pairs.append((self._own_pair(), ()))
+            pairs.append((self._own_pair(now), ()))
         for named in options.named:
             pair = _pair_of("--tls-sni-cert-key", named.cert_file, named.key_file)
             pairs.append((pair, named.patterns or _names_in(pair)))
@@ -174,13 +174,13 @@ class ServingCertificates:
                     **{"from": first.isoformat(), "to": last.isoformat()},
                 )
 
-    def _own_pair(self) -> _Pair:
+    def _own_pair(self, now: float) -> _Pair:
         options = self._options
         if options.cert_file:
             return _pair_of("--tls-cert-file", options.cert_file, options.key_file)
         folder = Path(options.cert_dir)
         certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
-        if not certificate.exists() or not key.exists():
+        if not certificate.exists() or not key.exists() or _is_old_and_ours(certificate, now):
             _write_pair(folder, certificate, key, self._hosts)
         return _pair_of("--cert-dir", str(certificate), str(key))
 
@@ -229,6 +229,19 @@ def _names_in(pair: _Pair) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return tuple(name.lower() for name in common)
     return tuple(name.lower() for name in names.get_values_for_type(x509.DNSName))
+
+
+def _is_old_and_ours(file: Path, now: float) -> bool:
+    """Whether this is a certificate that we made, past half its life. What others put there is theirs to renew."""
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError):
+        return False
+    issuers = [each.value for each in certificate.issuer.get_attributes_for_oid(x509.oid.NameOID.COMMON_NAME)]
+    left = certificate.not_valid_after_utc.timestamp() - now
+    return issuers == [authority_of(OWN_NAME)] and left < LIFETIME.total_seconds() / 2
 
 
 def _write_pair(folder: Path, certificate: Path, key: Path, hosts: Sequence[str]) -> None:
