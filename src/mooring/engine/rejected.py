@@ -140,9 +140,8 @@ class Rejected(Mapping[str, Verdict]):
 
     def curable(self) -> Iterator[RowView]:
         """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
-        for place, which in enumerate(self._which.tolist()):
-            if which and self._verdicts[which - 1][1].code is UNSCHEDULABLE:
-                yield self._nodes.at(place)
+        is_curable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
+        return iter(self._nodes.where(is_curable.take(self._which)))
 
     def groups(self, *, most: int, named: int) -> list[tuple[str, Refusal, int, list[str]]]:
         """The most frequent verdicts, each with how many nodes it was given for and the names of the first of them."""

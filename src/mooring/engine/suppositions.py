@@ -17,8 +17,11 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.feasible import ask_at_once, ask_pre_filters, first_refusal, not_satisfied, refusal_among_nominated
 from mooring.engine.profile import Filterer
 from mooring.engine.rejected import Rejected, Step
-from mooring.framework import NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
-from mooring.state import Rows, RowView
+from mooring.framework import IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
+from mooring.state import PODS, FreedRows, Rows, RowView
+
+LARGEST_TOLD = 2**53
+"""Sums of these on one node stay within 64 bits."""
 
 
 class Suppositions:
@@ -51,19 +54,88 @@ class Suppositions:
         freed = cycle.state.freed(asked, pod.priority)
         if freed is None or not len(asked):
             return {}
+        steps, _ = self._steps(freed, self._filterers)
+        if not steps:
+            return {}
+        return {name: refusal for name, (_, refusal) in Rejected.by_steps(asked, steps).items()}
+
+    def leaving(
+        self, pod: Pod, orders: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
+    ) -> Mapping[str, Sequence[PlacedPod]]:
+        """All nodes take their first pod back, then their second, and so on: a look at many for each turn."""
+        cycle = self._cycle
+        if pod is not cycle.pod or not self._are_told_at_once():
+            return {}
+        nominated = cycle.state.nominations.nodes
+        told = [each for each in orders if each[0].name not in nominated]
+        for names in cycle.limits.values():
+            told = [each for each in told if each[0].name in names]
+        told.sort(key=lambda each: each[0].row)
+        nodes = cycle.nodes.of_rows(np.array([node.row for node, _ in told], np.int64))
+        freed = cycle.state.freed(nodes, pod.priority)
+        if freed is None or not told:
+            return {}
+        steps, is_whole = self._steps(freed, self._filterers)
+        if not is_whole:
+            return {}
+        for step in steps:  # those are hopeless: the dry run says why
+            refused = set(step.rows[step.mask].tolist())
+            told = [each for each in told if each[0].row not in refused]
+            freed = freed.where(~np.isin(freed.rows, step.rows[step.mask]))
+        return self._put_back_in_turn(freed, told)
+
+    def _put_back_in_turn(
+        self, freed: FreedRows, told: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
+    ) -> Mapping[str, Sequence[PlacedPod]]:
+        leaving: dict[str, list[PlacedPod]] = {node.name: [] for node, _ in told}
+        back: dict[str, IntArray] = {}
+        for turn in range(max((len(pods) for _, pods in told), default=0)):
+            has_one = np.array([turn < len(pods) for _, pods in told])
+            coming = [(place, pods[turn]) for place, (_, pods) in enumerate(told) if turn < len(pods)]
+            held = _held([each for _, each in coming])
+            if held is None:
+                return {}
+            for resource, amounts in held.items():
+                back.setdefault(resource, np.zeros(len(told), np.int64))[has_one] += amounts
+            steps, is_whole = self._steps(freed.with_back(back).where(has_one), self._of_pods)
+            if not is_whole:
+                return {}
+            if not steps:
+                continue
+            cannot_stay = np.isin(freed.rows[has_one], np.concatenate([step.rows[step.mask] for step in steps]))
+            for resource, amounts in held.items():
+                back[resource][has_one] -= np.where(cannot_stay, amounts, 0)
+            for which in np.flatnonzero(cannot_stay).tolist():
+                place, each = coming[which]
+                leaving[told[place][0].name].append(each)
+        return leaving
+
+    def _are_told_at_once(self) -> bool:
+        """Whether no pre_filter has to be asked again when pods are supposed away, and none refused the pod."""
+        cycle = self._cycle
+        return all(
+            plugin.name in cycle.skipped_filters
+            or (plugin.name in cycle.filter_states and not plugin.pre_filter_reads_pods)
+            for plugin in cycle.profile.pre_filters
+        )
+
+    def _steps(self, nodes: FreedRows, filterers: Iterable[Filterer]) -> tuple[list[Step], bool]:
+        """What filters say of these nodes at once, each of those that are left; and whether all could be asked."""
         steps: list[Step] = []
-        for filterer in self._filterers:
-            looks_at = _reads(filterer, cycle.profile.pre_filters)
-            if filterer.at_once is None or looks_at not in (Reads.NODE, Reads.PODS) or not len(freed):
+        for filterer in filterers:
+            if not len(nodes):
                 break
+            looks_at = _reads(filterer, self._cycle.profile.pre_filters)
+            if filterer.at_once is None or looks_at not in (Reads.NODE, Reads.PODS):
+                return steps, False
             try:
-                step = ask_at_once(filterer, cycle, cast(Rows, freed))
+                step = ask_at_once(filterer, self._cycle, cast(Rows, nodes))
             except Exception:  # it cannot be told, or the dry run will tell what is wrong
-                break
+                return steps, False
             if step is not None:
                 steps.append(step)
-                freed = freed.where(~step.mask)
-        return {name: refusal for name, (_, refusal) in Rejected.by_steps(asked, steps).items()}
+                nodes = nodes.where(~step.mask)
+        return steps, True
 
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Supposed]:
         return self._cycle.state.what_if(node.name, without=pods)
@@ -102,6 +174,18 @@ class Suppositions:
         if stands and pod is self._cycle.pod:
             self._standing = cycle
         return cycle
+
+
+def _held(pods: Sequence[PlacedPod]) -> dict[str, IntArray] | None:
+    """What these pods hold, by resource, one number for each pod; None if sums of it could be beyond 64 bits."""
+    requests = [each.requests.amounts for each in pods]
+    held = {PODS: np.ones(len(pods), np.int64)}
+    for resource in {resource for amounts in requests for resource in amounts}:
+        asked = [amounts.get(resource, 0) for amounts in requests]
+        if max(asked) > LARGEST_TOLD:
+            return None
+        held[resource] = np.array(asked, np.int64)
+    return held
 
 
 def _reads(filterer: Filterer, pre_filters: tuple[Plugin, ...]) -> Reads:

@@ -275,6 +275,16 @@ class WhatIf(Protocol):
         """
         ...
 
+    def leaving(
+        self, pod: Pod, orders: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
+    ) -> Mapping[str, Sequence[PlacedPod]]:
+        """Who of all pods of lower priority would have to go, if each node's were put back in this order.
+
+        By node: those with which the pod would not fit any more. As `hopeless`, it is told of many nodes at once or not
+        at all; the others must be tried one by one, in a `without`.
+        """
+        ...
+
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Supposed]:
         """Inside the `with`, these pods are not on the node."""
         ...

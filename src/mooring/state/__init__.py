@@ -1,9 +1,10 @@
 """What we believe about the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
 
-from mooring.state.below import CannotTell
+from mooring.state.below import CannotTell, FreedRows
 from mooring.state.changes import ChangeLog
 from mooring.state.kept_columns import KeptColumn
 from mooring.state.state import State
+from mooring.state.table import PODS
 from mooring.state.views import Rows, RowView
 
-__all__ = ["CannotTell", "ChangeLog", "KeptColumn", "RowView", "Rows", "State"]
+__all__ = ["PODS", "CannotTell", "ChangeLog", "FreedRows", "KeptColumn", "RowView", "Rows", "State"]

@@ -5,7 +5,7 @@ Kept for the priorities that were asked about last, and brought up to date by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,11 @@ class FreedRows:
     Anything else raises `CannotTell`, so that a rule is either judged rightly or not at all.
     """
 
-    def __init__(self, nodes: Rows, below: Below) -> None:
+    def __init__(self, nodes: Rows, below: Below, back: Mapping[str, IntArray] | None = None) -> None:
+        """`back`: what some of these pods hold that are there after all, by resource."""
         self._nodes = nodes
         self._below = below
+        self._back = back or {}
         self.rows = nodes.rows
 
     def __getattr__(self, name: str) -> Any:
@@ -100,7 +102,12 @@ class FreedRows:
         return len(self._nodes)
 
     def where(self, mask: BoolArray) -> FreedRows:
-        return FreedRows(self._nodes.where(mask), self._below)
+        back = {resource: amounts[mask] for resource, amounts in self._back.items()}
+        return FreedRows(self._nodes.where(mask), self._below, back)
+
+    def with_back(self, back: Mapping[str, IntArray]) -> FreedRows:
+        """The same nodes, on which pods are back that hold this."""
+        return FreedRows(self._nodes, self._below, back)
 
     @property
     def names(self) -> Sequence[str]:
@@ -119,6 +126,8 @@ class FreedRows:
         if freed is None:
             return held
         left: IntArray = held - freed.take(self.rows)
+        if (back := self._back.get(resource)) is not None:
+            left += back
         return left
 
     def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import PluginFault
-from mooring.framework import UNRESOLVABLE, Candidate, NodeView, PlacedPod, Pod, Refusal, Supposed, WhatIf
+from mooring.framework import UNRESOLVABLE, Candidate, NodeView, PlacedPod, Pod, Refusal, WhatIf
 from mooring.framework.services import Index
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.selectors import LabelSelector
@@ -38,7 +38,7 @@ class Budgets:
         others: list[PlacedPod] = []
         for pod in pods:
             is_violating = False
-            for budget in self._protecting(pod):
+            for budget in self._protecting(pod) if self._in(pod.namespace) else ():
                 left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
                 is_violating |= left[budget.key] < 0
             (violating if is_violating else others).append(pod)
@@ -69,39 +69,57 @@ class Budgets:
 class DryRun:
     """Preemption on one node, supposed."""
 
-    __slots__ = ("_budgets", "_node", "_pod", "_what_if")
+    __slots__ = ("_budgets", "_lower", "_pod", "_split", "_what_if", "node")
 
     def __init__(self, pod: Pod, node: NodeView, what_if: WhatIf, budgets: Budgets) -> None:
         self._pod = pod
-        self._node = node
+        self.node = node
         self._what_if = what_if
         self._budgets = budgets
+        self._lower = [placed for placed in node.pods if placed.priority < pod.priority]
+        self._split: tuple[list[PlacedPod], list[PlacedPod]] | None = None
 
-    def outcome(self, known: Refusal | None = None) -> Candidate | Refusal:
-        """The victims, or why evicting would not help here: what is known to be said, or what filters say."""
-        pod, node = self._pod, self._node
-        lower = [placed for placed in node.pods if placed.priority < pod.priority]
-        if not lower:
+    @property
+    def order(self) -> list[PlacedPod]:
+        """In which pods of lower priority are put back."""
+        protected, others = self._in_order()
+        return [*protected, *others]
+
+    def outcome(self, known: Refusal | None = None, leaving: Sequence[PlacedPod] | None = None) -> Candidate | Refusal:
+        """The victims, or why evicting would not help here: what is known to be said, or what filters say.
+
+        `leaving`: who cannot stay, if that is known.
+        """
+        if not self._lower:
             return NO_VICTIMS
         if known is not None:
             return known
-        with self._what_if.without(node, lower) as supposed:
-            refusal = self._what_if.refusal(pod, node)
+        if leaving is None:
+            found = self._tried()
+            if isinstance(found, Refusal):
+                return found
+            leaving = found
+        if not leaving:
+            raise PluginFault("", f'expected at least one victim pod on node "{self.node.name}"')
+        protected = {placed.uid for placed in self._in_order()[0]}
+        violations = sum(placed.uid in protected for placed in leaving)
+        return Candidate(self.node.name, tuple(sorted(leaving, key=importance)), violations)
+
+    def _in_order(self) -> tuple[list[PlacedPod], list[PlacedPod]]:
+        if self._split is None:
+            self._split = self._budgets.split(sorted(self._lower, key=importance))
+        return self._split
+
+    def _tried(self) -> list[PlacedPod] | Refusal:
+        """Put them back in turn; those with which the pod would not fit cannot stay."""
+        leaving = []
+        with self._what_if.without(self.node, self._lower) as supposed:
+            refusal = self._what_if.refusal(self._pod, self.node)
             if refusal is not None:
                 return refusal
-            protected, others = self._budgets.split(sorted(lower, key=importance))
-            violating = self._cannot_stay(protected, supposed)
-            victims = sorted([*violating, *self._cannot_stay(others, supposed)], key=importance)
-        if not victims:
-            raise PluginFault("", f'expected at least one victim pod on node "{node.name}"')
-        return Candidate(node.name, tuple(victims), len(violating))
-
-    def _cannot_stay(self, pods: Sequence[PlacedPod], supposed: Supposed) -> list[PlacedPod]:
-        """Put them back in turn; returns those with which the pod would not fit."""
-        victims = []
-        for pod in pods:
-            supposed.put_back(pod)
-            if not self._what_if.fits(self._pod, self._node):
-                supposed.take_away(pod)
-                victims.append(pod)
-        return victims
+            for placed in self.order:
+                supposed.put_back(placed)
+                if not self._what_if.fits(self._pod, self.node):
+                    supposed.take_away(placed)
+                    leaving.append(placed)
+        return leaving
