@@ -227,6 +227,12 @@ def test_master_alone_needs_no_kubeconfig(mooring: Mooring):
     assert "127.0.0.1:2" in mooring("run", "--master=127.0.0.1:2").err
 
 
+def test_flagz_shows_our_own_switches_too():
+    """Empty would look as if nobody knew."""
+    ours = flags_of(run.make_context("mooring run", ["--watch-config"]))
+    assert [ours[name] for name in ("watch-config", "reload-plugins", "shadow")] == ["true", "false", "false"]
+
+
 def test_removed_flags_of_serving_name_their_successor():
     with pytest.raises(OperatorMistake, match="use --secure-port"):
         read("--port=10251")

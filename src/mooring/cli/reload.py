@@ -13,7 +13,7 @@ import click
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.common import registry_with
-from mooring.cli.goflags import GoBool
+from mooring.cli.gotypes import Flag, GoBool
 
 if TYPE_CHECKING:
     from mooring.config import Configuration
@@ -36,6 +36,7 @@ def reload_options(*, by_signal: bool) -> Callable[[F], F]:
         for name, help_text in reversed(rows.items()):
             command = click.option(
                 name,
+                cls=Flag,
                 type=GoBool(),
                 default=False,
                 is_flag=False,

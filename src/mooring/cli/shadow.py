@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.cli.goflags import GoBool
+from mooring.cli.gotypes import Flag, GoBool
 
 if TYPE_CHECKING:
     from mooring.client import ApiClient
@@ -76,6 +76,7 @@ def shadow_options(command: F) -> F:
         ),
         click.option(
             "--shadow",
+            cls=Flag,
             type=GoBool(),
             default=False,
             metavar="BOOL",
