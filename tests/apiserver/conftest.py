@@ -102,7 +102,7 @@ async def eventually(server: EmbeddedApiServer, holds: Callable[[], bool]) -> No
     """Wait until something holds of the stored objects, looking after every write."""
     changed = asyncio.Event()
     server.registry.store.listeners.append(lambda *_: changed.set())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while not holds():
             await changed.wait()
             changed.clear()

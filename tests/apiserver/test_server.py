@@ -117,7 +117,7 @@ async def test_a_watch_ends_when_its_client_goes(server: EmbeddedApiServer, api:
     watching = await api.watch("/api/v1/pods")
     assert len(watches) == 1
     watching.response.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         await watches.emptied.wait()
 
 

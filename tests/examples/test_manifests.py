@@ -145,7 +145,7 @@ async def test_the_random_schedulers_role_is_what_it_asks_for(client, connection
     await client.create(Node.KIND, {"metadata": {"name": "node-1"}})
     spec = {"schedulerName": NAME, "containers": [{"name": "nginx", "image": "nginx"}]}
     await client.create(Pod.KIND, {"metadata": {"name": "nginx", "namespace": "default"}, "spec": spec})
-    async with ApiClient(connection) as watched, asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with ApiClient(connection) as watched, asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         watched.transport = transport = NotingTransport(connection)
         running = tasks.create_task(RandomScheduler(watched, EverythingPasses()).run())
         while not transport.asked >= granted:

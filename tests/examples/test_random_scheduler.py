@@ -24,7 +24,7 @@ from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects import Node, Pod
 from mooring.testing import a_node_object, a_pod
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 90.0
 KUBECONFIG = """
 apiVersion: v1
 kind: Config

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from tests.client.conftest import InstantClock, until
-from tests.scheduler.conftest import a_live_scheduler
+from tests.client.conftest import InstantClock
+from tests.scheduler.conftest import PATIENCE_SECONDS, a_live_scheduler
 
 from mooring.base.errors import ApiError
 from mooring.client import EventRecorder
@@ -167,12 +167,13 @@ async def test_in_a_live_scheduler(server, monkeypatch):
             action="Binding",
             note="Successfully assigned default/taken to node-1",
         )
-        await theirs.flush(5)
+        await theirs.flush(PATIENCE_SECONDS)
         await live.client.bind("default", "taken", uid, "node-1")
-        telling = live.scheduler._rivals._telling
-        await until(lambda: bool(telling))
-        await asyncio.gather(*telling)
-        (told,) = [event for event in await live.events("taken") if event["reason"] == "BoundByAnother"]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            found: list[Any] = []
+            while not found:
+                found = [event for event in await live.events("taken") if event["reason"] == "BoundByAnother"]
+        (told,) = found
         assert "by the-other" in told["note"]
         assert told["type"] == "Warning"
         assert f'{METRIC}{{profile="default-scheduler"}} 1.0' in live.scheduler.metrics.text().decode()
