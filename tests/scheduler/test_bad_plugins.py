@@ -1,6 +1,7 @@
 """A plugin that misbehaves costs its own pods an attempt, names itself, and never holds up the others."""
 
 import asyncio
+import inspect
 import re
 from typing import Any
 
@@ -135,6 +136,25 @@ async def test_a_plugin_that(server, capsys, plugin, point, words):
         await live.pod("ours")
         await live.bound("ours")
         await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["theirs"].uid))
+
+
+class RaisesInAHelper(Plugin):
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        return self._judged(node)
+
+    def _judged(self, node: NodeView) -> Rejection | None:
+        return Rejection(node.labels["rack"])
+
+
+async def test_the_log_tells_the_line_at_which_a_plugin_raised(server, capsys):
+    """Isolation"""
+    config = a_configuration(a_profile("default-scheduler", plugins=["RaisesInAHelper"]))
+    async with a_live_scheduler(server, config, [RaisesInAHelper]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        assert "KeyError: 'rack'" in await live.refused("web")
+    first = inspect.getsourcelines(RaisesInAHelper._judged)[1]
+    assert f'at="{__file__}:{first + 1}"' in capsys.readouterr().err
 
 
 def errors(live: Live) -> set[tuple[str, str]]:

@@ -86,6 +86,8 @@ class PluginFault(Fault):
         self.plugin = plugin
         self.point = point
         """The extension point, as kube-scheduler's metrics name it."""
+        self.raised_at: str | None = None
+        """File and line in the plugin's own code, if it raised: for the log. Events have no use for it."""
         super().__init__(message)
 
 

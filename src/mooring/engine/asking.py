@@ -7,6 +7,8 @@ kube-scheduler's words.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import traceback
 from types import TracebackType
 
 from mooring.base.errors import MooringError, PluginFault
@@ -84,7 +86,9 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
         if error is None or isinstance(error, PluginFault) or not is_its_own(error):
             return
         assert self._plugin is not None, "nobody was asked"
-        raise fault(self._plugin, self._words, described(error)) from error
+        raised = fault(self._plugin, self._words, described(error))
+        raised.raised_at = line_of(error, type(self._plugin))
+        raise raised from error
 
 
 def is_its_own(error: BaseException) -> bool:
@@ -112,6 +116,16 @@ def check_reasons(plugin: Plugin, words: str, refusal: Refusal) -> None:
     for reason in refusal.reasons:
         if not isinstance(reason, str):
             raise fault(plugin, words, f"a reason is {reason!r} ({type(reason).__name__}); it must be text")
+
+
+def line_of(error: BaseException, cls: type[Plugin]) -> str | None:
+    """Where in the plugin's own file an error came from."""
+    try:
+        file = inspect.getsourcefile(cls)
+    except TypeError:  # made on the spot: it has none
+        return None
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    return f"{file}:{lines[-1]}" if lines else None
 
 
 def described(error: BaseException) -> str:

@@ -7,8 +7,6 @@ know.
 
 from __future__ import annotations
 
-import inspect
-import traceback
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.config import Configuration, ProfileConfiguration
 from mooring.engine import EXTENDER, Profile
-from mooring.engine.asking import described, is_its_own
+from mooring.engine.asking import described, is_its_own, line_of
 from mooring.framework import (
     Args,
     Background,
@@ -237,9 +235,8 @@ def _built(entry: PluginEntry, args: Args | None, services: Services) -> Instanc
 
 def _raised(error: BaseException, cls: type[Plugin]) -> str:
     """What, and at which line of the plugin's own file."""
-    file = inspect.getsourcefile(cls)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{described(error)} ({file}:{lines[-1]})" if lines else described(error)
+    line = line_of(error, cls)
+    return f"{described(error)} ({line})" if line else described(error)
 
 
 def _rules(

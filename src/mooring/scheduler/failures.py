@@ -48,9 +48,12 @@ class Failures:
 
     def broken(self, waiting: Waiting, problem: PluginFault | str) -> None:
         """Something failed that is no verdict: retried with the error backoff."""
-        _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem)
+        where = {}
         if isinstance(problem, PluginFault):
             self._errors.count(problem)
+            if problem.raised_at is not None:
+                where["at"] = problem.raised_at
+        _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **where)
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
 
     def kept_out(self, waiting: Waiting) -> None:
