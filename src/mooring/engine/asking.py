@@ -87,7 +87,8 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
             return
         assert self._plugin is not None, "nobody was asked"
         raised = fault(self._plugin, self._words, described(error))
-        raised.raised_at = line_of(error, type(self._plugin))
+        if not isinstance(error, MooringError):  # our own say all there is to say
+            raised.raised_at = line_of(error, type(self._plugin))
         raise raised from error
 
 
