@@ -87,10 +87,10 @@ def test_it_agrees_with_every_trial(nodes, pod, nominated):
         assert told == tried
 
 
-def a_full_node(*, lowest: int = 0) -> State:
+def a_full_node() -> State:
     state = a_state("n")
     for cpu in ("1", "2", "1"):
-        state.set_pod(placed(a_pod(cpu=cpu, priority=lowest), "n"))
+        state.set_pod(placed(a_pod(cpu=cpu, priority=0), "n"))
     return state
 
 

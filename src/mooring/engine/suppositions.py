@@ -17,7 +17,7 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.feasible import ask_at_once, ask_pre_filters, first_refusal, not_satisfied, refusal_among_nominated
 from mooring.engine.profile import Filterer
 from mooring.engine.rejected import Rejected, Step
-from mooring.framework import IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
+from mooring.framework import BoolArray, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
 from mooring.state import PODS, FreedRows, Rows, RowView
 
 LARGEST_TOLD = 2**53
@@ -78,15 +78,14 @@ class Suppositions:
         steps, is_whole = self._steps(freed, self._filterers)
         if not is_whole:
             return {}
-        for step in steps:  # those are hopeless: the dry run says why
-            refused = set(step.rows[step.mask].tolist())
-            told = [each for each in told if each[0].row not in refused]
-            freed = freed.where(~np.isin(freed.rows, step.rows[step.mask]))
-        return self._put_back_in_turn(freed, told)
+        is_hopeless = _are_refused(freed.rows, steps)  # why, the dry run says
+        left = [each for each, is_out in zip(told, is_hopeless.tolist(), strict=True) if not is_out]
+        return self._put_back_in_turn(freed.where(~is_hopeless), left)
 
     def _put_back_in_turn(
         self, freed: FreedRows, told: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
     ) -> Mapping[str, Sequence[PlacedPod]]:
+        """Who cannot stay, on nodes where the pod fits without all of them; nothing if that cannot be told."""
         leaving: dict[str, list[PlacedPod]] = {node.name: [] for node, _ in told}
         back: dict[str, IntArray] = {}
         for turn in range(max((len(pods) for _, pods in told), default=0)):
@@ -102,7 +101,7 @@ class Suppositions:
                 return {}
             if not steps:
                 continue
-            cannot_stay = np.isin(freed.rows[has_one], np.concatenate([step.rows[step.mask] for step in steps]))
+            cannot_stay = _are_refused(freed.rows[has_one], steps)
             for resource, amounts in held.items():
                 back[resource][has_one] -= np.where(cannot_stay, amounts, 0)
             for which in np.flatnonzero(cannot_stay).tolist():
@@ -174,6 +173,12 @@ class Suppositions:
         if stands and pod is self._cycle.pod:
             self._standing = cycle
         return cycle
+
+
+def _are_refused(rows: IntArray, steps: Sequence[Step]) -> BoolArray:
+    """Which of these rows some filter rejects."""
+    refused = [step.rows[step.mask] for step in steps]
+    return np.isin(rows, np.concatenate(refused)) if refused else np.zeros(len(rows), np.bool_)
 
 
 def _held(pods: Sequence[PlacedPod]) -> dict[str, IntArray] | None:
