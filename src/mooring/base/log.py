@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 from mooring.base.clock import micro_timestamp
+from mooring.base.foreign_code import text_of
 
 Severity = Literal["I", "W", "E"]
 _JSON_LEVELS = {"I": "info", "W": "warning", "E": "error"}
@@ -64,7 +65,7 @@ def _shown(value: object) -> str:
     metadata = getattr(value, "metadata", None)
     if metadata is not None and hasattr(metadata, "name"):
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)
-    return str(value)
+    return text_of(value)
 
 
 def _plain(value: object) -> Any:

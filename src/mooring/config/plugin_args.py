@@ -18,6 +18,7 @@ from msgspec import inspect
 from mooring.base.documents import Tree
 from mooring.base.durations import duration_seconds
 from mooring.base.errors import did_you_mean
+from mooring.base.foreign_code import described
 from mooring.config.fields import unknown_field
 from mooring.config.problems import Problems
 from mooring.framework.args import Args
@@ -84,8 +85,10 @@ def _check_across_fields(args: Args, tree: Tree, report: Callable[[Tree, str], N
     try:
         for where, message in args.mistakes():
             report(_place(tree, where), message)
-    except Exception as error:  # the plugin author's code
-        report(tree, f"{type(args).__name__}.mistakes raised {type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the plugin author's code
+        report(tree, f"{type(args).__name__}.mistakes raised {described(error)}")
 
 
 def _place(tree: Tree, path: str) -> Tree:

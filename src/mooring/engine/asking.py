@@ -6,12 +6,12 @@ kube-scheduler's words.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import traceback
 from types import TracebackType
 
 from mooring.base.errors import MooringError, PluginFault
+from mooring.base.foreign_code import described, is_its_own
 from mooring.engine.cycle import EngineCycle
 from mooring.framework import Plugin, Refusal
 
@@ -92,21 +92,6 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
         raise raised from error
 
 
-def is_its_own(error: BaseException) -> bool:
-    """Whether an error is the affair of whom we asked: not Ctrl-C, and not that we are being cancelled ourselves.
-
-    A plugin that awaits something cancelled raises CancelledError too; taken for our own, it would end the task that
-    asked, silently, and lose its pod.
-    """
-    if not isinstance(error, asyncio.CancelledError):
-        return isinstance(error, Exception | SystemExit)
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # no loop is running: nobody can cancel us
-        return True
-    return task is None or not task.cancelling()
-
-
 def fault(plugin: Plugin, words: str, what: str) -> PluginFault:
     """What the pod's event will say."""
     return PluginFault(plugin.name, words.format(plugin.name) + what, POINTS[words])
@@ -127,11 +112,3 @@ def line_of(error: BaseException, cls: type[Plugin]) -> str | None:
         return None
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
     return f"{file}:{lines[-1]}" if lines else None
-
-
-def described(error: BaseException) -> str:
-    """Our own errors are sentences; of others the type says more than the text (KeyError: 'zone')."""
-    if isinstance(error, MooringError):
-        return str(error)
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

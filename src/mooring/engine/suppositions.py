@@ -129,7 +129,9 @@ class Suppositions:
                 return steps, False
             try:
                 step = ask_at_once(filterer, self._cycle, cast(Rows, nodes))
-            except Exception:  # it cannot be told, or the dry run will tell what is wrong
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # it cannot be told, or the dry run will tell what is wrong
                 return steps, False
             if step is not None:
                 steps.append(step)

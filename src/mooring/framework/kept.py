@@ -42,7 +42,9 @@ class StandingIndex(Generic[K]):
             keys = list(self._keys(item))
             hash(tuple(keys))
             return keys
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             name = f"{self._keys.__module__}.{getattr(self._keys, '__qualname__', self._keys)}"
             _log.error("An object is not in an index: its keys cannot be told", index=name, object=item.key, err=error)
             return []

@@ -15,7 +15,6 @@ import os
 import sys
 import traceback
 import typing
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,6 +26,7 @@ from typing import Any
 
 from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.foreign_code import described
 from mooring.base.log import Log
 from mooring.framework.api_version import another_needed_by, check_api_version
 from mooring.framework.args import Args
@@ -215,16 +215,16 @@ def bring_back(modules: dict[str, ModuleType]) -> None:
 def _importing(source: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    # Also what a script does that was not meant to be imported: to end would end us, without a word.
-    except (Exception, SystemExit, CancelledError) as error:
+    except KeyboardInterrupt:
+        raise
+    # Also what a script does that was not meant to be imported: its SystemExit would end the scheduler.
+    except BaseException as error:
         if (mistake := another_needed_by(source)) is not None:
             raise mistake from error
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_file(frame.filename, source)]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         where = f"{source}:{line}" if line else source
-        raise OperatorMistake(
-            f"{source} cannot be imported.", [Problem(where, f"{type(error).__name__}: {error}")]
-        ) from error
+        raise OperatorMistake(f"{source} cannot be imported.", [Problem(where, described(error))]) from error
 
 
 def _is_file(filename: str, source: str) -> bool:
@@ -306,8 +306,10 @@ def check_contract(cls: type[Plugin], source: str) -> None:
             problems.append(Problem(where, "must be async (`async def`)"))
     try:
         asked_for = needs(cls)
-    except Exception as error:  # whatever evaluating the author's annotations may raise
-        problems.append(Problem(f"{cls.name}.__init__", f"its type hints cannot be read: {error}"))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever evaluating the author's annotations may raise
+        problems.append(Problem(f"{cls.name}.__init__", f"its type hints cannot be read: {described(error)}"))
     else:
         problems += [
             Problem(f"{cls.name}.__init__({parameter})", _no_service(asked))

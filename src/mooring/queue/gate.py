@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mooring.base.foreign_code import described
 from mooring.base.log import Log
 from mooring.framework.verdicts import Code, Refusal
 from mooring.objects.core import Pod
 from mooring.queue.observer import QueueObserver
 from mooring.queue.waiting import Gating, Waiting
-from mooring.queue.wakers import ANY_FAULT, NO_RULES, PRE_ENQUEUE, OnFault, PreEnqueue, ProfileRules, unheard
+from mooring.queue.wakers import NO_RULES, PRE_ENQUEUE, OnFault, PreEnqueue, ProfileRules, unheard
 
 
 class Gate:
@@ -64,8 +65,10 @@ class Gate:
             if isinstance(refusal, Refusal):
                 return Gating(plugin, refusal.code, refusal.reasons)
             fault = f"pre_enqueue answered {refusal!r}, neither None nor a Refusal"
-        except ANY_FAULT as cause:
-            fault = f"{type(cause).__name__}: {cause}"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
+            fault = described(cause)
         self._log.error("A pre_enqueue failed; the pod is kept out of the queue", plugin=plugin, pod=pod, err=fault)
         self._on_fault(plugin, PRE_ENQUEUE)
         return Gating(plugin, Code.ERROR, (fault,), is_failure=True)

@@ -48,7 +48,9 @@ class Line:
         self._members[waiting.pod.uid] = entry
         try:
             heapq.heappush(self._heap, entry)
-        except Exception as cause:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
             self._line_up_by_arrival(cause)
         if len(self._heap) > 2 * len(self._members) + _CROSSED_OUT_BEFORE_TIDYING:
             self._tidy()
@@ -64,7 +66,9 @@ class Line:
                 return entry[0], entry[3]
             try:
                 heapq.heappop(self._heap)
-            except Exception as cause:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as cause:
                 self._line_up_by_arrival(cause)
         return None
 
@@ -80,10 +84,12 @@ class Line:
         self._heap = list(self._members.values())
         try:
             heapq.heapify(self._heap)
-        except Exception as cause:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
             self._line_up_by_arrival(cause)
 
-    def _line_up_by_arrival(self, cause: Exception) -> None:
+    def _line_up_by_arrival(self, cause: BaseException) -> None:
         self._log.error(
             "Sort keys cannot be compared; the waiting pods are tried in order of arrival",
             plugin=self._on_fault(),

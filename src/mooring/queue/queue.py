@@ -37,7 +37,7 @@ from mooring.queue.observer import QueueObserver
 from mooring.queue.operation import Operation
 from mooring.queue.refused import Refused
 from mooring.queue.waiting import Place, Waiting
-from mooring.queue.wakers import ANY_FAULT, QUEUE_SORT, Answer, OnFault, ProfileRules, Wakers, unheard
+from mooring.queue.wakers import QUEUE_SORT, Answer, OnFault, ProfileRules, Wakers, unheard
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
@@ -498,7 +498,9 @@ class SchedulingQueue:
     def _turn(self, waiting: Waiting) -> Turn:
         try:
             return (0, self._sort_key(waiting))
-        except ANY_FAULT as cause:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
             plugin = self._sort_failed()
             self._log.error(
                 "sort_key failed; the pod is tried after all others", plugin=plugin, pod=waiting.pod, err=cause

@@ -6,7 +6,6 @@ hint whose test fails counts as "try again": a needless attempt costs little, a 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -22,8 +21,6 @@ from mooring.queue.waiting import Waiting
 PreEnqueue = Callable[[Pod], Refusal | None]
 OnFault = Callable[[str, str], None]
 """Hears which plugin failed, and at what: an extension point as metrics name it."""
-ANY_FAULT = (Exception, SystemExit, asyncio.CancelledError)
-"""What a plugin may raise; a result that was cancelled, read by a plugin, must not end the watch that asked it."""
 QUEUEING_HINT, PRE_ENQUEUE, QUEUE_SORT = "QueueingHint", "PreEnqueue", "QueueSort"
 
 
@@ -129,7 +126,9 @@ class Wakers:
     def _ask(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
         try:
             return QUEUE if hint.test is None or hint.test(pod, old, new) else SKIP
-        except ANY_FAULT as cause:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
             self._log.error(
                 "A queueing hint failed; the pod is tried again",
                 plugin=plugin,

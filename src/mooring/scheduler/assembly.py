@@ -16,11 +16,12 @@ import msgspec
 
 from mooring.base.clock import Clock
 from mooring.base.errors import MooringError, OperatorMistake, Problem
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.config import Configuration, ProfileConfiguration
 from mooring.engine import EXTENDER, Profile
-from mooring.engine.asking import described, is_its_own, line_of
+from mooring.engine.asking import line_of
 from mooring.framework import (
     Args,
     Background,
@@ -239,13 +240,23 @@ def _raised(error: BaseException, cls: type[Plugin]) -> str:
     return f"{described(error)} ({line})" if line else described(error)
 
 
+def _hints(plugin: Plugin, *, can_refuse: bool) -> list[Hint]:
+    try:
+        return registered_hints(plugin.events(), can_refuse=can_refuse)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        what = _raised(error, type(plugin))
+        raise OperatorMistake(
+            f"plugin {plugin.name} cannot be built.", [Problem(f"{plugin.name}.events", what)]
+        ) from error
+
+
 def _rules(
     points: Mapping[Point, list[tuple[Plugin, int]]], used: Mapping[str, Plugin], *, has_extenders: bool
 ) -> ProfileRules:
     refusers = {plugin.name for point in CAN_REFUSE for plugin, _ in points.get(point, ())}
-    hints: dict[str, list[Hint]] = {
-        name: registered_hints(plugin.events(), can_refuse=name in refusers) for name, plugin in used.items()
-    }
+    hints: dict[str, list[Hint]] = {name: _hints(plugin, can_refuse=name in refusers) for name, plugin in used.items()}
     if has_extenders:
         # They cannot say what would help a pod that they refused: anything might.
         hints[EXTENDER] = registered_hints(None, can_refuse=True)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, decide
-from mooring.engine.asking import described
 from mooring.framework import Pod
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue, Waiting
@@ -70,7 +70,9 @@ class Attempts:
                 self._starts[profile.name] = decision.next_start
                 self.conclude(waiting, profile, decision)
                 self.metrics.attempts.over(decision)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self._contain(waiting, decision, error)
 
     async def attempt_with(self, extenders: Extenders, waiting: Waiting) -> None:
@@ -86,7 +88,9 @@ class Attempts:
                     self._starts[profile.name] = decision.next_start
                     self.conclude(waiting, profile, decision)
                 self.metrics.attempts.over(decision)
-        except Exception as error:
+        except BaseException as error:
+            if not is_its_own(error):
+                raise
             self._contain(waiting, decision, error)
 
     def _taken_up(self, waiting: Waiting) -> Profile | None:
@@ -111,7 +115,7 @@ class Attempts:
             return False
         return True
 
-    def _contain(self, waiting: Waiting, decision: Decision | None, error: Exception) -> None:
+    def _contain(self, waiting: Waiting, decision: Decision | None, error: BaseException) -> None:
         """A bug of ours must cost one attempt, not the pod and not the scheduler."""
         pod = waiting.pod
         _log.error("Unexpected fault while scheduling", pod=pod, err=described(error))

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from mooring.base.errors import PluginFault
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, Refused, asking, unreserve
-from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, PRE_BIND_PRE_FLIGHT, check_reasons, described, fault
+from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, PRE_BIND_PRE_FLIGHT, check_reasons, fault
 from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
@@ -173,7 +174,9 @@ class Bindings:
                     await self._refused(placement, why_not)
                 case PluginFault():
                     await self._broken(placement, why_not)
-        except Exception as error:
+        except BaseException as error:
+            if not is_its_own(error):
+                raise
             _log.error("Unexpected fault while binding", pod=placement.pod, err=described(error))
             if not placement.is_bound:
                 await self._broken(placement, internal(error))
@@ -385,6 +388,6 @@ def _is_needed(plugin: Any, placement: Placement) -> bool:
     return answer
 
 
-def internal(error: Exception) -> PluginFault:
+def internal(error: BaseException) -> PluginFault:
     """A bug of ours, as what the pod's event says: there is no plugin to name."""
     return PluginFault("", f"internal fault: {described(error)}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from mooring.base.errors import Fault
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine.asking import described, is_its_own
 from mooring.scheduler.assembly import Instance
 
 SLOW_START_SECONDS, MOST_START_SECONDS = 5.0, 60.0
@@ -40,7 +40,7 @@ class Lifecycle:
         start = getattr(instance.plugin, "start", None)
         if start is None:
             return
-        starting, left = asyncio.ensure_future(start()), at_most_seconds
+        starting, left = asyncio.ensure_future(_started(start)), at_most_seconds
         try:
             while not starting.done():
                 if left <= 0:
@@ -51,11 +51,9 @@ class Lifecycle:
                 if not starting.done():
                     _log.warning("Still waiting for a plugin to start", plugin=instance.plugin.name)
             await starting
-        except BaseException as error:
-            if not is_its_own(error):
-                starting.cancel()
-                raise
-            raise Fault(described(error)) from error
+        except BaseException:
+            starting.cancel()
+            raise
 
     async def end(self, instance: Instance, seconds: float) -> None:
         """Stop it, and what it does in the background."""
@@ -82,3 +80,13 @@ class Lifecycle:
                 raise
             self._on_fault(instance.plugin.name, "Stop")
             Log(instance.plugin.name).error("Plugin failed to stop", err=described(error))
+
+
+async def _started(start: Callable[[], Awaitable[None]]) -> None:
+    """Inside the task: a SystemExit that reached the task itself would end the event loop."""
+    try:
+        await start()
+    except BaseException as error:
+        if not is_its_own(error):
+            raise
+        raise Fault(described(error)) from error

@@ -8,8 +8,8 @@ from weakref import WeakSet
 
 from mooring.base.clock import Clock
 from mooring.base.errors import Fault
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine.asking import described, is_its_own
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 

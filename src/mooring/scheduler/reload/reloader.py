@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.config import Configuration
-from mooring.engine.asking import described, is_its_own
 from mooring.framework.registry import Registry, bring_back, plugin_modules
 from mooring.objects.core import ObjectReference
 from mooring.scheduler.loop import Scheduler

@@ -20,9 +20,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.config import Configuration
-from mooring.engine.asking import described, is_its_own
 from mooring.framework import Point
 from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject

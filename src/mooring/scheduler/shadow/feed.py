@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+from mooring.base.foreign_code import described
 from mooring.base.log import Log
 from mooring.client import Feed
-from mooring.engine.asking import described
 from mooring.objects.core import Pod
 from mooring.scheduler.shadow.shadow import Shadow
 from mooring.state import State
