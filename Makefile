@@ -47,6 +47,17 @@ format: $(INSTALLED_DEV) ## Format the code and repair what the linter can
 .PHONY: lock
 lock: $(INSTALLED_DEV) ## Lock the dependencies again (LOCK_ARGS=--upgrade takes newer versions)
 	PATH="$(abspath $(BIN)):$$PATH" scripts/lock $(LOCK_ARGS)
+	@$(MAKE) --no-print-directory sbom
+
+.PHONY: sbom
+sbom: $(INSTALLED_DEV) ## Write the SBOM of the runtime lock (CycloneDX)
+	$(BIN)/python scripts/make-sbom
+
+# Without a connection to the vulnerability service that part is a skip that says why, or with REQUIRE_AUDIT=1 an error.
+.PHONY: audit
+audit: $(INSTALLED_DEV) ## Check the SBOM, and the locked packages for known vulnerabilities
+	$(BIN)/python scripts/make-sbom --check
+	$(BIN)/python scripts/audit $(AUDIT_ARGS)
 
 .PHONY: clean
 clean: ## Remove the virtual environment and everything generated in the tree

@@ -54,6 +54,10 @@ def test_the_wheel_holds_the_plugins(wheel):
     assert {"mooring/plugins/default/__init__.py", "mooring/plugins/examples/__init__.py"} <= wheel
 
 
+def test_the_wheel_holds_its_sbom(wheel):
+    assert f"mooring-{mooring.__version__}.dist-info/sboms/mooring.cdx.json" in wheel
+
+
 def test_the_wheel_holds_the_package_and_its_metadata_and_nothing_else(wheel):
     assert {name.partition("/")[0] for name in wheel} == {"mooring", f"mooring-{mooring.__version__}.dist-info"}
 
