@@ -50,6 +50,30 @@ def test_both_stages_have_the_same_python():
     ]
 
 
+DIGEST = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
+
+
+def test_every_base_has_a_digest():
+    """A tag can be moved to other content, and the build would take it."""
+    files = [path for path in REPOSITORY.rglob("*Dockerfile*") if ".venv" not in path.parts and path.is_file()]
+    assert files == [REPOSITORY / "deploy" / "Dockerfile"]
+    defaults = dict(re.findall(r"^ARG (\w+)=(\S+)", TEXT, re.MULTILINE))
+    bases = [command.split()[1] for command in COMMANDS if command.startswith("FROM ")]
+    for base in bases:
+        name = re.fullmatch(r"\$\{(\w+)\}", base)
+        assert DIGEST.fullmatch(defaults[name[1]] if name else base)
+
+
+def test_the_bot_that_proposes_updates_knows_the_base_and_the_lock():
+    config = json.loads((REPOSITORY / "renovate.json").read_text(encoding="utf-8"))
+    tag = the("ARG").partition(":")[2].partition("@")[0]
+    (allowed,) = [rule["allowedVersions"] for rule in config["packageRules"] if rule["matchManagers"] == ["dockerfile"]]
+    assert re.search(allowed.strip("/"), tag)
+    (locks,) = config["pip_requirements"]["managerFilePatterns"]
+    files = [path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "requirements").glob("*.txt")]
+    assert all(re.search(locks.strip("/"), file) for file in files)
+
+
 def copied() -> list[str]:
     copies = [command.split()[1:-1] for command in COMMANDS if command.startswith("COPY ")]
     return [path for paths in copies for path in paths if not path.startswith(("-", "/"))]

@@ -84,6 +84,8 @@ def test_it_holds_what_the_lock_says_and_mooring(image_root: Path):
     assert installed - {"mooring"} <= locked
     assert {"aiohttp", "numpy", "msgspec", "mooring"} <= installed
     assert not (packages / "pip").exists()
+    (sbom,) = packages.glob("mooring-*.dist-info/sboms/mooring.cdx.json")
+    assert sbom.read_bytes() == (REPOSITORY / "requirements" / "mooring.cdx.json").read_bytes()
 
 
 def test_a_folder_that_is_taken_is_refused(image_root: Path):
