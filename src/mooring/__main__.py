@@ -1,5 +1,5 @@
 """`python -m mooring` is the `mooring` command."""
 
-from mooring.cli.main import main
+from mooring.entry import main
 
 main()

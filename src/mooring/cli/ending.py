@@ -13,6 +13,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mooring.cli import hangup
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -40,6 +42,7 @@ def close_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 def leave(code: int) -> NoReturn:
     """End the process."""
+    hangup.ignore()
     if not _left_behind:
         late = _late_threads()
         if not late:

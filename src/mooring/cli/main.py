@@ -15,8 +15,8 @@ import click
 from mooring import __version__
 from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
 from mooring.cli.ending import leave
+from mooring.cli.hangup import KUBE_SCHEDULER
 
-KUBE_SCHEDULER = "kube-scheduler"
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
     "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.cli import hangup
 from mooring.cli.common import registry_with
 from mooring.cli.gotypes import Flag, GoBool
 
@@ -98,6 +98,7 @@ class Source:
 async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterator[None]:
     """While this is open, the scheduler takes on what the source has to say."""
     if source is None:
+        hangup.let_go()
         yield
         return
     from mooring.base.clock import SystemClock
@@ -108,14 +109,20 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
     reloader = Reloader(scheduler, source.read, files, SystemClock())
     loop = asyncio.get_running_loop()
     if source.files.by_signal:
-        loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+        hangup.listen(lambda: _call_soon(loop, reloader.ask))
     task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")
     try:
         yield
     finally:
         # Whoever is told to end begins nothing anew; and the signal must not cut the end short either.
         if source.files.by_signal:
-            loop.add_signal_handler(signal.SIGHUP, lambda: None)
+            hangup.unlisten()
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """From a signal handler, which may interrupt anything, also the loop that is about to wait."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(callback)
