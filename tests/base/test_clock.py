@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.base.clock import ManualClock, SystemClock, ends_within, micro_timestamp, parse_timestamp, timestamp
+from mooring.base.clock import (
+    ManualClock,
+    SystemClock,
+    boottime,
+    ends_within,
+    micro_timestamp,
+    parse_timestamp,
+    timestamp,
+)
 
 
 async def settled() -> None:
@@ -106,3 +115,10 @@ def test_times_are_read_in_any_zone(text):
 def test_what_is_written_reads_back_the_same(seconds):
     assert parse_timestamp(timestamp(seconds)) == seconds
     assert parse_timestamp(micro_timestamp(seconds)) == seconds
+
+
+def test_the_clock_that_counts_suspended_time_is_never_behind_the_one_that_does_not():
+    before = time.monotonic()
+    now = boottime()
+    assert now >= before
+    assert boottime() >= now

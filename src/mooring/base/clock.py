@@ -35,6 +35,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+def boottime() -> float:
+    """Seconds that never go backwards and go on while the machine is suspended, where the system has such a clock."""
+    return time.clock_gettime(_BOOTTIME) if _BOOTTIME is not None else time.monotonic()
+
+
+# Linux: CLOCK_MONOTONIC stands still while a machine is suspended.
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 class ManualClock:
     """Time that moves only when its owner says so."""
 

@@ -16,6 +16,7 @@ from mooring.cli.gotypes import Flag, GoBool, GoDuration
 
 if TYPE_CHECKING:
     from mooring.client import Connection
+    from mooring.client.fence import WriteFence
     from mooring.config import Configuration
     from mooring.config.model import LeaderElection
     from mooring.scheduler.leadership import Leadership
@@ -71,10 +72,17 @@ def election_of(configuration: Configuration, given: Mapping[str, Any]) -> Leade
     return election
 
 
-def leadership(election: LeaderElection, connection: Connection, metrics: SchedulerMetrics) -> Leadership | None:
-    """The election, not begun yet; None if there is none."""
-    if not election.leader_elect:
-        return None
+def fence_of(election: LeaderElection | None) -> WriteFence | None:
+    """What holds the scheduler's writes back when its lease has expired; None without leader election."""
+    from mooring.client.fence import WriteFence
+
+    return WriteFence() if election is not None and election.leader_elect else None
+
+
+def leadership(
+    election: LeaderElection, connection: Connection, fence: WriteFence, metrics: SchedulerMetrics
+) -> Leadership:
+    """The election, not begun yet."""
     from mooring.base.clock import SystemClock
     from mooring.scheduler.leadership import Leadership
 
@@ -82,6 +90,7 @@ def leadership(election: LeaderElection, connection: Connection, metrics: Schedu
         connection,
         election,
         SystemClock(),
+        fence,
         on_lost=_end_at_once,
         on_change=lambda leads: metrics.leads(election.resource_name, leads),
         on_slow_path=lambda: metrics.took_slow_path(election.resource_name),

@@ -19,7 +19,7 @@ from mooring.cli.common import (
     verbosity_option,
 )
 from mooring.cli.configuration_flags import write_configuration
-from mooring.cli.election import leadership
+from mooring.cli.election import fence_of, leadership
 from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
@@ -140,8 +140,9 @@ async def schedule(
 
     role = role or Role.ordinary()
     limits = configuration.client_connection
+    fence = fence_of(election)
     async with (
-        role.client(connection, qps=limits.qps, burst=limits.burst) as client,
+        role.client(connection, qps=limits.qps, burst=limits.burst, fence=fence) as client,
         contextlib.AsyncExitStack() as stack,
     ):
         leader: Leadership | None = None
@@ -159,8 +160,8 @@ async def schedule(
             may_schedule=may_schedule,
         )
         stack.enter_context(traced(scheduler, tracing))
-        if election is not None:
-            leader = leadership(election, connection, scheduler.metrics)
+        if election is not None and fence is not None:
+            leader = leadership(election, connection, fence, scheduler.metrics)
         server = secure_server(serving, scheduler, leader, connection if serving.is_own_cluster else None)
         if server is not None:
             await asyncio.to_thread(server.start)

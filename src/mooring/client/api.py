@@ -16,6 +16,7 @@ import msgspec
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import ApiError
 from mooring.client.connection import Connection
+from mooring.client.fence import WriteFence
 from mooring.client.transport import Transport
 from mooring.objects import Kind, KubeObject, Pod
 
@@ -61,7 +62,8 @@ class ApiClient:
 
     Every refusal is an ApiError; no answer at all is Unreachable, whose message names the host and where its address
     came from. A 429 is waited out as the server asks. `qps` and `burst` pace the requests (none, or a negative qps: no
-    limit); `in_flight` bounds how many wait for an answer at once. Watches count in neither.
+    limit); `in_flight` bounds how many wait for an answer at once. Watches count in neither. `fence` holds writes back
+    while it is closed.
     """
 
     def __init__(
@@ -73,10 +75,11 @@ class ApiClient:
         in_flight: int = 64,
         qps: float | None = None,
         burst: int | None = None,
+        fence: WriteFence | None = None,
     ) -> None:
         self.connection = connection
         self.clock: Clock = clock if clock is not None else SystemClock()
-        self._limits: dict[str, Any] = {"in_flight": in_flight, "qps": qps, "burst": burst}
+        self._limits: dict[str, Any] = {"in_flight": in_flight, "qps": qps, "burst": burst, "fence": fence}
         self.transport = Transport(connection, clock=self.clock, user_agent=user_agent, **self._limits)
 
     async def __aenter__(self) -> ApiClient:

@@ -1,7 +1,8 @@
 """Carries requests to one API server over HTTP/1.1 and brings back bytes, or says why there was no answer.
 
 It bounds how many requests are in flight and how many start per second, waits when the server asks to (429, or a
-failure with Retry-After), and renews credentials that the server refused. What the bytes mean is `api`'s affair.
+failure with Retry-After), renews credentials that the server refused, and sends no write that its fence holds back.
+What the bytes mean is `api`'s affair.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import aiohttp
@@ -25,6 +26,7 @@ from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
 from mooring.client.connection import Connection
 from mooring.client.credentials import Credentials
+from mooring.client.fence import READS, Fenced, WriteFence, fenced_request
 from mooring.client.rights import Forbidden
 
 CONNECT_SECONDS = 5.0
@@ -101,8 +103,10 @@ class Transport:
         in_flight: int,
         qps: float | None,
         burst: int | None,
+        fence: WriteFence | None = None,
     ) -> None:
         self.connection = connection
+        self.fence = fence
         self._clock = clock
         self._user_agent = user_agent
         self._credentials = Credentials(connection, clock)
@@ -151,13 +155,7 @@ class Transport:
                 waited = await self._pace.wait(method, path)
                 if self.observer is not None:
                     self.observer.held_back(method, self._host, waited)
-            async with self._in_flight:
-                response, headers = await self._send(method, path, body, content, limits)
-                try:
-                    async with response:
-                        answer = await response.read()
-                except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    raise self._unreachable(error) from error
+            response, answer, headers = await self._exchange(method, path, body, content, limits)
             if self.observer is not None:
                 self.observer.received(method, self._host, len(answer))
             if response.status < 300:
@@ -174,6 +172,30 @@ class Transport:
             _log.v(2).info("The API server asks us to wait", code=response.status, seconds=pause, path=_bare(path))
             await self._clock.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content: Mapping[str, str] | None,
+        limits: aiohttp.ClientTimeout,
+    ) -> tuple[aiohttp.ClientResponse, bytes, CIMultiDict[str]]:
+        """Send and read the whole answer. A write that may not leave now waits, and holds up no other request."""
+        fence = self.fence if method not in READS else None
+        while True:
+            try:
+                async with self._in_flight:
+                    with fence.sending() if fence is not None else nullcontext():
+                        response, headers = await self._send(method, path, body, content, limits)
+                        try:
+                            async with response:
+                                return response, await response.read(), headers
+                        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                            raise self._unreachable(error) from error
+            except Fenced:
+                assert fence is not None
+                await fence.opened()
 
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -232,8 +254,11 @@ class Transport:
             code = str(response.status)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
+        except Fenced:
+            code = ""
+            raise
         finally:
-            if self.observer is not None:
+            if self.observer is not None and code:
                 size = len(body) if body is not None else 0
                 self.observer.answered(method, self._host, code, self._clock.monotonic() - began, size)
         return response, headers
@@ -243,6 +268,7 @@ class Transport:
             raise Unreachable(f"the connection to the API server {self.connection.host} was closed by us")
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(), ttl_dns_cache=30),
+            request_class=fenced_request(self.fence) if self.fence is not None else aiohttp.ClientRequest,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,

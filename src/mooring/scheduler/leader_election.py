@@ -2,7 +2,8 @@
 
 Time is measured here, never read off the lease: clocks of two machines differ, so a lease counts as abandoned when
 *we* have seen no change in it for its duration. Whoever cannot renew in time must take itself for deposed before the
-others do; that is why renewDeadline is shorter than leaseDuration.
+others do; that is why renewDeadline is shorter than leaseDuration. A leader that was stopped meanwhile cannot know in
+time; so each renewal extends a `WriteFence`, which holds back what the replica would write after its lease expired.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from mooring.base.clock import Clock, micro_timestamp
 from mooring.base.errors import ApiError, Fault, MooringError
 from mooring.base.log import Log
+from mooring.client.fence import WriteFence
 from mooring.client.rights import rule
 from mooring.config.model import LeaderElection
 from mooring.objects import Kind
@@ -25,6 +27,7 @@ LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 JITTER = 1.2
 """Tries to acquire are spread over retryPeriod × (1 … 1 + this), so that candidates do not try in step."""
 HEALTH_LEEWAY_SECONDS = 20.0
+RELEASE_RETRY_SECONDS = 0.25
 
 _log = Log("leaderelection")
 
@@ -72,6 +75,7 @@ class Elector:
         settings: LeaderElection,
         identity: str,
         clock: Clock,
+        fence: WriteFence,
         *,
         on_leading: Callable[[], None],
         on_stopped: Callable[[], None] = lambda: None,
@@ -83,6 +87,7 @@ class Elector:
         self._settings = settings
         self.identity = identity
         self._clock = clock
+        self._fence = fence
         self._on_leading = on_leading
         self._on_stopped = on_stopped
         self._on_other = on_other
@@ -95,6 +100,11 @@ class Elector:
     @property
     def name(self) -> str:
         return f"{self._settings.resource_namespace}/{self._settings.resource_name}"
+
+    @property
+    def _written_duration(self) -> int:
+        """What others go by: a lease has whole seconds."""
+        return int(self._settings.lease_duration_seconds)
 
     @property
     def is_leading(self) -> bool:
@@ -124,12 +134,27 @@ class Elector:
             await self._keep()
         except asyncio.CancelledError:
             if self.is_leading:
+                self._stop_leading()
                 await asyncio.shield(self._release())
+            raise
+        except LeaseLost:
+            expires = self._expires()
+            self._stop_leading()
+            await self._release_before(expires)
             raise
         finally:
             if self.is_leading:
-                self._renewed_at = None
-                self._on_stopped()
+                self._stop_leading()
+
+    def _stop_leading(self) -> None:
+        self._fence.close()
+        self._renewed_at = None
+        self._on_stopped()
+
+    def _expires(self) -> float:
+        """When others may take the lease over, whichever of them observed its last renewal first."""
+        assert self._renewed_at is not None
+        return self._renewed_at + self._written_duration
 
     async def _acquire(self) -> None:
         while not await self._try():
@@ -155,14 +180,13 @@ class Elector:
 
     def _most_seconds_to_renew(self) -> float:
         """How long an answer may be waited for: who still waits when the lease ends leads beside somebody else."""
-        assert self._renewed_at is not None
-        left = self._renewed_at + self._settings.lease_duration_seconds - self._clock.monotonic()
+        left = self._expires() - self._clock.monotonic()
         # Who was asleep for longer may still try: perhaps nobody has taken the lease meanwhile.
         return left / 2 if left > 0 else math.inf
 
     async def _try(self, at_most_seconds: float = math.inf) -> bool:
         """Take or renew the lease; whether we hold it now. Trouble is logged, and tried again by the caller."""
-        began = self._clock.monotonic()
+        began, fenced_at = self._clock.monotonic(), self._fence.now()
         try:
             async with _Deadline(self._clock, min(at_most_seconds, self._settings.renew_deadline_seconds / 2)):
                 holds = await self._take_or_renew()
@@ -171,7 +195,9 @@ class Elector:
             _log.error(what, lock=self.name, err=self._why(error))
             return False
         if holds:
-            self._renewed_at = began  # not when the answer came: others may have seen the lease before us
+            # Not when the answer came: others may have seen the lease before us.
+            self._renewed_at = began
+            self._fence.extend(fenced_at + self._written_duration)
         self._tell_leader()
         return holds
 
@@ -241,7 +267,7 @@ class Elector:
         return {
             **before,
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": int(self._settings.lease_duration_seconds),
+            "leaseDurationSeconds": self._written_duration,
             "acquireTime": before.get("acquireTime", now) if is_ours else now,
             "renewTime": now,
             "leaseTransitions": transitions if is_ours or not before else transitions + 1,
@@ -256,6 +282,24 @@ class Elector:
                 await self._give_back(self._seen.lease)
         except (MooringError, TimeoutError) as error:
             _log.error("Failed to release the lease", lock=self.name, err=error)
+
+    async def _release_before(self, expires: float) -> None:
+        """Lost, because it could not be renewed: release it all the same if the server is back before it expires.
+
+        Otherwise a replica that starts now waits for a whole lease, which it counts from when it first observes it.
+        Not while a write of ours is in flight: the next leader must not decide before that was answered or has failed.
+        """
+        if self._seen is None or self._seen.holder != self.identity:
+            return
+        while (left := expires - self._clock.monotonic()) > 0:
+            if not self._fence.in_flight:
+                try:
+                    async with _Deadline(self._clock, left):
+                        await self._give_back(self._seen.lease)
+                    return
+                except (MooringError, TimeoutError) as error:
+                    _log.v(2).info("Failed to release the lost lease; retrying", lock=self.name, err=self._why(error))
+            await self._clock.sleep(min(left, RELEASE_RETRY_SECONDS))
 
     async def _give_back(self, lease: Document) -> None:
         try:

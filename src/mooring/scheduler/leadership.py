@@ -12,6 +12,7 @@ from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import MooringError
 from mooring.base.log import Log
 from mooring.client import ApiClient, Connection
+from mooring.client.fence import WriteFence
 from mooring.config.model import LeaderElection
 from mooring.objects import Kind
 from mooring.scheduler.leader_election import Elector
@@ -29,13 +30,17 @@ def own_identity() -> str:
 
 
 class Leadership:
-    """`leading` is set when we may schedule; `on_lost` is called, on another thread, when we may no longer."""
+    """`leading` is set when we may schedule; `on_lost` is called, on another thread, when we may no longer.
+
+    `fence` is that of the clients that write for the scheduler. Those that renew the lease and check rights have none.
+    """
 
     def __init__(
         self,
         connection: Connection,
         settings: LeaderElection,
         clock: Clock,
+        fence: WriteFence,
         *,
         on_lost: Callable[[BaseException], None],
         on_change: Callable[[bool], None] = lambda _: None,
@@ -44,6 +49,7 @@ class Leadership:
         self._connection = connection
         self._settings = settings
         self._clock = clock
+        self._fence = fence
         self._on_change = on_change
         self._on_slow_path = on_slow_path
         self._thread = SideThread("leader election", self._run, on_lost)
@@ -83,6 +89,7 @@ class Leadership:
                 self._settings,
                 self.identity,
                 self._clock,
+                self._fence,
                 on_leading=lambda: self._began(news),
                 on_stopped=lambda: self._on_change(False),
                 on_other=lambda _: self._set(self.standing_by),

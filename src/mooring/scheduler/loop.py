@@ -148,7 +148,7 @@ class Scheduler:
         self._extenders: Extenders | None = None
         if configuration.extenders:
             self._documents = Documents(configuration.extenders, self._pods, self._nodes)
-            self._extenders = Extenders(configuration.extenders, self._documents)
+            self._extenders = Extenders(configuration.extenders, self._documents, client.transport.fence)
         self.pod_resources = PodResources(self._pods if self._documents is None else self._documents.pods)
         self._bindings = Bindings(
             self.state,

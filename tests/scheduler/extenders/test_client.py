@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import Raw
 
+from mooring.client.fence import WriteFence
 from mooring.config.model import Extender
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.testing import a_pod
@@ -17,7 +18,9 @@ POD = Raw(b"{}")
 
 
 @asynccontextmanager
-async def served(answer: Callable[[int], bytes | None]) -> AsyncIterator[tuple[ExtenderClient, list[int]]]:
+async def served(
+    answer: Callable[[int], bytes | None], fence: WriteFence | None = None
+) -> AsyncIterator[tuple[ExtenderClient, list[int]]]:
     """A server that answers the nth request so, or cuts the connection; and on which connection each request came."""
     came: list[int] = []
     connections = 0
@@ -43,7 +46,8 @@ async def served(answer: Callable[[int], bytes | None]) -> AsyncIterator[tuple[E
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     verbs = {"filter_verb": "filter", "bind_verb": "bind"}
-    client = ExtenderClient(Extender(f"http://127.0.0.1:{port}", node_cache_capable=True, **verbs))  # type: ignore[arg-type]
+    config = Extender(f"http://127.0.0.1:{port}", node_cache_capable=True, **verbs)  # type: ignore[arg-type]
+    client = ExtenderClient(config, fence)
     try:
         yield client, came
     finally:
@@ -79,3 +83,18 @@ async def test_a_binding_is_asked_for_once_on_a_connection_of_its_own():
         with pytest.raises(ExtenderFault, match="cannot be asked to bind"):
             await client.bind(a_pod(), "a")
         assert came == [1, 2, 3]
+
+
+async def test_a_binding_waits_while_the_lease_has_expired_and_a_question_does_not():
+    seconds = 0.0
+    fence = WriteFence(lambda: seconds)
+    fence.extend(15)
+    async with served(lambda _: b"{}", fence) as (client, came):
+        seconds = 16
+        binding = asyncio.create_task(client.bind(a_pod(), "a"))
+        await client.filter(POD, [], [])
+        assert not binding.done()
+        assert came == [1]
+        fence.extend(31)
+        await binding
+        assert len(came) == 2

@@ -2,156 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import copy
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.scheduler.leadership.candidates import Candidate, FarLeases, MemoryLeases, a_cluster
 
-from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError
 from mooring.config.model import LeaderElection
-from mooring.objects import Kind
-from mooring.scheduler.leader_election import Elector, LeaseLost
-
-SETTINGS = LeaderElection()
-
-
-class MemoryLeases:
-    """One lease, with the API server's optimistic locking; it can be made to fail or to hang."""
-
-    def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.failure: Exception | None = None
-        self.hangs = False
-        self.writes = 0
-        self.gets = 0
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        assert self.lease is not None
-        spec: dict[str, Any] = self.lease["spec"]
-        return spec
-
-    async def _answer(self) -> None:
-        await asyncio.sleep(0)
-        if self.hangs:
-            await asyncio.Event().wait()
-        if self.failure is not None:
-            raise self.failure
-
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
-        self.gets += 1
-        await self._answer()
-        if self.lease is None:
-            raise ApiError(404, "NotFound", "no such lease")
-        return copy.deepcopy(self.lease)
-
-    async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
-        if self.lease is not None:
-            raise ApiError(409, "AlreadyExists", "there is one")
-        return self._store(body)
-
-    async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        await self._answer()
-        if self.lease is None:
-            raise ApiError(404, "NotFound", "no such lease")
-        if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
-            raise ApiError(409, "Conflict", "the object has been modified")
-        return self._store(body)
-
-    def renewed_by(self, identity: str) -> None:
-        """Written while those who know the lease look away."""
-        assert self.lease is not None
-        self._store({**self.lease, "spec": {**self.spec, "holderIdentity": identity, "renewTime": "now"}})
-
-    def _store(self, body: dict[str, Any]) -> dict[str, Any]:
-        self.writes += 1
-        metadata = {**body["metadata"], "resourceVersion": str(self.writes)}
-        self.lease = copy.deepcopy({**body, "metadata": metadata})
-        return copy.deepcopy(self.lease)
-
-
-class FarLeases(MemoryLeases):
-    """The same lease, over a network of its own."""
-
-    def __init__(self, near: MemoryLeases) -> None:
-        super().__init__()
-        self._near = near
-
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
-        return await self._near.get(kind, name, namespace)
-
-    async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
-        return await self._near.create(kind, body, namespace)
-
-    async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        await self._answer()
-        return await self._near.update(kind, body)
-
-
-class Candidate:
-    def __init__(
-        self, name: str, leases: MemoryLeases, clock: ManualClock, election: LeaderElection = SETTINGS
-    ) -> None:
-        self.elector = Elector(
-            leases, election, name, clock, on_leading=self._led, on_slow_path=self._looked_again, jitter=lambda: 0.5
-        )
-        self.led = self.second_looks = 0
-        self.task = asyncio.ensure_future(self.elector.run())
-
-    def _led(self) -> None:
-        self.led += 1
-
-    def _looked_again(self) -> None:
-        self.second_looks += 1
-
-    @property
-    def leads(self) -> bool:
-        return self.elector.is_leading
-
-    async def stop(self) -> None:
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-
-
-class Cluster:
-    def __init__(self) -> None:
-        self.leases, self.clock = MemoryLeases(), ManualClock()
-        self.candidates: list[Candidate] = []
-
-    async def candidate(
-        self, name: str, leases: MemoryLeases | None = None, election: LeaderElection = SETTINGS
-    ) -> Candidate:
-        found = Candidate(name, leases or self.leases, self.clock, election)
-        self.candidates.append(found)
-        await self.settle()
-        return found
-
-    async def settle(self) -> None:
-        for _ in range(30):
-            await asyncio.sleep(0)
-
-    async def pass_time(self, seconds: float, step: float = 0.5) -> None:
-        while seconds > 0:
-            self.clock.advance(min(step, seconds))
-            seconds -= step
-            await self.settle()
-
-
-@asynccontextmanager
-async def a_cluster() -> AsyncIterator[Cluster]:
-    cluster = Cluster()
-    yield cluster
-    for candidate in cluster.candidates:
-        await candidate.stop()
+from mooring.scheduler.leader_election import LeaseLost
 
 
 async def test_a_lease_that_somebody_touched_is_looked_at_again():
@@ -267,6 +125,8 @@ async def test_a_leader_that_cannot_renew_gives_up_before_others_may_take_over(t
         assert one.leads
         await cluster.pass_time(5)
         assert not one.leads
+        assert not one.fence.is_open
+        await cluster.pass_time(1)
         with pytest.raises(LeaseLost, match="could not be renewed for 10 s"):
             one.task.result()
 
@@ -285,6 +145,7 @@ async def test_a_last_try_that_hangs_ends_before_others_may_take_over(renew_dead
         await cluster.pass_time(14.75 - renew_deadline + 0.25, step=0.25)
         still_leads, far.hangs = one.leads, False
         assert not still_leads
+        await cluster.pass_time(1)
         with pytest.raises(LeaseLost, match=f"could not be renewed for {renew_deadline} s"):
             one.task.result()
         await cluster.pass_time(5)

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
+from mooring.client.fence import WriteFence
 from mooring.config.model import Extender
 from mooring.engine import HeardScores
 from mooring.framework import UNRESOLVABLE, Candidate, Pod, Rejection
@@ -31,8 +32,9 @@ _log = Log("extender")
 class Extenders:
     """Those that are configured."""
 
-    def __init__(self, configured: Iterable[Extender], documents: Documents) -> None:
-        self._all = [ExtenderClient(each) for each in configured]
+    def __init__(self, configured: Iterable[Extender], documents: Documents, fence: WriteFence | None = None) -> None:
+        """`fence` holds bindings back that they would make for us."""
+        self._all = [ExtenderClient(each, fence) for each in configured]
         self._documents = documents
 
     def concern(self, pod: Pod) -> bool:

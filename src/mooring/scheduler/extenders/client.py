@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from mooring.base.errors import OperatorMistake, PluginFault, Problem
 from mooring.client import Connection
+from mooring.client.fence import Fenced, WriteFence, fenced_request
 from mooring.client.proxy import environment_proxy
 from mooring.config.model import Extender, ExtenderTls
 from mooring.engine import EXTENDER
@@ -34,8 +35,9 @@ class ExtenderFault(PluginFault):
 class ExtenderClient:
     """Asks one extender. Belongs to the event loop it is first used on."""
 
-    def __init__(self, config: Extender) -> None:
+    def __init__(self, config: Extender, fence: WriteFence | None = None) -> None:
         self.config = config
+        self._fence = fence
         self.name = without_password(config.url_prefix)
         self._base = config.url_prefix.rstrip("/")
         self._managed = frozenset(resource.name for resource in config.managed_resources)
@@ -97,14 +99,25 @@ class ExtenderClient:
     async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
         if not is_question:
             # On a connection of its own: on one that was kept, a cut would not tell whether the pod was bound.
-            self._binding_session = self._binding_session or _session(is_kept=False)
-            return await self._post(self._binding_session, verb, body)
+            self._binding_session = self._binding_session or _session(is_kept=False, fence=self._fence)
+            return await self._post_binding(self._binding_session, verb, body)
         self._session = self._session or _session(is_kept=True)
         try:
             return await self._post(self._session, verb, body)
         except (aiohttp.ServerDisconnectedError, ConnectionResetError):
             # It may have closed a connection that was idle just as we asked. A question may be asked twice.
             return await self._post(self._session, verb, body)
+
+    async def _post_binding(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> bytes:
+        """It binds for us: what holds for our own writes holds for this one."""
+        if self._fence is None:
+            return await self._post(session, verb, body)
+        while True:
+            try:
+                with self._fence.sending():
+                    return await self._post(session, verb, body)
+            except Fenced:
+                await self._fence.opened()
 
     async def _post(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> bytes:
         url = f"{self._base}/{verb}"
@@ -125,9 +138,13 @@ class ExtenderClient:
         return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {why}")
 
 
-def _session(*, is_kept: bool) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(force_close=not is_kept)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+def _session(*, is_kept: bool, fence: WriteFence | None = None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(force_close=not is_kept),
+        request_class=fenced_request(fence) if fence is not None else aiohttp.ClientRequest,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+    )
 
 
 def without_password(url: str) -> str:

@@ -1,0 +1,127 @@
+"""Holds writes back that a replica may no longer send, because its lease has expired.
+
+A process that was stopped (SIGSTOP, a frozen cgroup, a suspended machine) goes on where it was, and would send what it
+decided before the pause although another replica leads by now. So the lease is checked at the last moment, between the
+connection and its first byte; and by a clock that goes on while the machine is suspended. A write that is held back
+waits: the lease is renewed, because no other replica has taken it, or the process ends.
+
+What the kernel has accepted before the pause cannot be recalled: a request is written at once and whole, as long as it
+fits into the socket's send buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from mooring.base.clock import boottime
+from mooring.base.errors import Fault
+from mooring.base.log import Log
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.connector import Connection as HttpConnection
+
+READS = frozenset({"GET", "HEAD"})
+
+_log = Log("client")
+
+
+class Fenced(Fault):
+    """A write was held back. Nothing of it has been sent."""
+
+
+class WriteFence:
+    """Open until the lease expires. In force from the first lease on: what a standby may do is not decided here.
+
+    The replica's election extends and closes it, on a thread of its own; clients check it on theirs.
+    """
+
+    def __init__(self, now: Callable[[], float] = boottime) -> None:
+        self.now = now
+        self._until = math.inf
+        self._is_closed = False
+        self._in_flight = 0
+        self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+
+    @property
+    def is_open(self) -> bool:
+        return self.now() <= self._until
+
+    @property
+    def in_flight(self) -> int:
+        """How many writes may have left and have neither been answered nor failed."""
+        return self._in_flight
+
+    def extend(self, until: float) -> None:
+        """The lease holds until then, by `now`, even as the replica sees it that observed its renewal first."""
+        if self._is_closed:
+            return
+        self._until = until
+        while self._waiters:
+            loop, waiter = self._waiters.popleft()
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                loop.call_soon_threadsafe(_settle, waiter)
+
+    def close(self) -> None:
+        """Nothing leaves any more: the lease was lost or is about to be released."""
+        self._is_closed, self._until = True, -math.inf
+
+    def check(self) -> None:
+        if not self.is_open:
+            raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
+
+    @contextlib.contextmanager
+    def sending(self) -> Iterator[None]:
+        """Around a write, from before its check until its answer."""
+        # Counted before the check, as `close` comes before the count is read: no write passes between the two.
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+
+    async def opened(self) -> None:
+        """Until writes may leave again. Where the lease is lost that is never: the process ends."""
+        while not self.is_open:
+            if not self._waiters:
+                _log.warning("The lease has expired; holding writes back until it is renewed")
+            loop = asyncio.get_running_loop()
+            waiter = loop.create_future()
+            self._waiters.append((loop, waiter))
+            if self.is_open:  # extended between the two lines above, perhaps without seeing this waiter
+                return
+            await waiter
+
+
+def _settle(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def fenced_request(fence: WriteFence) -> type[aiohttp.ClientRequest]:
+    """Requests that check the fence when they are about to be written, on whichever connection that is."""
+
+    class FencedRequest(aiohttp.ClientRequest):
+        async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
+            if self.method not in READS:
+                fence.check()  # here one without a body is written
+            return await super().send(conn)
+
+        async def write_bytes(
+            self, writer: AbstractStreamWriter, conn: HttpConnection, content_length: int | None = None
+        ) -> None:
+            # A task of its own: some steps after `send`, which has only collected the headers.
+            if self.method not in READS and not fence.is_open:
+                assert conn.protocol is not None
+                conn.protocol.set_exception(Fenced("the lease expired before the request was written"))
+                return
+            await super().write_bytes(writer, conn, content_length)
+
+    return FencedRequest
