@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := --require-hashes --only-binary :all:
 PYTEST := $(BIN)/pytest
 
 # Files that say what was last installed: an installation is redone when what it was made from is newer.
@@ -69,14 +70,15 @@ $(VENV)/.made:
 	@python="$$(scripts/find-python $(PYTHON))" && echo "Making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
 	@touch $@
 
-# Hashes are checked and nothing is resolved or built that is not in the lock.
+# Hashes are checked, nothing is resolved that is not in the lock, and nothing is compiled: building a source distribution
+# would run code whose own requirements are not locked.
 $(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src/mooring/__init__.py | $(VENV)/.made
 	@echo "Installing what Mooring needs"
-	@$(PIP) install --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP) install $(LOCKED) -r requirements/runtime.txt -r requirements/build.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(INSTALLED_DEV): requirements/dev.txt $(INSTALLED)
 	@echo "Installing what its developers need"
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install $(LOCKED) -r requirements/dev.txt
 	@touch $@
