@@ -15,6 +15,7 @@ from mooring.apiserver.schema import WrongType, take
 from mooring.apiserver.status import bad_request, invalid, unsupported, unsupported_media_type
 from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake
+from mooring.base.nesting import TooDeep, refuse_deep
 
 Shape = Literal["object", "table", "metadata"]
 JSON = "application/json"
@@ -86,9 +87,10 @@ def parse_body(body: bytes, content_type: str) -> Any:
         if kind in ("application/yaml", "text/yaml") or kind.endswith("+yaml"):
             return read_tree(body, "the body", strict=False).plain()
         if kind in ("", JSON, "*/*", "application/octet-stream", "text/plain") or kind.endswith("+json"):
+            refuse_deep(body)
             return decode(body)
-    except RecursionError:
-        raise bad_request("the object provided is nested too deeply") from None
+    except TooDeep as wrong:
+        raise bad_request(f"the object provided is unrecognized: {wrong}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
         raise bad_request(f"the object provided is unrecognized (must be of type Object): {wrong}") from None
     except protobuf.BadProtobuf as wrong:

@@ -29,6 +29,7 @@ from mooring.apiserver.schema import (
     schema_table,
 )
 from mooring.base.clock import micro_timestamp, timestamp
+from mooring.base.nesting import refuse_deep
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
@@ -168,6 +169,7 @@ def _value(raw: Any, of: Type) -> Any:
     if isinstance(raw, bytes):
         # An embedded object of any kind: its JSON is field 1.
         inner = next((value for number, _, value in _fields(raw) if number == 1), b"")
+        refuse_deep(inner)
         return decode(inner) if inner else {}
     return raw
 

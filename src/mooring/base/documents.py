@@ -5,6 +5,11 @@ is true, `0o777` is 511, `1e3` is 1000; dates, `12:30` and `=` are strings; keys
 "true"). What a merge (`<<`) brings and what is written beside it are set in the order of the file: the last one holds.
 A key that is written twice is refused, unless the reader is told not to be strict. The one more thing that we refuse
 is a tag that we do not know: it asks for a meaning that nobody here can give.
+
+Trees are built from the parser's events. libyaml's composer recurses in C, where 30,000 brackets overflow the stack and
+end the process; here every level is counted before it is built. Limits: `MOST_NESTED` levels (aliases included),
+`MOST_BYTES` of text, `MOST_REPEATED` values that aliases repeat. A path is worked out when a message needs it, so long
+keys are not copied into every value below them.
 """
 
 from __future__ import annotations
@@ -13,19 +18,29 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.nesting import MOST_NESTED
 
 Scalar = str | int | float | bool | None
 
 THE_FILE = "the file"
 """The path of a problem that concerns no field."""
 
-_MOST_REPEATED = 100_000
+MOST_REPEATED = 100_000
 """How many values aliases may repeat: what is written out is as long as its file, aliases of aliases make billions."""
+
+MOST_BYTES = 128 * 1024 * 1024
+"""A cluster file of 5,000 nodes as kubectl writes them has about 3 MB, with managed fields and images about 75."""
+
+_MOST_PROBLEMS = 100
+"""How many are listed: a file that is not YAML at all may have one in every line."""
+
+_MOST_DIGITS = 1_000
+"""A longer number is text: Python does not print integers of several thousand digits."""
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _TRUE = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
@@ -37,11 +52,16 @@ _INTEGERS = (
     (re.compile(r"[-+]?0[oO]?[0-7]+"), 8),
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), 10),
 )
+_NUMERIC = frozenset("+-.0123456789")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
-_PLAIN = "!plain"
 _TAGS = "tag:yaml.org,2002:"
+_NO_TAG = (None, "!")
 _TAGGED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+
+
+Place: TypeAlias = "str | tuple[Place, str | int]"
+"""A path that is written out, or a place and the step from there: the name of a field or the number of an item."""
 
 
 @dataclass(slots=True)
@@ -52,8 +72,13 @@ class Tree:
     """
 
     value: dict[str, Tree] | list[Tree] | Scalar
-    path: str
+    place: Place
     line: int | None
+
+    @property
+    def path(self) -> str:
+        """Fields and items from the document down to the value, as Kubernetes writes them: `profiles[0].plugins`."""
+        return _path(self.place)
 
     @property
     def fields(self) -> dict[str, Tree]:
@@ -106,15 +131,23 @@ class Tree:
         return f"{self.path}.{name}" if self.path else name
 
 
+def _path(place: Place) -> str:
+    steps: list[str] = []
+    while not isinstance(place, str):
+        place, step = place
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+    return place + "".join(reversed(steps)) if place else "".join(reversed(steps)).removeprefix(".")
+
+
 def made(value: Any, like: Tree) -> Tree:
     """A tree from plain values, in the place of another."""
     if isinstance(value, Tree):
         return value
     if isinstance(value, dict):
-        return Tree({key: made(part, like) for key, part in value.items()}, like.path, like.line)
+        return Tree({key: made(part, like) for key, part in value.items()}, like.place, like.line)
     if isinstance(value, list):
-        return Tree([made(part, like) for part in value], like.path, like.line)
-    return Tree(value, like.path, like.line)
+        return Tree([made(part, like) for part in value], like.place, like.line)
+    return Tree(value, like.place, like.line)
 
 
 def resolved(text: str) -> Scalar:
@@ -124,11 +157,13 @@ def resolved(text: str) -> Scalar:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     digits = text.replace("_", "") if text[:1] in "+-0123456789" else text
+    if digits[:1] not in _NUMERIC:
+        return text
     try:
         for form, base in _INTEGERS:
             if form.fullmatch(digits):
                 # Python refuses 017 and wants 0o17.
-                return int(digits, base)
+                return int(digits, base) if len(digits) <= _MOST_DIGITS else text
         if _FLOAT.fullmatch(digits):
             number = float(digits)
             return int(number) if number.is_integer() and abs(number) < 2**63 else number
@@ -137,14 +172,8 @@ def resolved(text: str) -> Scalar:
     return text
 
 
-_CLoader: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
-class _Loader(_CLoader):  # type: ignore[misc]  # the C loader is absent where PyYAML was built without it
-    """Composes nodes and decides nothing, but marks what was neither quoted nor tagged."""
-
-
-_Loader.add_implicit_resolver(_PLAIN, re.compile(""), None)
+_Loader: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""The C loader is absent where PyYAML was built without it."""
 
 
 def read_tree(text: str | bytes, source: str, *, strict: bool = True) -> Tree:
@@ -160,128 +189,247 @@ def read_tree(text: str | bytes, source: str, *, strict: bool = True) -> Tree:
 
 def read_trees(text: str | bytes, source: str, *, strict: bool = True) -> list[Tree]:
     """Every document of a file; empty ones are left out."""
+    if len(text) > MOST_BYTES:
+        raise _unreadable(source, f"has {len(text):,} bytes; at most {MOST_BYTES:,} are read. Split the file.")
     reader = _Reader(strict)
     try:
-        # All of them first: the reader knows nodes by their identity.
-        nodes = [node for node in yaml.compose_all(text, Loader=_Loader) if not _is_empty(node)]
-        trees = [reader.tree(node, "", node.start_mark.line + 1) for node in nodes]
+        reader.read(yaml.parse(text, Loader=_Loader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         message = getattr(error, "problem", None) or str(error)
         raise _unreadable(source, message, mark.line + 1 if mark else None) from error
-    except RecursionError as error:
-        raise _unreadable(source, "is nested too deeply") from error
+    except _TooDeep as error:
+        message = f"is nested more than {MOST_NESTED} levels deep; at most {MOST_NESTED} are read"
+        raise _unreadable(source, message, error.line) from None
     except ValueError as error:
         raise _unreadable(source, "has characters that are not text") from error
     if reader.problems:
         raise OperatorMistake.found_in(source, reader.problems)
-    return trees
+    return reader.trees
 
 
 def _unreadable(source: str, message: str, line: int | None = None) -> OperatorMistake:
     return OperatorMistake(f"{source} cannot be read.", [Problem(source, message, line)])
 
 
-def _is_empty(node: yaml.Node | None) -> bool:
-    return node is None or (node.tag == _PLAIN and node.value in _NULLS)
+class _TooDeep(Exception):
+    def __init__(self, line: int | None) -> None:
+        self.line = line
+
+
+_NO_KEY = object()
+"""Of a mapping whose next event is a key."""
+_UNUSABLE = object()
+"""The key of a value that is read and dropped: its problem has been noted."""
+_MERGE = object()
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list whose end has not come yet."""
+
+    tree: Tree
+    is_mapping: bool
+    is_merged: bool
+    """The value of `<<`: what it holds belongs to the mapping around it, and has paths as if it were written there."""
+    anchor: str | None
+    key: Any = _NO_KEY
+    line: int = 0
+    """Of the key."""
+    written: set[str] | None = None
 
 
 class _Reader:
-    """Turns composed nodes into a tree, and collects what Kubernetes would not read."""
+    """Builds trees from events, and collects what Kubernetes would not read."""
 
     def __init__(self, strict: bool) -> None:
+        self.trees: list[Tree] = []
         self.problems: list[Problem] = []
         self._strict = strict
-        self._seen: set[int] = set()
-        self._open: set[int] = set()
+        self._open: list[_Open] = []
+        self._anchors: dict[str, Tree | None] = {}
+        """None while the anchored value has not ended."""
         self._repeated = 0
 
-    def tree(self, node: yaml.Node, path: str, line: int) -> Tree:
-        self._repeated += id(node) in self._seen
-        self._seen.add(id(node))
-        if self._repeated > _MOST_REPEATED:
-            if self._repeated == _MOST_REPEATED + 1:
-                self._problem(path, "has too many values: an alias repeats too much", line)
-            return Tree(None, path, line)
-        if isinstance(node, yaml.ScalarNode):
-            return Tree(self._scalar(node, path, line), path, line)
-        if id(node) in self._open:
-            self._problem(path, "an anchor contains itself", line)
-            return Tree(None, path, line)
-        self._open.add(id(node))
-        try:
-            if isinstance(node, yaml.MappingNode):
-                return Tree(self._mapping(node, path), path, line)
-            return Tree(
-                [
-                    self.tree(item, f"{path}[{index}]", item.start_mark.line + 1)
-                    for index, item in enumerate(node.value)
-                ],
-                path,
-                line,
-            )
-        finally:
-            self._open.discard(id(node))
+    def read(self, events: Iterable[Any]) -> None:
+        opened = self._open
+        for event in events:
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                if opened and (top := opened[-1]).key is _NO_KEY and top.is_mapping:
+                    self._begin_field(top, event)
+                    continue
+                place, line = self._next(event)
+                tree = Tree(self._scalar(event, place, line), place, line)
+                if event.anchor is not None:
+                    self._anchors[event.anchor] = tree
+                if opened:
+                    self._put(opened[-1], tree)
+                elif not (_is_plain(event) and event.value in _NULLS):
+                    self.trees.append(tree)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                self._begin(event, is_mapping=kind is yaml.MappingStartEvent)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                self._end()
+            elif kind is yaml.AliasEvent:
+                self._alias(event)
+            elif kind is yaml.DocumentStartEvent:
+                self._anchors = {}
 
-    def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Tree]:
-        fields: dict[str, Tree] = {}
-        written: set[str] = set()
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            if key_node.value == "<<" and key_node.tag in (_PLAIN, f"{_TAGS}merge"):
-                fields |= self._merged(value_node, path, line)
-                continue
-            key = self._key(key_node)
-            if key is None:
-                self._problem(path, "a key must be a string", line)
-                continue
-            below = f"{path}.{key}" if path else key
-            if key in written and self._strict:
-                self._problem(below, f'"{key}" is given twice', line)
-            written.add(key)
-            fields[key] = self.tree(value_node, below, line)
-        return fields
+    def _next(self, event: Any) -> tuple[Place, int]:
+        """The place and line of the value that this event begins: a field has the line of its key."""
+        if not self._open:
+            return "", event.start_mark.line + 1
+        top = self._open[-1]
+        if top.is_mapping:
+            if top.key is _NO_KEY:  # a mapping or list as a key
+                return top.tree.place, event.start_mark.line + 1
+            return top.tree.place if top.key is _MERGE else (top.tree.place, top.key), top.line
+        place = top.tree.place if top.is_merged else (top.tree.place, len(top.tree.items))
+        return place, event.start_mark.line + 1
 
-    def _key(self, node: yaml.Node) -> str | None:
-        """The key as JSON would have it; None for what is no key there."""
-        if not isinstance(node, yaml.ScalarNode):
-            return None
-        value = resolved(node.value) if node.tag == _PLAIN else str(node.value)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return None if value is None else str(value)
+    def _begin(self, event: Any, *, is_mapping: bool) -> None:
+        place, line = self._next(event)
+        if len(self._open) >= MOST_NESTED:
+            raise _TooDeep(event.start_mark.line + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        is_merged = bool(self._open) and self._open[-1].key is _MERGE
+        tree = Tree({} if is_mapping else [], place, line)
+        self._open.append(_Open(tree, is_mapping, is_merged, event.anchor))
 
-    def _merged(self, node: yaml.Node, path: str, line: int) -> dict[str, Tree]:
-        parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        merged: dict[str, Tree] = {}
-        for part in parts:
-            if isinstance(part, yaml.MappingNode):
-                merged = self.tree(part, path, line).fields | merged
+    def _end(self) -> None:
+        ended = self._open.pop()
+        if ended.anchor is not None:
+            self._anchors[ended.anchor] = ended.tree
+        if self._open:
+            self._put(self._open[-1], ended.tree)
+        else:
+            self.trees.append(ended.tree)
+
+    def _begin_field(self, top: _Open, event: Any) -> None:
+        """A scalar as a key."""
+        text, is_plain = event.value, _is_plain(event)
+        line = event.start_mark.line + 1
+        if text == "<<" and (is_plain or event.tag == f"{_TAGS}merge"):
+            top.key, top.line = _MERGE, line
+            return
+        value = resolved(text) if is_plain else text
+        if event.anchor is not None:
+            self._anchors[event.anchor] = Tree(value, top.tree.place, line)
+        self._name_field(top, value, line)
+
+    def _name_field(self, top: _Open, value: Scalar, line: int) -> None:
+        """A key is text, as in JSON."""
+        top.line = line
+        if value is None:
+            self._problem(top.tree.place, "a key must be a string", line)
+            top.key = _UNUSABLE
+            return
+        key = ("true" if value else "false") if isinstance(value, bool) else str(value)
+        top.key = key
+        if top.written is None:
+            top.written = {key}
+        elif key not in top.written:
+            top.written.add(key)
+        elif self._strict:
+            self._problem((top.tree.place, key), f'"{key}" is given twice', line)
+
+    def _put(self, top: _Open, tree: Tree) -> None:
+        """A value into the mapping or list around it."""
+        if not top.is_mapping:
+            top.tree.items.append(tree)
+            return
+        if top.key is _NO_KEY:
+            if isinstance(tree.value, dict | list):
+                self._problem(top.tree.place, "a key must be a string", tree.line or 0)
+                top.key, top.line = _UNUSABLE, tree.line or 0
             else:
-                self._problem(path, '"<<" merges mappings only', line)
+                self._name_field(top, tree.value, tree.line or 0)
+            return
+        if top.key is _MERGE:
+            top.tree.fields.update(self._merged(tree, top))
+        elif top.key is not _UNUSABLE:
+            top.tree.fields[top.key] = tree
+        top.key = _NO_KEY
+
+    def _merged(self, tree: Tree, top: _Open) -> dict[str, Tree]:
+        merged: dict[str, Tree] = {}
+        for part in tree.items if isinstance(tree.value, list) else [tree]:
+            if isinstance(part.value, dict):
+                merged = part.fields | merged
+            else:
+                self._problem(top.tree.place, '"<<" merges mappings only', top.line)
         return merged
 
-    def _scalar(self, node: yaml.ScalarNode, path: str, line: int) -> Scalar:
-        text = str(node.value)
-        if node.tag == _PLAIN:
+    def _alias(self, event: Any) -> None:
+        place, line = self._next(event)
+        if event.anchor not in self._anchors:
+            raise yaml.composer.ComposerError(None, None, f"the alias *{event.anchor} has no anchor", event.start_mark)
+        found = self._anchors[event.anchor]
+        if found is None:
+            self._problem(place, "an anchor contains itself", line)
+            tree = Tree(None, place, line)
+        else:
+            is_merged_list = bool(self._open) and self._open[-1].key is _MERGE and isinstance(found.value, list)
+            try:
+                tree = self._repeat(found, place, line, len(self._open), is_merged=is_merged_list)
+            except _TooDeep:
+                raise _TooDeep(event.start_mark.line + 1) from None
+        if self._open:
+            self._put(self._open[-1], tree)
+        else:
+            self.trees.append(tree)
+
+    def _repeat(self, tree: Tree, place: Place, line: int | None, depth: int, *, is_merged: bool = False) -> Tree:
+        """An anchored value once more, in another place."""
+        self._repeated += 1
+        if self._repeated > MOST_REPEATED:
+            if self._repeated == MOST_REPEATED + 1:
+                self._problem(place, "has too many values: an alias repeats too much", line or 0)
+            return Tree(None, place, line)
+        if not isinstance(tree.value, dict | list):
+            return Tree(tree.value, place, line)
+        if depth >= MOST_NESTED:
+            raise _TooDeep(line)
+        if isinstance(tree.value, dict):
+            fields = {key: self._repeat(part, (place, key), part.line, depth + 1) for key, part in tree.value.items()}
+            return Tree(fields, place, line)
+        items = [
+            self._repeat(part, place if is_merged else (place, index), part.line, depth + 1)
+            for index, part in enumerate(tree.value)
+        ]
+        return Tree(items, place, line)
+
+    def _scalar(self, event: Any, place: Place, line: int) -> Scalar:
+        text: str = event.value
+        if _is_plain(event):
             value = resolved(text)
-            if isinstance(value, str) and _NOT_FINITE.fullmatch(value):
-                self._problem(path, f"{text} is not a number that JSON has", line)
-            return self._finite(value, path, line)
-        if node.tag == f"{_TAGS}str":
+            if value.__class__ is str and text[:1] in _NUMERIC and _NOT_FINITE.fullmatch(text):
+                self._problem(place, f"{text} is not a number that JSON has", line)
+            return self._finite(value, place, line)
+        if event.tag in _NO_TAG or event.tag == f"{_TAGS}str":
             return text
         value = resolved(text)
-        if not isinstance(value, _TAGGED.get(node.tag.removeprefix(_TAGS), ())):
-            self._problem(path, f"{node.tag.replace(_TAGS, '!!')} cannot be read here", line)
-        return self._finite(value, path, line)
+        if not isinstance(value, _TAGGED.get(event.tag.removeprefix(_TAGS), ())):
+            self._problem(place, f"{event.tag.replace(_TAGS, '!!')} cannot be read here", line)
+        return self._finite(value, place, line)
 
-    def _finite(self, value: Scalar, path: str, line: int) -> Scalar:
+    def _finite(self, value: Scalar, place: Place, line: int) -> Scalar:
         if isinstance(value, float) and not math.isfinite(value):
-            self._problem(path, "the number is too large", line)
+            self._problem(place, "the number is too large", line)
         return value
 
-    def _problem(self, path: str, message: str, line: int) -> None:
-        self.problems.append(Problem(path or THE_FILE, message, line))
+    def _problem(self, place: Place, message: str, line: int) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(Problem(_path(place) or THE_FILE, message, line))
+        elif len(self.problems) == _MOST_PROBLEMS:
+            self.problems.append(Problem(THE_FILE, "has more problems, which are not listed", line))
+
+
+def _is_plain(event: Any) -> bool:
+    """Neither quoted nor tagged."""
+    return bool(event.implicit[0]) and event.tag in _NO_TAG
 
 
 class _Dumper(yaml.SafeDumper):

@@ -15,6 +15,7 @@ import msgspec
 
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import ApiError
+from mooring.base.nesting import Decoder
 from mooring.client.connection import Connection
 from mooring.client.fence import WriteFence
 from mooring.client.transport import Transport
@@ -33,7 +34,7 @@ _PATCH_TYPES: dict[PatchForm, str] = {
     "json": "application/json-patch+json",
 }
 _encode = msgspec.json.Encoder().encode
-_document_decoder = msgspec.json.Decoder(Document)
+_document_decoder: Decoder[Document] = Decoder(Document)
 
 
 class ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "next": "continue"}):
@@ -53,8 +54,8 @@ class _DocumentList(msgspec.Struct):
     items: Documents | None = None
 
 
-_raw_list_decoder = msgspec.json.Decoder(RawList)
-_document_list_decoder = msgspec.json.Decoder(_DocumentList)
+_raw_list_decoder = Decoder(RawList)
+_document_list_decoder = Decoder(_DocumentList)
 
 
 class ApiClient:
@@ -109,7 +110,7 @@ class ApiClient:
     async def get_as(self, type_: type[T], name: str, namespace: str | None = None) -> T:
         body = await self.transport.request("GET", self._path(type_.KIND, namespace, name))
         try:
-            return msgspec.json.decode(body, type=type_)
+            return Decoder(type_).decode(body)
         except msgspec.DecodeError as error:
             raise self._nonsense(str(error)) from error
 

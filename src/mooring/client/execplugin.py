@@ -18,6 +18,7 @@ import msgspec
 
 from mooring.base.clock import parse_timestamp
 from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.nesting import decode
 from mooring.base.private import memory_file
 from mooring.client.connection import Connection, ExecPlugin
 
@@ -96,7 +97,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
 def _understood(output: bytes, plugin: ExecPlugin, connection: Connection) -> ExecCredential:
     blame = f"{connection.source}: credential plugin {plugin.command}"
     try:
-        answer = msgspec.json.decode(output, type=_Answer)
+        answer = decode(output, _Answer)
     except msgspec.DecodeError as error:
         raise Fault(f"{blame} did not print an ExecCredential: {error}") from error
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:

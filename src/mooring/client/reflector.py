@@ -20,6 +20,7 @@ import msgspec
 
 from mooring.base.errors import ApiError, Fault, MooringError, OperatorMistake, Unreachable
 from mooring.base.log import Log
+from mooring.base.nesting import Decoder, decode
 from mooring.client.api import PAGE, ApiClient, path_of, selectors
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
@@ -91,9 +92,9 @@ class _Served(msgspec.Struct):
     resources: list[_Resource] = []
 
 
-_event_decoder = msgspec.json.Decoder(_WatchEvent)
-_meta_decoder = msgspec.json.Decoder(_JustMeta)
-_raw_meta_decoder = msgspec.json.Decoder(_RawMeta)
+_event_decoder = Decoder(_WatchEvent)
+_meta_decoder = Decoder(_JustMeta)
+_raw_meta_decoder = Decoder(_RawMeta)
 
 
 class _Gathered(Generic[T]):
@@ -143,7 +144,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._clock = client.clock
         self._type = type_
-        self._decoder = msgspec.json.Decoder(type_)
+        self._decoder = Decoder(type_)
         self._feed = feed
         self._on_document = on_document
         self._namespace = namespace
@@ -380,7 +381,7 @@ class Reflector(Generic[T]):
             return False
         try:
             body = await self._client.transport.request("GET", f"/apis/{self.kind.api_version}")
-            served = msgspec.json.decode(body, type=_Served)
+            served = decode(body, _Served)
         except ApiError as error:
             return error.code == 404
         except (MooringError, msgspec.DecodeError):

@@ -24,6 +24,7 @@ from yarl import URL
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
+from mooring.base.nesting import Decoder
 from mooring.client.connection import Connection
 from mooring.client.credentials import Credentials
 from mooring.client.fence import READS, Fenced, WriteFence, fenced_request
@@ -73,7 +74,7 @@ class _Status(msgspec.Struct, rename="camel"):
     details: _Details | None = None
 
 
-_status_decoder = msgspec.json.Decoder(_Status)
+_status_decoder = Decoder(_Status)
 
 
 def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None = None) -> ApiError:

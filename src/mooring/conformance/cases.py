@@ -11,6 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.nesting import decode
 
 RECORDED = Path(__file__).parent / "recorded"
 """What was recorded from kube-scheduler v1.36.4, a file for each family."""
@@ -57,9 +58,10 @@ def read(file: Path) -> Sequence[bytes]:
 def decoded(line: bytes, where: str) -> Recorded:
     """The case of one line."""
     try:
-        return msgspec.json.decode(line, type=Recorded)
+        case: Recorded = decode(line, Recorded)
     except msgspec.DecodeError as error:
         raise OperatorMistake(f'{where} holds no {{"case": …, "expect": …}}: {error}.') from error
+    return case
 
 
 def append(file: Path, recorded: dict[str, Any]) -> None:

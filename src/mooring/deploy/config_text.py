@@ -19,13 +19,13 @@ _PATH = ("clientConnection", "kubeconfig")
 
 def without_kubeconfig(text: str, source: str) -> str:
     """The text without the field, or as it is if it has none. Refused where the field shares its line with others."""
-    path = _path(text)
+    wanted = read_tree(text, source).plain()
+    path = _path(wanted)
     if not path:
         return text
     lines = text.splitlines(keepends=True)
     first, last = _lines_of(text, path)
     cut = "".join(lines[:first] + lines[last:])
-    wanted = read_tree(text, source).plain()
     _remove(wanted, path)
     try:
         is_same = read_tree(cut, source).plain() == wanted
@@ -37,9 +37,8 @@ def without_kubeconfig(text: str, source: str) -> str:
     return cut
 
 
-def _path(text: str) -> tuple[str, ...]:
+def _path(tree: Any) -> tuple[str, ...]:
     """What is to go: the field, or the section if it would be left empty; nothing if there is no such field."""
-    tree = yaml.safe_load(text)
     section = tree.get(_PATH[0]) if isinstance(tree, dict) else None
     if not isinstance(section, dict) or _PATH[1] not in section:
         return ()

@@ -16,6 +16,7 @@ from cryptography import x509
 
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, MooringError, OperatorMistake, Unreachable
+from mooring.base.nesting import decode
 from mooring.client import ApiClient, Connection
 from mooring.client.api import FIRST_CONTACT_SECONDS
 from mooring.doctor.findings import Finding, bad, good, notice, unknown
@@ -43,7 +44,7 @@ async def make_contact(client: ApiClient) -> Contact:
     began, asked_at = client.clock.monotonic(), client.clock.now()
     try:
         answer = await client.transport.answer("GET", "/version", seconds=FIRST_CONTACT_SECONDS)
-        version = msgspec.json.decode(answer.body, type=dict[str, str])
+        version = decode(answer.body, dict[str, str])
     except (MooringError, msgspec.DecodeError) as error:
         return Contact((_not_reached(where, error),))
     took = client.clock.monotonic() - began

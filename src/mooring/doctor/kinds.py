@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from mooring.base.errors import ApiError, MooringError
+from mooring.base.nesting import decode
 from mooring.client import ApiClient
 from mooring.client.recorder import EVENTS
 from mooring.doctor.findings import Finding, bad, good, notice, unknown
@@ -64,7 +65,7 @@ async def _plurals(client: ApiClient, api_version: str) -> frozenset[str]:
         if error.code == 404:
             return frozenset()
         raise
-    return frozenset(resource.name for resource in msgspec.json.decode(body, type=_Served).resources)
+    return frozenset(resource.name for resource in decode(body, _Served).resources)
 
 
 def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) -> Finding:

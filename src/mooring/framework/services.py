@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
-
 from mooring.base.clock import Clock
+from mooring.base.nesting import decode
 from mooring.framework.cycle import PodsWhere
 from mooring.objects.core import ContainerExtendedResourceRequest, Pod
 from mooring.objects.meta import KubeObject
@@ -191,7 +190,7 @@ class HttpAnswer:
     body: bytes
 
     def json(self) -> Any:
-        return msgspec.json.decode(self.body)
+        return decode(self.body)
 
 
 class Http(Protocol):

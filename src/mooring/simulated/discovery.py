@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from mooring.base.errors import ApiError, Fault
+from mooring.base.nesting import decode
 from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 
@@ -47,5 +47,5 @@ class Discovery:
         ]
 
     async def _get(self, path: str) -> dict[str, Any]:
-        answer = json.loads(await self._client.transport.request("GET", path))
+        answer = decode(await self._client.transport.request("GET", path))
         return answer if isinstance(answer, dict) else {}

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mooring.base.errors import Fault
+from mooring.base.nesting import decode
 from mooring.framework import (
     Args,
     Background,
@@ -206,8 +207,8 @@ class _Answer(msgspec.Struct):
 def received_bytes(answer: HttpAnswer, args: NetworkTrafficArgs) -> dict[str, int]:
     """The traffic of each node. Raises `Fault` when the answer has none."""
     try:
-        content = msgspec.json.decode(answer.body, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        content = decode(answer.body, _Answer)
+    except msgspec.MsgspecError as error:
         if answer.status != 200:
             raise Fault(f"{args.prometheus_address} answered {answer.status}") from error
         form = "HTML" if answer.body.lstrip()[:1] == b"<" else "something else"

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw
 
+from mooring.base.nesting import Decoder
 from mooring.client.reflector import Feed
 from mooring.config.model import Extender
 from mooring.objects.core import Node, Pod
@@ -62,10 +63,13 @@ class KeptDocuments(Generic[T]):
         self._feed.deleted(found)
 
 
+_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+
+
 def trimmed(document: Raw) -> Raw:
     """Without the record of who manages which field: of pods, kube-scheduler does not keep it either."""
-    whole = msgspec.json.decode(document, type=dict[str, Raw])
-    metadata = msgspec.json.decode(whole.get("metadata", b"{}"), type=dict[str, Raw])
+    whole = _fields.decode(document)
+    metadata = _fields.decode(whole.get("metadata", b"{}"))
     if metadata.pop("managedFields", None) is None:
         return document.copy()
     whole["metadata"] = Raw(msgspec.json.encode(metadata))

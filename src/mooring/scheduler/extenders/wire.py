@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from mooring.base.errors import Fault
+from mooring.base.nesting import decode
 
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
@@ -147,8 +148,8 @@ def _read(fields: Mapping[str, Raw], name: str, type_: Any) -> Any:
 
 def _decoded(raw: bytes | Raw, type_: Any, what: str) -> Any:
     try:
-        return msgspec.json.decode(raw, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode(raw, type_)
+    except msgspec.DecodeError as error:
         raise NonsenseAnswer(f"{what}: {error}") from error
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from mooring.base.errors import MooringError, OperatorMistake, Problem
+from mooring.base.nesting import decode
 from mooring.base.pem import fault_of_certificate
 from mooring.objects import Kind
 
@@ -153,7 +154,7 @@ class Authorities:
 def _published_proxy(pem: str, data: Mapping[str, str], source: str) -> FrontProxy:
     def listed(key: str) -> tuple[str, ...]:
         try:
-            return tuple(msgspec.json.decode(data.get(key) or "[]", type=list[str]))
+            return tuple(decode(data.get(key) or "[]", list[str]))
         except msgspec.MsgspecError as error:
             raise mistake(f"{source}, {key}", f"must be a JSON list of strings: {error}") from error
 
