@@ -20,13 +20,14 @@ _UNITS = {
 }
 _PART = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = re.compile(rf"([+-]?)((?:{_PART})+|0)", re.ASCII)
+_LONGEST = 100
 _MOST_SECONDS = Fraction(2**63, 10**9)
 
 
 def duration_seconds(text: str) -> float | None:
     """The duration in seconds; None if the text is none, or more than Go can hold (292 years)."""
-    match = _DURATION.fullmatch(text)
-    if match is None or len(text) > 100:
+    match = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
         return None
     total = sum((Fraction(number) * _UNITS[unit] for number, unit in re.findall(_PART, match[2])), Fraction(0))
     if total >= _MOST_SECONDS:

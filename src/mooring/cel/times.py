@@ -21,8 +21,10 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
+_MOST_DIGITS, _MOST_DECIMALS = 19, 40
+"""Of a number in a duration: more digits are more than Go can hold, more decimals are less than a nanosecond."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,6 +39,9 @@ def parsed_duration(text: str) -> Duration | None:
         if match is None:
             return None
         whole, _, fraction = match.group(1).partition(".")
+        whole, fraction = whole.lstrip("0"), fraction[:_MOST_DECIMALS]
+        if len(whole) > _MOST_DIGITS:
+            return None
         unit = _UNITS[match.group(2)]
         total += int(whole or 0) * unit + (int(fraction or 0) * unit // 10 ** len(fraction) if fraction else 0)
         at = match.end()

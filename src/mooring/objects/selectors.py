@@ -6,7 +6,7 @@ An absent selector matches nothing and an empty one everything; callers decide w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -138,7 +138,7 @@ _EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
 def parse_selector(text: str) -> list[Requirement]:
     """The requirements of `a=b,c!=d,e in (f,g),h,!i`, as kubectl's `-l` sends them."""
     requirements: list[Requirement] = []
-    for part in re.split(r",(?![^(]*\))", text) if text.strip() else []:
+    for part in _parts(text) if text.strip() else []:
         if match := _SET.match(part):
             values = tuple(value.strip() for value in match[3].split(","))
             requirements.append((match[1], "In" if match[2] == "in" else "NotIn", values))
@@ -151,6 +151,21 @@ def parse_selector(text: str) -> list[Requirement]:
             raise BadSelector(f'unable to parse requirement "{part}" of selector "{text}"')
         _check(*requirements[-1])
     return requirements
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Between the commas that stand in no parentheses."""
+    start = 0
+    depth = 0
+    for at, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth = max(depth - 1, 0)
+        elif character == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
 
 
 def _check(key: str, operator: str, values: tuple[str, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from mooring.apiserver.custom.kinds import column_of, rows_of, strategy_of
@@ -10,6 +9,7 @@ from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
 from mooring.base.clock import timestamp
+from mooring.base.regex import BadPattern, compiled
 from mooring.objects.names import dns1035_label, dns_subdomain
 
 APPROVED = "api-approved.kubernetes.io"
@@ -215,8 +215,8 @@ def _check_structural(schema: Any, path: str) -> list[FieldError]:
         wrong.append(required(f"{path}.type", "must not be empty for specified object fields"))
     if schema.get("pattern"):
         try:
-            re.compile(schema["pattern"])
-        except re.error as mistake:
+            compiled(schema["pattern"])
+        except BadPattern as mistake:
             why = f"must be a valid regular expression, but isn't: {mistake}"
             wrong.append(invalid_value(f"{path}.pattern", schema["pattern"], why))
     if schema.get("properties") and schema.get("additionalProperties"):

@@ -57,21 +57,38 @@ class CustomKind:
         return [NAME, *(column_of(each) for each in declared)] if declared else [NAME, AGE]
 
 
+_LONGEST_PATH, _MOST_DESCENTS, _MOST_FILTERS = 1024, 1, 2
+"""Nested, they multiply: a table shows every object of a kind."""
+
+
 def column_of(declared: Document) -> Column:
     """A printer column; ValueError where its path cannot be understood."""
     import jsonpath
 
+    written = declared.get("jsonPath", "")
+    if "=~" in written:
+        raise ValueError("is an invalid JSONPath expression: regular expressions are not supported")
+    if len(written) > _LONGEST_PATH or written.count("..") > _MOST_DESCENTS or written.count("?") > _MOST_FILTERS:
+        raise ValueError(
+            f"is too large: it may have {_LONGEST_PATH} characters, {_MOST_DESCENTS} recursive descent"
+            f" and {_MOST_FILTERS} filters"
+        )
+    environment = jsonpath.JSONPathEnvironment()
+    environment.function_extensions.clear()  # Kubernetes has none, and some take regular expressions
     try:
-        path = jsonpath.compile(_standard_path(declared.get("jsonPath", "")))
+        path = environment.compile(_standard_path(written))
     except jsonpath.JSONPathError as mistake:
         raise ValueError(f"is an invalid JSONPath expression: {mistake}") from None
     kind = declared.get("type", "string")
 
     def read(document: Document, now: float) -> Any:
-        found = path.findall(document)
-        if not found:
+        try:
+            found = next(iter(path.finditer(document)), None)
+        except jsonpath.JSONPathError:  # deeper than it descends
             return None
-        value = found[0]
+        if found is None:
+            return None
+        value = found.obj
         if kind == "date":
             return age(value, now) if isinstance(value, str) else None
         if kind == "string" and not isinstance(value, str):

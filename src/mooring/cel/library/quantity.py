@@ -20,7 +20,7 @@ from mooring.cel.values import INT_LEAST, INT_MOST, Opaque
 
 QUANTITY = types.struct("kubernetes.Quantity")
 
-_FORM = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+[-+]?[0-9]*+)", re.ASCII)
 _FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _BAD_SUFFIX = "unable to parse quantity's suffix"
 _BAD_NUMBER = "unable to parse numeric part of quantity"
@@ -28,6 +28,9 @@ _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO = -9
 _MOST_DIGITS = 18
+_LONGEST = 4_096
+"""In characters. Python converts no longer numbers; upstream has no limit."""
+_LONGEST_REMEMBERED = 128
 _LARGEST_EXPONENT = 1_000
 """Nobody writes such exponents; without an end, computing with one would take one."""
 
@@ -50,7 +53,7 @@ class Quantity(Opaque):
     @classmethod
     def parsed(cls, text: str) -> Quantity:
         """The quantity of the text; raises CelError in upstream's words."""
-        return _parsed(text)
+        return parsed_quantity(text)
 
     def as_int64(self) -> int | None:
         """The whole number, where upstream sees one."""
@@ -85,11 +88,17 @@ class Quantity(Opaque):
         return isinstance(other, Quantity) and not other.computed
 
 
-@lru_cache(maxsize=16_384)
+def parsed_quantity(text: str) -> Quantity:
+    """The quantity of the text; raises CelError in upstream's words."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _parsed(text)
+
+
 def _parsed(text: str) -> Quantity:
     match = _FORM.fullmatch(text)
     if match is None or not text:
         raise CelError(_FORMAT_WRONG)
+    if len(text) > _LONGEST:
+        raise CelError(_BAD_NUMBER)
     sign, digits, decimals, suffix = match.groups()
     decimals = decimals or ""
     digits = digits or "0"
@@ -104,6 +113,9 @@ def _parsed(text: str) -> Quantity:
     if not any(character.isdigit() for character in text[: match.start(4)]):
         raise CelError(_BAD_NUMBER)
     return _big(negative, digits, decimals, power, shift)
+
+
+_remembered = lru_cache(maxsize=16_384)(_parsed)
 
 
 def _scale_of(suffix: str) -> tuple[int, int | None]:
@@ -132,7 +144,7 @@ def _big(negative: int, digits: str, decimals: str, power: int, shift: int | Non
 
 def _is_quantity(text: str) -> bool:
     try:
-        _parsed(text)
+        parsed_quantity(text)
     except CelError:
         return False
     return True
@@ -160,7 +172,7 @@ def compared(one: Quantity, other: Quantity) -> int:
 _TWO = (QUANTITY, QUANTITY)
 
 FUNCTIONS: list[Function] = [
-    function("quantity", overload("string_to_quantity", (STRING,), QUANTITY, _parsed)),
+    function("quantity", overload("string_to_quantity", (STRING,), QUANTITY, parsed_quantity)),
     function("isQuantity", overload("is_quantity_string", (STRING,), BOOL, _is_quantity)),
     function(
         "sign",

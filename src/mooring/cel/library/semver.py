@@ -53,9 +53,15 @@ class BadVersion(ValueError):
     """Text that is no semantic version, in the words of upstream's parser."""
 
 
-@lru_cache(maxsize=16_384)
+_LONGEST_REMEMBERED = 128
+
+
 def parsed_version(text: str) -> Semver:
     """The version; raises BadVersion."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _parsed(text)
+
+
+def _parsed(text: str) -> Semver:
     if not text:
         raise BadVersion("Version string empty")
     parts = text.split(".", 2)
@@ -68,6 +74,9 @@ def parsed_version(text: str) -> Semver:
     before = tuple(_prerelease(each) for each in prerelease.split(".")) if dash else ()
     after = tuple(_build(each) for each in build.split(".")) if plus else ()
     return Semver((major, minor, patch), before, after)
+
+
+_remembered = lru_cache(maxsize=16_384)(_parsed)
 
 
 def _number(text: str, name: str, title: str) -> int:
