@@ -6,6 +6,7 @@
     │   ├── ApiError        an API server answered with an error (its code, reason and message)
     │   ├── Unreachable     an API server did not answer at all
     │   └── PluginFault     a plugin raised or returned nonsense; fails one attempt, never the scheduler
+    │       └── BudgetExceeded  a plugin computed too long about one pod; the pod is set aside
     └── StateMissing        a plugin read what its pre_filter or pre_score did not leave
 
 A verdict ("no node fits") is a value, never an exception.
@@ -89,6 +90,10 @@ class PluginFault(Fault):
         self.raised_at: str | None = None
         """File and line in the plugin's own code, if it raised: for the log. Events have no use for it."""
         super().__init__(message)
+
+
+class BudgetExceeded(PluginFault):
+    """A plugin was interrupted because the attempt exceeded its time budget."""
 
 
 class StateMissing(MooringError):

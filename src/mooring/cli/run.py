@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mooring.base.durations import go_duration
 from mooring.base.memory import keep_collector_calm
 from mooring.cli.common import (
     gates_option,
@@ -40,6 +41,24 @@ if TYPE_CHECKING:
 NOT_SERVING = ServingFlags()
 
 
+def _not_negative(ctx: click.Context, parameter: click.Parameter, seconds: float) -> float:
+    if seconds < 0:
+        raise click.BadParameter(f"must not be negative, got {go_duration(seconds)}", ctx, parameter)
+    return seconds
+
+
+attempt_timeout_option = click.option(
+    "--attempt-timeout",
+    cls=Flag,
+    type=GoDuration(),
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    callback=_not_negative,
+    help="How long plugins may compute about one pod before it is set aside; 0 is no limit.",
+)
+
+
 @click.command(cls=KubeSchedulerCommand)
 @click.option(
     "--config", "config_file", cls=Flag, metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults."
@@ -62,6 +81,7 @@ NOT_SERVING = ServingFlags()
     metavar="DURATION",
     help="After this long an unschedulable pod is tried again in any case.",
 )
+@attempt_timeout_option
 @reload_options(by_signal=True)
 @shadow_options
 @tracing_option
@@ -73,6 +93,7 @@ def run(
     gates: FeatureGates,
     kubeconfig: str | None,
     max_unschedulable: float,
+    attempt_timeout: float,
     tracing_endpoint: str,
     **flags: Any,
 ) -> None:
@@ -107,6 +128,7 @@ def run(
                 stop,
                 gates=gates,
                 max_unschedulable_seconds=max_unschedulable,
+                attempt_timeout_seconds=attempt_timeout,
                 serving=kube.serving,
                 election=configuration.leader_election if shadow is None else None,
                 role=role,
@@ -125,6 +147,7 @@ async def schedule(
     *,
     gates: FeatureGates | None = None,
     max_unschedulable_seconds: float = 300.0,
+    attempt_timeout_seconds: float = 5.0,
     serving: ServingFlags = NOT_SERVING,
     election: LeaderElection | None = None,
     died: asyncio.Task[None] | None = None,
@@ -157,6 +180,7 @@ async def schedule(
             registry,
             gates=gates,
             max_unschedulable_seconds=max_unschedulable_seconds,
+            attempt_timeout_seconds=attempt_timeout_seconds,
             may_schedule=may_schedule,
         )
         stack.enter_context(traced(scheduler, tracing))

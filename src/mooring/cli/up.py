@@ -22,7 +22,7 @@ from mooring.cli.common import (
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.reload import Source, reload_flags, reload_options
-from mooring.cli.run import schedule
+from mooring.cli.run import attempt_timeout_option, schedule
 from mooring.cli.serving import ServingFlags, port_option
 from mooring.cli.tracing import tracing_option, tracing_options
 
@@ -39,6 +39,7 @@ _log = Log("mooring")
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults.")
 @plugins_option
 @gates_option
+@attempt_timeout_option
 @reload_options(by_signal=False)
 @tracing_option
 @port_option(0)
@@ -51,6 +52,7 @@ def up(
     config_file: str | None,
     plugins: tuple[str, ...],
     gates: FeatureGates,
+    attempt_timeout: float,
     secure_port: int,
     tracing_endpoint: str,
     **flags: Any,
@@ -103,6 +105,7 @@ def up(
                     registry,
                     stop,
                     gates=gates,
+                    attempt_timeout_seconds=attempt_timeout,
                     serving=serving,
                     election=election,
                     died=died,

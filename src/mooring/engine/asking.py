@@ -10,9 +10,11 @@ import inspect
 import traceback
 from types import TracebackType
 
-from mooring.base.errors import MooringError, PluginFault
+from mooring.base.errors import BudgetExceeded, MooringError, PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.engine.cycle import EngineCycle
+from mooring.engine.pod_fields import largest_field
+from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import Plugin, Refusal
 
 PRE_FILTER = 'running PreFilter plugin "{}": '
@@ -83,13 +85,29 @@ class asking:  # noqa: N801  # it reads as a verb: `with asking(cycle, plugin, F
     ) -> None:
         if self._watch is not None and self._turns:
             self._watch.runs.append((self._words, self._turns, self._now()))
-        if error is None or isinstance(error, PluginFault) or not is_its_own(error):
+        if error is None or isinstance(error, PluginFault):
+            return
+        if isinstance(error, AttemptTimeout):
+            raise self._budget_exceeded(error) from None
+        if not is_its_own(error):
             return
         assert self._plugin is not None, "nobody was asked"
         raised = fault(self._plugin, self._words, described(error))
         if not isinstance(error, MooringError):  # our own say all there is to say
             raised.raised_at = line_of(error, type(self._plugin))
         raise raised from error
+
+    def _budget_exceeded(self, error: AttemptTimeout) -> BudgetExceeded:
+        plugin, budget = self._plugin, self._cycle.budget
+        assert plugin is not None, "only a plugin's code is interrupted"
+        assert budget is not None, "there is no interruption without a budget"
+        message = f"{self._words.format(plugin.name)}{budget.overrun}"
+        if field := largest_field(self._cycle.pod, plugin.pod_fields):
+            message += f", evaluating {field}"
+        exceeded = BudgetExceeded(plugin.name, message, POINTS[self._words])
+        exceeded.raised_at = line_of(error, type(plugin))
+        budget.exceeded = budget.exceeded or exceeded
+        return exceeded
 
 
 def fault(plugin: Plugin, words: str, what: str) -> PluginFault:

@@ -26,6 +26,7 @@ from mooring.state import Rows, State
 if TYPE_CHECKING:
     from mooring.engine.profile import Profile
     from mooring.engine.stopwatch import Stopwatch
+    from mooring.engine.time_budget import TimeBudget
 
 T = TypeVar("T")
 
@@ -54,6 +55,8 @@ class EngineCycle:
         self.stage = Stage.OUTSIDE
         self.watch: Stopwatch | None = None
         """Where somebody wants to know how long plugins take. What is asked in a what-if is its asker's time."""
+        self.budget: TimeBudget | None = None
+        """The time that plugins may use for this attempt, also in a what-if; None: any."""
         self.speaker = ""
         """The plugin that is being asked."""
         self.filter_states: dict[str, Any] = {}
@@ -70,6 +73,7 @@ class EngineCycle:
         What pre_filters left that do not look at pods on nodes still holds.
         """
         other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed)
+        other.budget = self.budget
         other.skipped_filters = set(self.skipped_filters)
         for plugin in self.profile.pre_filters:
             if not plugin.pre_filter_reads_pods and plugin.name in self.filter_states:
@@ -107,12 +111,20 @@ class EngineCycle:
             raise Fault(
                 f"a tally was asked for in {self.stage.value}; ask in pre_filter or pre_score and keep it in the state"
             )
+        self._check_budget()
         return self.state.tally(pods, key, on)
 
+    def _check_budget(self) -> None:
+        """Code of the state is never interrupted: an attempt that spends its time there is stopped here."""
+        if self.budget is not None:
+            self.budget.check()
+
     def total(self, pods: PodsWhere, resource: str) -> int:
+        self._check_budget()
         return self.state.total(pods, resource)
 
     def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+        self._check_budget()
         return self.state.carriers(self.pod, kind, namespace_labels)
 
     def claim_uses(self, claims: Collection[str]) -> int:

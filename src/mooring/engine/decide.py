@@ -12,6 +12,7 @@ from mooring.engine.feasible import Feasible, feasible
 from mooring.engine.heard import Heard, HeardScores
 from mooring.engine.profile import Profile
 from mooring.engine.stopwatch import Stopwatch
+from mooring.engine.time_budget import TimeBudget, within
 from mooring.engine.what_if import CLEAR, PostFiltered, post_filter
 from mooring.framework import Pod
 from mooring.state import State
@@ -27,24 +28,28 @@ def decide(
     start: int = 0,
     heard: Heard | None = None,
     watch: Stopwatch | None = None,
+    budget: TimeBudget | None = None,
 ) -> Decision:
     """Choose a node for the pod, or say why none will do. Pure: no I/O, no clock, no randomness.
 
     `seed` chooses among equally good nodes; `start` is where sampling begins (the last decision's `next_start`);
     `heard` is what extenders said, where there are any. `watch` times the plugins; nothing depends on it.
+    Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
     """
     cycle = EngineCycle(profile, pod, state, attempt, seed)
     cycle.watch = watch
+    cycle.budget = budget
     found: Feasible | None = None
     try:
-        if heard is None:
-            found = feasible(cycle, start)
-            decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
-        else:
-            found = feasible(cycle, start, is_nominated_out=heard.is_nominated_out)
-            is_any_unasked = heard.apply(found)
-            decision = choose(cycle, found, heard.scores) if len(found.nodes) else refuse(cycle, found)
-            decision.is_premature = is_any_unasked and not len(found.nodes)
+        with within(budget):
+            if heard is None:
+                found = feasible(cycle, start)
+                decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
+            else:
+                found = feasible(cycle, start, is_nominated_out=heard.is_nominated_out)
+                is_any_unasked = heard.apply(found)
+                decision = choose(cycle, found, heard.scores) if len(found.nodes) else refuse(cycle, found)
+                decision.is_premature = is_any_unasked and not len(found.nodes)
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()

@@ -48,6 +48,9 @@ class Plugin:
     """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""
     pre_bind_in_parallel: ClassVar[bool] = False
     """Whether its `pre_bind` may be at work together with those of its neighbours in the profile that say so too."""
+    pod_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields of a pod that the plugin evaluates, as in a manifest (`spec.containers[*].ports`). When an attempt
+    exceeds its time budget in this plugin, the largest of them is reported."""
     longest_wait_seconds: float = 900.0
     """How long `unreserve`, `pre_bind`, `bind` or `post_bind` may take for one pod. After that it is cancelled and has
     failed; `math.inf` where the plugin bounds its waiting itself. An instance may set its own."""

@@ -12,6 +12,7 @@ from typing import TypedDict
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, decide
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue, Waiting
@@ -23,6 +24,7 @@ from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.informers import Informers
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.overruns import Overruns
 from mooring.scheduler.reporting import Reporter
 from mooring.state import State
 
@@ -35,6 +37,7 @@ class Inputs(TypedDict):
     attempt: int
     seed: int
     start: int
+    budget: TimeBudget | None
 
 
 @dataclass
@@ -51,6 +54,9 @@ class Attempts:
     reporter: Reporter
     bindings: Bindings
     metrics: SchedulerMetrics
+    budget: TimeBudget | None
+    """The time that plugins have for one attempt; None: any."""
+    overruns: Overruns
     conclude: Callable[[Waiting, Profile, Decision], None]
     """Does what was decided."""
     _held: dict[str, Pod] = field(default_factory=dict)
@@ -102,7 +108,9 @@ class Attempts:
             self.queue.done(pod.uid)
             return None
         _log.v(3).info("Attempting to schedule pod", pod=pod)
-        return None if self._holds(waiting, profile) or self._is_unreadable(waiting) else profile
+        if self.overruns.holds(waiting) or self._holds(waiting, profile) or self._is_unreadable(waiting):
+            return None
+        return profile
 
     def _is_lost(self, waiting: Waiting) -> bool:
         """Whether the pod went, or got a node, while extenders were asked."""
@@ -161,7 +169,14 @@ class Attempts:
 
     def _inputs(self, waiting: Waiting, profile: Profile) -> Inputs:
         self._decisions += 1
-        return Inputs(attempt=waiting.attempts, seed=self._decisions, start=self._starts.get(profile.name, 0))
+        if self.budget is not None:
+            self.budget.renew()
+        return Inputs(
+            attempt=waiting.attempts,
+            seed=self._decisions,
+            start=self._starts.get(profile.name, 0),
+            budget=self.budget,
+        )
 
     def kind_came(self) -> None:
         """A kind has been listed that plugins read: whoever waited for one tries again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.base.clock import Clock
-from mooring.base.errors import PluginFault
+from mooring.base.errors import BudgetExceeded, PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, Profile, Refused, permit, reserve
 from mooring.framework import Point
@@ -16,6 +16,7 @@ from mooring.scheduler.evictions import Evictions
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.overruns import Overruns
 from mooring.scheduler.rivals import Rivals
 from mooring.state import State
 
@@ -38,12 +39,15 @@ class Conclusions:
     evictions: Evictions
     claim_releases: ClaimReleases
     rivals: Rivals
+    overruns: Overruns
     metrics: SchedulerMetrics
 
     def conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
         """Do what was decided: place the pod, or let it wait."""
         self.journal.write(waiting.pod, decision.evidence())
-        if decision.fault is not None:
+        if isinstance(decision.fault, BudgetExceeded):
+            self.overruns.exceeded(waiting, decision.fault)
+        elif decision.fault is not None:
             self.failures.broken(waiting, decision.fault)
         elif decision.node is None:
             self._refused(waiting, profile, decision)

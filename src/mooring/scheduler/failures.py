@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from mooring.base.errors import PluginFault, StateMissing
+from mooring.base.errors import BudgetExceeded, PluginFault, StateMissing
 from mooring.base.log import Log
 from mooring.engine.decision import NO_NODES
 from mooring.framework import Plan, Pod, Refusal
@@ -16,6 +16,9 @@ from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.plugin_errors import PluginErrors
 from mooring.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
+
+TIME_BUDGET = "TimeBudget"
+"""Stands in for a plugin that refused the pod: no cluster event concerns it, so none requeues the pod."""
 
 _log = Log("scheduler")
 
@@ -55,6 +58,18 @@ class Failures:
                 where["at"] = problem.raised_at
         _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **where)
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
+
+    def set_aside(self, waiting: Waiting, fault: BudgetExceeded) -> None:
+        """Evaluating the pod takes too long: it waits where no cluster event brings it back."""
+        self._errors.count(fault)
+        where = {} if fault.raised_at is None else {"at": fault.raised_at}
+        _log.error("Scheduling attempt exceeded its time budget; pod is set aside", pod=waiting.pod, err=fault, **where)
+        self._put_back(waiting, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
+
+    def held(self, waiting: Waiting, message: str) -> None:
+        """The pod is not evaluated now; a timer brings it back."""
+        _log.v(2).info("Pod is held back", pod=waiting.pod, err=message)
+        self._put_back(waiting, message, SCHEDULER_ERROR, (TIME_BUDGET,), (), None)
 
     def kept_out(self, waiting: Waiting) -> None:
         """A pre_enqueue failed, so that there is no attempt. It stays out; event and condition say why."""

@@ -16,6 +16,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient, Connection, Feed, Reflector
 from mooring.config import Configuration
 from mooring.engine import Decision, Profile
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.events import ASSIGNED_POD_DELETED, ClusterEvent
 from mooring.framework.registry import Registry
@@ -43,6 +44,7 @@ from mooring.scheduler.lifecycle import Lifecycle
 from mooring.scheduler.metrics import SchedulerMetrics, Sizes
 from mooring.scheduler.metrics.handling import TimedFeed
 from mooring.scheduler.metrics.resources import PodResources
+from mooring.scheduler.overruns import Overruns, Penalties
 from mooring.scheduler.plugin_errors import PluginErrors
 from mooring.scheduler.reload.versions import Adopted, Parts, Versions
 from mooring.scheduler.reporting import Reporter
@@ -53,6 +55,8 @@ from mooring.scheduler.watchdog import Watchdog
 from mooring.state import State
 
 SLOW_START_SECONDS = 5.0
+ATTEMPT_TIMEOUT_SECONDS = 5.0
+"""How long plugins may compute about one pod."""
 LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
 BUSY_OR_STARTING = (403, 408, 429)
 """Beside 5xx: refusals of the first contact that say nothing about what we need. One that starts forbids everything."""
@@ -75,6 +79,7 @@ class Scheduler:
         clock: Clock | None = None,
         gates: FeatureGates | None = None,
         max_unschedulable_seconds: float = 300.0,
+        attempt_timeout_seconds: float = ATTEMPT_TIMEOUT_SECONDS,
         may_schedule: Callable[[], Awaitable[None]] = _at_once,
         reporter: Reporter | None = None,
     ) -> None:
@@ -199,6 +204,10 @@ class Scheduler:
                 between_cycles=self._until_between_cycles,
             ),
         )
+        self._budget = TimeBudget(attempt_timeout_seconds) if attempt_timeout_seconds else None
+        self._overruns = Overruns(
+            Penalties(self._clock), self.queue, self._failures, self.journal, attempt_timeout_seconds
+        )
         self._conclusions = Conclusions(
             state=self.state,
             queue=self.queue,
@@ -209,6 +218,7 @@ class Scheduler:
             evictions=self._evictions,
             claim_releases=self._claim_releases,
             rivals=self._rivals,
+            overruns=self._overruns,
             metrics=self.metrics,
         )
         self._attempts = Attempts(
@@ -222,6 +232,8 @@ class Scheduler:
             reporter=self.reporter,
             bindings=self._bindings,
             metrics=self.metrics,
+            budget=self._budget,
+            overruns=self._overruns,
             conclude=self._conclude,
         )
 
@@ -378,7 +390,9 @@ class Scheduler:
 
         Raises `OperatorMistake` or `Fault` if it cannot; the one in force then goes on whole.
         """
-        return await self._versions.adopt(configuration, registry)
+        adopted = await self._versions.adopt(configuration, registry)
+        self._overruns.penalties.clear()  # what was slow may be gone
+        return adopted
 
     async def _until_between_cycles(self) -> None:
         await self._between_cycles.wait()

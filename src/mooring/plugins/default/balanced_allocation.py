@@ -65,6 +65,7 @@ class NodeResourcesBalancedAllocationArgs(Args):
 class NodeResourcesBalancedAllocation(Plugin):
     """Favour nodes whose resources the pod brings closer to being used alike."""
 
+    pod_fields = ("spec.containers", "spec.initContainers")
     reads = Reads.PODS
     score_needs_pre_score = False
 

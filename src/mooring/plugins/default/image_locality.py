@@ -24,6 +24,8 @@ FEW_IMAGES = 4
 class ImageLocality(Plugin):
     """Favour nodes that have the pod's images."""
 
+    pod_fields = ("spec.containers", "spec.initContainers", "spec.volumes")
+
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         highest = _highest(pod)
         return _score(sum(size for image, size in _images(pod, highest, cycle) if image.on(node)), highest)

@@ -77,6 +77,7 @@ class NodeAffinityArgs(Args):
 class NodeAffinity(Plugin):
     """Keep pods on the nodes that their selectors and affinity name, and prefer those they prefer."""
 
+    pod_fields = ("spec.affinity.nodeAffinity", "spec.nodeSelector")
     reads = Reads.NODE
     pre_filter_reads_pods = False
     normalizer = ToMax()

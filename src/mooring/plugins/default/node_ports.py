@@ -30,6 +30,7 @@ TAKEN = "node(s) didn't have free ports for the requested pod ports"
 class NodePorts(Plugin):
     """Refuse nodes where a host port that the pod asks for is taken."""
 
+    pod_fields = ("spec.containers[*].ports", "spec.initContainers[*].ports")
     reads = Reads.PODS
     pre_filter_reads_pods = False
 

@@ -28,6 +28,7 @@ CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule"
 class NodeUnschedulable(Plugin):
     """Refuse cordoned nodes."""
 
+    pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
 
     def events(self) -> Iterable[Hint]:

@@ -50,6 +50,7 @@ Attached = tuple[str, str]
 class NodeVolumeLimits(Plugin):
     """Refuse nodes that cannot attach as many volumes as the pod would bring."""
 
+    pod_fields = ("spec.volumes",)
     pre_filter_reads_pods = False
 
     def __init__(

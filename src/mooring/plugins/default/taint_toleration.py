@@ -36,6 +36,7 @@ SOFT = "PreferNoSchedule"
 class TaintToleration(Plugin):
     """Refuse nodes with untolerated taints; prefer those with fewer soft ones."""
 
+    pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
     normalizer = ToMax(reverse=True)
 

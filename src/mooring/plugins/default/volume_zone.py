@@ -52,6 +52,7 @@ Topologies = tuple[Topology, ...]
 class VolumeZone(Plugin):
     """Refuse nodes outside the zones and regions of the pod's volumes."""
 
+    pod_fields = ("spec.volumes",)
     without_filter_state = "not found"
     reads = Reads.NODE
     pre_filter_reads_pods = False

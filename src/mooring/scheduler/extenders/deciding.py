@@ -14,6 +14,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, EngineCycle, Heard, Profile, decide, fail, feasible
 from mooring.engine.stopwatch import Stopwatch
+from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Plan, Pod, Refusal
 from mooring.plugins.default.default_preemption.choice import best
 from mooring.plugins.default.default_preemption.plugin import PREFIX
@@ -40,15 +41,19 @@ async def decide_with(
     seed: int,
     start: int,
     watch: Stopwatch | None = None,
+    budget: TimeBudget | None = None,
 ) -> Decision:
     """`decide`, with extenders. Nothing waits between the choice of a node and the return."""
     for _ in range(ROUNDS):
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed)
+            cycle.budget = budget
             heard = await _ask(extenders, cycle, start) if extenders.judge(pod) else None
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
-        decision = decide(profile, pod, state, attempt=attempt, seed=seed, start=start, heard=heard, watch=watch)
+        decision = decide(
+            profile, pod, state, attempt=attempt, seed=seed, start=start, heard=heard, watch=watch, budget=budget
+        )
         if not decision.is_premature:
             break
     else:
@@ -61,7 +66,8 @@ async def decide_with(
 async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
     """What they say of the nodes that pass the filters now."""
     pod = cycle.pod
-    found = feasible(cycle, start)
+    with within(cycle.budget):
+        found = feasible(cycle, start)
     is_nominated_out = False
     if found.is_nominated:
         name = found.nodes.at(0).name
@@ -69,7 +75,9 @@ async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
             return Heard(frozenset((name,)))
         is_nominated_out = True
         again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed)
-        found = feasible(again, start, is_nominated_out=True)
+        again.budget = cycle.budget
+        with within(cycle.budget):
+            found = feasible(again, start, is_nominated_out=True)
     names = tuple(found.nodes.names)
     refused = await extenders.filter(pod, names)
     left = [name for name in names if name not in refused]

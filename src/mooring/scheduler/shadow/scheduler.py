@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.errors import BudgetExceeded, OperatorMistake, Problem
 from mooring.client import ApiClient, Feed
 from mooring.config import Configuration
 from mooring.engine import Decision, Profile
@@ -68,6 +68,7 @@ class ShadowScheduler(Scheduler):
             self._told,
             shares=_shares(configuration),
             hindrance=self._hindrance,
+            budget=self._budget,
             is_extended=lambda pod: self._extenders is not None and self._extenders.concern(pod),
         )
         self.balance = Balance(self.metrics.plugins, names, lambda: self.shadow.waiting)
@@ -98,7 +99,9 @@ class ShadowScheduler(Scheduler):
     def _conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
         """Remember what was decided, and let the pod wait for the other scheduler."""
         self.shadow.decided(waiting.pod, decision)
-        if decision.fault is not None:
+        if isinstance(decision.fault, BudgetExceeded):
+            self._overruns.exceeded(waiting, decision.fault)
+        elif decision.fault is not None:
             self._failures.broken(waiting, str(decision.fault))
         elif decision.node is None:
             unschedulable, pending = decision.rejectors

@@ -25,6 +25,7 @@ import numpy as np
 from mooring.base.clock import Clock
 from mooring.engine import Decision, Profile, decide
 from mooring.engine.feasible import nodes_to_find
+from mooring.engine.time_budget import TimeBudget
 from mooring.objects.core import Pod
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
@@ -97,10 +98,12 @@ class Shadow:
         shares: Mapping[str, int] | None = None,
         hindrance: Callable[[Pod], str | None] = lambda _pod: None,
         is_extended: Callable[[Pod], bool] = lambda _pod: False,
+        budget: TimeBudget | None = None,
     ) -> None:
         """`shares` says per profile how many per cent of the nodes they look at (0: kube-scheduler's adaptive rule).
 
-        `hindrance` says why a pod cannot be decided about now, if so; `is_extended` whether extenders have a say in it.
+        `hindrance` says why a pod cannot be decided about now, if so; `is_extended` whether extenders have a say in it;
+        `budget` is the time for one decision.
         """
         self._profiles = profiles
         self._theirs = {
@@ -113,6 +116,7 @@ class Shadow:
         self._tell = tell
         self._hindrance = hindrance
         self._is_extended = is_extended
+        self._budget = budget
         self._turns = Turns(state, clock)
         self._pending: dict[str, _Pending] = {}
         """In the order in which they came or were refused."""
@@ -361,7 +365,9 @@ class Shadow:
         return None if problem is None else not_comparable(problem)
 
     def _decide(self, pod: Pod) -> Decision:
-        return decide(self._profiles[pod.spec.scheduler_name], pod, self._state)
+        if self._budget is not None:
+            self._budget.renew()
+        return decide(self._profiles[pod.spec.scheduler_name], pod, self._state, budget=self._budget)
 
     # Telling
 

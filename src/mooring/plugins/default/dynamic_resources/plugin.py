@@ -81,6 +81,7 @@ _OUT_OF_REACH = float("inf")
 class DynamicResources(Plugin):
     """Find devices for the pod's ResourceClaims."""
 
+    pod_fields = ("spec.resourceClaims",)
     without_filter_state = "not found"
     normalizer = ToMax()
     pre_filter_reads_pods = False

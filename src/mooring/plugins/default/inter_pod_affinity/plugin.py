@@ -99,6 +99,7 @@ class BetweenExtremes:
 class InterPodAffinity(Plugin):
     """Keep pods near the pods they want to be near, and away from those they, or which, do not want them."""
 
+    pod_fields = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
     without_filter_state = 'error reading "{}" from cycleState: not found'
     reads = Reads.DOMAIN
     normalizer = BetweenExtremes()

@@ -95,6 +95,8 @@ class Preferences:
 class PodTopologySpread(Plugin):
     """Spread the pods of a workload evenly over topology domains."""
 
+    pod_fields = ("spec.topologySpreadConstraints",)
+
     def __init__(
         self,
         args: PodTopologySpreadArgs,

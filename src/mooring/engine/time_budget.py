@@ -1,0 +1,159 @@
+"""How long the plugins may compute about one pod. What exceeds it is interrupted, and the attempt fails.
+
+One thread decides, so a plugin that computes for minutes about one pod delays all others. A timer interrupts it: while
+a plugin runs, `AttemptTimeout` is raised in its code, as Ctrl-C would be. It is never raised in code of the engine or
+the state, nor while such code is on the stack above the plugin's, so what was changed for a what-if is undone.
+
+The budget is time that the process could run. A process that was stopped, or got no CPU, does not lose its pods for it.
+
+Python delivers signals to the main thread alone. On another thread, and where there is no interval timer, the budget is
+only checked when a plugin calls the cycle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from contextlib import AbstractContextManager
+from types import FrameType
+from typing import Any
+
+from mooring.base.durations import go_duration
+from mooring.base.errors import BudgetExceeded
+from mooring.framework import Plugin
+
+TICK_SECONDS = 0.1
+"""How often a long attempt is looked at. Most attempts end before the first look."""
+RETRY_SECONDS = 0.005
+"""How soon after a look that found code which must not be interrupted."""
+
+HELPERS = ("mooring.plugins", "mooring.objects", "mooring.cel")
+"""Code that changes nothing shared: who called it says whether it may be interrupted."""
+RUNTIME = frozenset(
+    {"asyncio", "concurrent", "contextlib", "functools", "importlib", "logging", "threading", "weakref"}
+)
+"""Modules that an exception at any line could leave with a lock held, or a context entered and never left."""
+
+
+class AttemptTimeout(BaseException):
+    """Raised in a plugin's code. No `Exception`: code that survives any failure must not survive this one."""
+
+
+class TimeBudget:
+    """The time for one attempt after the other. It runs while inside; `renew` begins another attempt."""
+
+    __slots__ = ("_last_look", "_spent", "exceeded", "is_over", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        self._spent = 0.0
+        self._last_look = 0.0
+        self.is_over = False
+        """More time than the budget was spent: plugins are interrupted."""
+        self.exceeded: BudgetExceeded | None = None
+        """The first plugin that was interrupted, as a fault."""
+
+    def __enter__(self) -> None:
+        self._last_look = time.monotonic()
+        _start(self)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _stop()
+        self._spent += time.monotonic() - self._last_look
+        if kind is None and self.exceeded is not None:
+            raise self.exceeded  # somebody survived the interruption: its answers cannot be relied on
+        if kind is AttemptTimeout:
+            raise BudgetExceeded("", self.overrun)
+
+    @property
+    def overrun(self) -> str:
+        return f"exceeded the time budget of {go_duration(self.seconds)} for one attempt"
+
+    def check(self) -> None:
+        """Called between two steps of an attempt, where raising is safe."""
+        if self.is_over or (not _can_interrupt() and self._spent_now() > self.seconds):
+            self.is_over = True
+            raise AttemptTimeout
+
+    def look(self, frame: FrameType | None) -> None:
+        """The timer's look at a running attempt."""
+        now = time.monotonic()
+        # After a stop, or without CPU, a look comes late: of that time no more counts than a plugin can have used.
+        self._spent += min(now - self._last_look, 2 * TICK_SECONDS)
+        self._last_look = now
+        if self._spent <= self.seconds:
+            return
+        if not self.is_over:
+            self.is_over = True
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, RETRY_SECONDS)
+        if is_interruptible(frame):
+            raise AttemptTimeout
+
+    def _spent_now(self) -> float:
+        return self._spent + time.monotonic() - self._last_look
+
+
+_UNLIMITED = contextlib.nullcontext()
+
+
+def within(budget: TimeBudget | None) -> AbstractContextManager[None]:
+    """While inside, the budget runs; None: any time. Leaves with `BudgetExceeded` if a plugin was interrupted."""
+    return _UNLIMITED if budget is None else budget
+
+
+def is_interruptible(frame: FrameType | None) -> bool:
+    """Whether a plugin is at work here: its own code, or helpers that it called."""
+    while frame is not None:
+        module: str = frame.f_globals.get("__name__", "")
+        if _is_method_of_plugin(frame):
+            return True
+        if module.partition(".")[0] in RUNTIME:
+            return False
+        if module.startswith("mooring.") and not module.startswith(HELPERS):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_method_of_plugin(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_argcount > 0 and isinstance(frame.f_locals.get(code.co_varnames[0]), Plugin)
+
+
+# One timer and one handler for the process: only one attempt runs at a time on the main thread.
+_HAS_TIMER = hasattr(signal, "setitimer")
+_running: TimeBudget | None = None
+_is_installed = False
+
+
+def _can_interrupt() -> bool:
+    return _HAS_TIMER and threading.get_ident() == threading.main_thread().ident
+
+
+def _start(budget: TimeBudget) -> None:
+    global _running, _is_installed
+    if not _can_interrupt():
+        return
+    if not _is_installed:
+        signal.signal(signal.SIGALRM, _on_alarm)
+        _is_installed = True
+    _running = budget
+    interval = RETRY_SECONDS if budget.is_over else TICK_SECONDS
+    signal.setitimer(signal.ITIMER_REAL, interval, interval)
+
+
+def _stop() -> None:
+    global _running
+    if _running is not None:
+        _running = None  # first: an alarm between the two lines finds no attempt
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def _on_alarm(_number: int, frame: Any) -> None:
+    if _running is not None:
+        _running.look(frame)

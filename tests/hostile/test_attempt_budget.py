@@ -1,0 +1,131 @@
+"""One pod cannot hold up the others: its attempt has a time budget, and its namespace pays for what it exceeded."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile, among_themselves
+from tests.scheduler.world import World
+
+from mooring.base.clock import ManualClock
+from mooring.base.errors import BudgetExceeded
+from mooring.framework import Plugin, Pod
+from mooring.objects.core import Namespace
+from mooring.plugins.catalogue import catalogue
+from mooring.scheduler.journal import Journal
+from mooring.scheduler.overruns import LOST_SHARE, Overruns, Penalties
+from mooring.testing import a_pod
+
+__all__ = ["among_themselves"]
+
+LIMIT_SECONDS = 60
+BUDGET_SECONDS = 0.2
+
+
+class Slow(Plugin):
+    """Evaluates pods with many tolerations for ever."""
+
+    pod_fields = ("spec.tolerations",)
+
+    def pre_filter(self, pod: Pod, cycle: Any) -> None:
+        end = time.process_time() + LIMIT_SECONDS
+        while len(pod.spec.tolerations) > 10 and time.process_time() < end:
+            pass
+
+
+async def a_hostile_pod(live: Live, name: str, namespace: str = "default") -> None:
+    tolerations = [{"key": f"key-{number}", "operator": "Exists"} for number in range(300)]
+    spec = {"containers": [{"name": "main", "image": "pause"}], "tolerations": tolerations}
+    await live.client.create(Pod.KIND, {"metadata": {"name": name}, "spec": spec}, namespace)
+
+
+async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(server, capsys):
+    config = a_configuration(a_profile("default-scheduler", plugins=["Slow"]))
+    async with a_live_scheduler(server, config, [Slow], attempt_timeout_seconds=BUDGET_SECONDS) as live:
+        await live.node("node-1")
+        await live.client.create(Namespace.KIND, {"metadata": {"name": "tenant"}})
+        await a_hostile_pod(live, "hostile", "tenant")
+        message = await live.refused("hostile")
+        assert message == (
+            'running PreFilter plugin "Slow": exceeded the time budget of 200ms for one attempt, evaluating '
+            "spec.tolerations (302 entries); the pod is set aside"
+        )
+        assert live.condition("hostile").reason == "SchedulerError"
+
+        await live.pod("ours")
+        await live.bound("ours")
+        # What would requeue a pod that Slow refused, which named no events: any change of a node.
+        await live.node("node-2")
+        await live.pod("ours-too")
+        await live.bound("ours-too")
+        assert live.scheduler.queue.where("tenant/hostile") == "unschedulable"
+        logged = capsys.readouterr().err
+        assert "Scheduling attempt exceeded its time budget; pod is set aside" in logged
+        assert f"{__file__}:" in logged
+
+
+EXCEEDED = BudgetExceeded("Slow", "exceeded", "PreFilter")
+
+
+def overruns(world: World) -> Overruns:
+    clock = world.server.clock
+    return Overruns(Penalties(clock), world.queue, world.failures, Journal(clock), budget_seconds=5.0)
+
+
+async def test_the_other_pods_of_the_namespace_wait_until_the_lost_time_is_a_tenth():
+    world = World()
+    held = overruns(world)
+    held.exceeded(world.popped(a_pod("hostile", namespace="tenant")), EXCEEDED)
+    assert held.holds(world.popped(a_pod("another", namespace="tenant")))
+    assert not held.holds(world.popped(a_pod("ours", namespace="shop")))
+
+    world.server.clock.advance(seconds=5.0 * LOST_SHARE - 1)
+    assert world.queue.pop() is None
+    world.server.clock.advance(seconds=1.1)
+    another = world.queue.pop()
+    assert another is not None
+    assert another.pod.name == "another"
+    assert not held.holds(another)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=2000))
+def test_all_namespaces_together_lose_a_tenth_beside_the_first_attempt_of_each(attempts):
+    """Each second one namespace tries again, in whatever order."""
+    clock = ManualClock()
+    penalties = Penalties(clock)
+    lost = 0.0
+    for number in attempts:
+        if not penalties.left(f"tenant-{number}"):
+            penalties.add(f"tenant-{number}", 5.0)
+            lost += 5.0
+        clock.advance(seconds=1)
+    assert lost <= 5.0 * len(set(attempts)) + len(attempts) / LOST_SHARE
+
+
+async def test_a_held_pod_is_reported_once():
+    world = World()
+    held = overruns(world)
+    held.exceeded(world.popped(a_pod("hostile", namespace="tenant")), EXCEEDED)
+    pod = a_pod("another", namespace="tenant")
+    assert held.holds(world.popped(pod))
+    await world.settle()
+    patched = len(world.server.bodies)
+    assert patched == 2
+
+    world.queue.activate([pod])
+    again = world.queue.pop()
+    assert again is not None
+    assert held.holds(again)
+    await world.settle()
+    assert len(world.server.bodies) == patched
+
+
+async def test_a_reload_ends_the_penalties(server):
+    async with a_live_scheduler(server) as live:
+        penalties = live.scheduler._overruns.penalties
+        penalties.add("default", 1000.0)
+        await live.scheduler.adopt(live.scheduler.configuration, catalogue())
+        assert not penalties.left("default")
