@@ -1,29 +1,11 @@
-"""Secrets in files."""
+"""Secrets that need a file for a moment."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from mooring.base.private import memory_file, readable_path, write_private
-
-
-def test_nobody_else_can_read_the_file(tmp_path):
-    file = tmp_path / "key"
-    before = os.umask(0)
-    try:
-        write_private(file, "secret")
-    finally:
-        os.umask(before)
-    assert file.read_text() == "secret"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
-def test_what_was_there_is_replaced(tmp_path):
-    for text in ("a long secret", "short"):
-        write_private(str(tmp_path / "key"), text)
-    assert (tmp_path / "key").read_text() == "short"
+from mooring.base.private import memory_file, readable_path
 
 
 @pytest.fixture(params=["in memory", "where the system has no files in memory"])

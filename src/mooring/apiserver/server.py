@@ -16,7 +16,7 @@ from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.housekeeping import Housekeeper
-from mooring.apiserver.kubeconfig import kubeconfig, write_whole
+from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.negotiation import FieldPolicy, typed
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
@@ -24,7 +24,9 @@ from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies import World
 from mooring.apiserver.strategies.events import to_core, to_events_v1
 from mooring.base.clock import Clock, SystemClock
+from mooring.base.documents import written
 from mooring.base.errors import OperatorMistake
+from mooring.base.files import write_private
 from mooring.base.log import Log
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class EmbeddedApiServer:
 
     def write_kubeconfig(self, path: str | Path) -> None:
         """Write a kubeconfig that only its owner may read."""
-        write_whole(Path(path), self.kubeconfig())
+        write_private(path, written(self.kubeconfig()))
 
     async def start(self) -> None:
         server = web.Server(

@@ -1,4 +1,4 @@
-"""Secrets in files: for their owner's eyes only, and on no disk where a file need not last."""
+"""Secrets that need a file for a moment: in memory where the system can, and not on a disk."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
-
-
-def write_private(path: Path | str, text: str) -> None:
-    """Write a file that nobody else can read from its first moment on."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def memory_file() -> IO[bytes]:

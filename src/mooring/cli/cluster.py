@@ -16,7 +16,7 @@ from mooring.base.clock import SystemClock
 from mooring.base.errors import Fault, OperatorMistake, Unreachable
 from mooring.cli.common import run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
-from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours
+from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, write
 
 if TYPE_CHECKING:
     from mooring.simulated.cluster_file import InitialObjects
@@ -87,15 +87,19 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
     async def main(stop: asyncio.Event) -> None:
         from mooring.apiserver import EmbeddedApiServer
         from mooring.base.memory import keep_collector_calm
-        from mooring.client import ApiClient, load_kubeconfig
+        from mooring.client import ApiClient, Connection
         from mooring.simulated.cluster import SimulatedCluster
 
         keep_collector_calm()
         server = EmbeddedApiServer(port=port)
         await server.start()
         try:
-            server.write_kubeconfig(kubeconfig)
-            async with ApiClient(load_kubeconfig([str(kubeconfig)])) as client:
+            write(kubeconfig, server)
+            # Not by way of the file: in a shared folder it may be another user's by now.
+            connection = Connection(
+                server=server.url, source="mooring cluster", ca_data=server.ca_pem.encode(), token=server.token
+            )
+            async with ApiClient(connection) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
                 with mistakes_in(cluster_file):
                     await simulated.start(initial)

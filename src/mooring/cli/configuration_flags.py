@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.files import write_private
 from mooring.base.log import Log
-from mooring.base.private import write_private
 from mooring.cli.gotypes import Flag, GoBool
 
 if TYPE_CHECKING:

@@ -32,17 +32,12 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
 
 
 async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dict[str, Any]:
-    import os
-    from pathlib import Path
-
-    from mooring.cli.kubeconfig_file import DEFAULT
-    from mooring.client import ApiClient, find_connection
+    from mooring.cli.kubeconfig_file import connection_here
+    from mooring.client import ApiClient
     from mooring.objects import Pod
     from mooring.scheduler.control import ask
 
-    if kubeconfig is None and "KUBECONFIG" not in os.environ and Path(DEFAULT).exists():  # noqa: ASYNC240
-        kubeconfig = DEFAULT
-    connection = find_connection(kubeconfig=kubeconfig)
+    connection = connection_here(kubeconfig)
     if "/" in name and namespace is None:
         namespace, _, name = name.partition("/")
     namespace = namespace or connection.namespace or "default"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.files import make_folder, write_whole
 from mooring.base.log import Log
 from mooring.cli.common import load, plugins_option, read_text, registry_with
 
@@ -343,8 +344,8 @@ def _write(folder: str, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = Path(folder, name)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            make_folder(path.parent)
+            write_whole(path, text)
         except OSError as error:
             raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
         click.echo(path)

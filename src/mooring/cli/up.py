@@ -93,9 +93,9 @@ def up(
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "mooring.scheduler"))
         async with child_cluster(kubeconfig, options) as died:
             await loading
-            from mooring.client import load_kubeconfig
+            from mooring.client import load_own_kubeconfig
 
-            connection = load_kubeconfig([str(kubeconfig)])
+            connection = load_own_kubeconfig(kubeconfig)
             click.echo(how_to_point_kubectl(kubeconfig))
             try:
                 serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)

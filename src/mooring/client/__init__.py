@@ -8,6 +8,7 @@ from mooring.client.api import ApiClient
 from mooring.client.connection import Connection, ExecPlugin, Impersonation
 from mooring.client.known import Known
 from mooring.client.kubeconfig import find_connection, in_cluster_connection, load_kubeconfig
+from mooring.client.own_kubeconfig import load_own_kubeconfig
 from mooring.client.recorder import ControllerEvents, EventRecorder
 from mooring.client.reflector import Feed, Reflector
 
@@ -24,4 +25,5 @@ __all__ = [
     "find_connection",
     "in_cluster_connection",
     "load_kubeconfig",
+    "load_own_kubeconfig",
 ]

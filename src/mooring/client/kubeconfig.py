@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -109,9 +109,9 @@ class _Merged:
         self.users: dict[str, _Entry[_User]] = {}
         self.contexts: dict[str, _Entry[_Context]] = {}
 
-    def add(self, file: Path, prefix: str) -> None:
+    def add(self, file: Path, prefix: str, read: Callable[[Path], bytes]) -> None:
         """Take what the earlier files do not say. The prefix of field paths tells the files apart."""
-        document = _read(file)
+        document = _read(file, read)
         problems: list[Problem] = []
         current = document.get("current-context") or ""
         if not isinstance(current, str):
@@ -161,13 +161,17 @@ def find_connection(
 
 
 def load_kubeconfig(
-    paths: Iterable[str | Path], context: str | None = None, *, environ: Mapping[str, str] = os.environ
+    paths: Iterable[str | Path],
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    read: Callable[[Path], bytes] = Path.read_bytes,
 ) -> Connection:
     """The connection that a context (by default the current one) of these files describes."""
     files = [Path(path) for path in paths]
     merged = _Merged()
     for file in files:
-        merged.add(file, f"{file}: " if len(files) > 1 else "")
+        merged.add(file, f"{file}: " if len(files) > 1 else "", read)
     named = ", ".join(map(str, files))
     wanted = context or merged.current_context
     if not wanted:
@@ -374,9 +378,9 @@ def _file(entry: _Entry[Any], field: str, path: str, data: bytes | None, problem
         return None
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path, read: Callable[[Path], bytes]) -> dict[str, Any]:
     try:
-        content = file.read_bytes()
+        content = read(file)
     except FileNotFoundError as error:
         raise OperatorMistake(f"The kubeconfig {file} does not exist.") from error
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.files import open_to_append
 from mooring.base.nesting import decode
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -67,7 +68,7 @@ def decoded(line: bytes, where: str) -> Recorded:
 def append(file: Path, recorded: dict[str, Any]) -> None:
     """One more line."""
     try:
-        with file.open("ab") as lines:
+        with open_to_append(file) as lines:
             lines.write(msgspec.json.encode(recorded) + b"\n")
     except OSError as error:
         raise OperatorMistake(f"{file} cannot be written: {error.strerror}.") from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.files import create_new, make_folder
 
 PLUGIN = '''"""{name}: keep part of every node unrequested.
 
@@ -105,12 +107,12 @@ def write_scaffold(name: str, into: str | None) -> str:
         folder / "scheduler.yaml": CONFIG,
     }
     for file in texts:
-        if file.exists():
+        if os.path.lexists(file):
             raise OperatorMistake(f"{file} exists already; choose another name or folder (--into).")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for file, text in texts.items():
-            file.write_text(text.format(name=name, module=module, label=dashed, profile=dashed), encoding="utf-8")
+            create_new(file, text.format(name=name, module=module, label=dashed, profile=dashed))
     except OSError as error:
         raise OperatorMistake(f"{folder} cannot be written: {error.strerror}.") from error
     written = "\n".join(f"  {file}" for file in texts)

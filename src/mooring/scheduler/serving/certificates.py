@@ -7,6 +7,7 @@ that a renewed certificate needs no restart; one that cannot be used leaves the 
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.files import make_folder, make_private, read_regular, write_private, write_whole
 from mooring.base.log import Log
 from mooring.base.pem import fault_of_certificate, fault_of_key
-from mooring.base.private import write_private
+from mooring.base.private import readable_path
 from mooring.base.tls import LIFETIME, authority_of, make_identity
 from mooring.scheduler.serving.authorities import mistake
 from mooring.scheduler.serving.tls_settings import TlsSettings
@@ -62,10 +64,10 @@ class _Pair:
     def context(self, settings: TlsSettings, trusted: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         settings.apply_to(context)
-        certificate, key = self.files
         try:
             # An empty password: a key that needs one is refused, instead of asking for it on a terminal.
-            context.load_cert_chain(certificate, key, password="")
+            with readable_path(self.certificate) as certificate, readable_path(self.key) as key:
+                context.load_cert_chain(certificate, key, password="")
         except (ssl.SSLError, OSError) as error:
             raise mistake(*self._why_not(error)) from error
         return _trusting(context, trusted)
@@ -180,8 +182,11 @@ class ServingCertificates:
             return _pair_of("--tls-cert-file", options.cert_file, options.key_file)
         folder = Path(options.cert_dir)
         certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
-        if not certificate.exists() or not key.exists() or _is_old_and_ours(certificate, now):
+        left = _left_of_ours(certificate, now)
+        if not certificate.exists() or not key.exists() or (left is not None and left < LIFETIME.total_seconds() / 2):
             _write_pair(folder, certificate, key, self._hosts)
+        elif left is not None:
+            _keep_private(key)
         return _pair_of("--cert-dir", str(certificate), str(key))
 
     def _build(self) -> None:
@@ -209,7 +214,7 @@ def _pair_of(flag: str, certificate: str, key: str) -> _Pair:
     texts = []
     for its_flag, file in ((flag, certificate), (KEY_FLAGS.get(flag, flag), key)):
         try:
-            texts.append(Path(file).read_bytes())
+            texts.append(read_regular(file))
         except OSError as error:
             raise mistake(its_flag, f"{file} cannot be read: {error.strerror}") from error
     return _Pair(flag, texts[0], texts[1], (certificate, key))
@@ -231,27 +236,33 @@ def _names_in(pair: _Pair) -> tuple[str, ...]:
     return tuple(name.lower() for name in names.get_values_for_type(x509.DNSName))
 
 
-def _is_old_and_ours(file: Path, now: float) -> bool:
-    """Whether this is a certificate that we made, past half its life. What others put there is theirs to renew."""
+def _left_of_ours(file: Path, now: float) -> float | None:
+    """How many seconds a certificate holds that we made. None: what others put there is theirs to renew."""
     from cryptography import x509
 
     try:
-        certificate = x509.load_pem_x509_certificate(file.read_bytes())
+        certificate = x509.load_pem_x509_certificate(read_regular(file))
     except (OSError, ValueError):
-        return False
+        return None
     issuers = [each.value for each in certificate.issuer.get_attributes_for_oid(x509.oid.NameOID.COMMON_NAME)]
-    left = certificate.not_valid_after_utc.timestamp() - now
-    return issuers == [authority_of(OWN_NAME)] and left < LIFETIME.total_seconds() / 2
+    return certificate.not_valid_after_utc.timestamp() - now if issuers == [authority_of(OWN_NAME)] else None
 
 
 def _write_pair(folder: Path, certificate: Path, key: Path, hosts: Sequence[str]) -> None:
     made = make_identity(list(hosts), OWN_NAME)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        certificate.write_text(made.certificate_pem + made.ca_pem, encoding="ascii")
+        make_folder(folder)
+        write_whole(certificate, made.certificate_pem + made.ca_pem)
         write_private(key, made.key_pem)
     except OSError as error:
         raise mistake("--cert-dir", f"no certificate can be written to {folder}: {error.strerror}") from error
+
+
+def _keep_private(key: Path) -> None:
+    """A key that we made and others can read by now. One that others put there keeps the mode they gave it."""
+    with contextlib.suppress(OSError):  # whoever reads the pair reports what is wrong with the file
+        if make_private(key):
+            _log.warning("Others could read the private key; its mode is 0600 now", file=str(key))
 
 
 def checked_pair(cert_file: str, key_file: str) -> list[Problem]:

@@ -7,6 +7,7 @@ from typing import IO
 import msgspec
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.files import open_to_append
 from mooring.base.log import Log
 from mooring.scheduler.shadow.comparison import Comparison
 
@@ -28,7 +29,7 @@ class JsonLines:
         self._path = path
         self._is_lost = False
         try:
-            self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115  # closed by `close`
+            self._file: IO[bytes] = open_to_append(path)
         except OSError as error:
             what = f"{path} cannot be written: {error.strerror}; name a file in a folder that exists and is yours"
             raise OperatorMistake.found_in("the command line", [Problem("--shadow-report", what)]) from error

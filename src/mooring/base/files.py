@@ -1,0 +1,202 @@
+"""Files that Mooring writes: whole or not at all, and never through something another user planted at their name.
+
+A file is written under a random name in the target folder and renamed over the target: a link, a pipe or another
+user's file at the target's name is neither opened nor followed. Every failure is an `OSError` whose `strerror` says
+what is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+PRIVATE = 0o600
+FOLDER = 0o755
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/null", "/dev/tty")
+"""Names that are no files to replace: they are written to as they are. So is /dev/fd/N."""
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link; name the file that it points to",
+    stat.S_IFIFO: "a named pipe and no regular file",
+    stat.S_IFSOCK: "a socket and no regular file",
+    stat.S_IFCHR: "a device and no regular file",
+    stat.S_IFBLK: "a device and no regular file",
+    stat.S_IFDIR: "a folder",
+}
+_CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def write_private(path: Path | str, content: str | bytes) -> None:
+    """Replace or create a file of mode 0600, whatever mode the file had before."""
+    _replace(Path(path), content, is_private=True)
+
+
+def write_whole(path: Path | str, content: str | bytes) -> None:
+    """Replace or create a file that others may read."""
+    _replace(Path(path), content, is_private=False)
+
+
+def create_new(path: Path | str, content: str | bytes) -> None:
+    """Create a file that others may read; `FileExistsError` if anything has its name, also a link to nowhere."""
+    with _in_folder(Path(path)) as (folder, name):
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC_NOFOLLOW, 0o666, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_bytes(content))
+
+
+def open_to_append(path: Path | str) -> IO[bytes]:
+    """An unbuffered regular file to add to. What another user planted in a shared folder is refused."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+    if _is_stream(Path(path)):
+        return os.fdopen(os.open(path, flags), "ab", buffering=0)
+    with _in_folder(Path(path)) as (folder, name):
+        _refuse_unless_regular(folder, name)
+        descriptor = os.open(name, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
+        try:
+            _refuse_planted(os.fstat(descriptor), os.fstat(folder))
+        except OSError:
+            os.close(descriptor)
+            raise
+    return os.fdopen(descriptor, "ab", buffering=0)
+
+
+def read_regular(path: Path | str) -> bytes:
+    """A regular file's bytes, through links. A pipe, on which reading would wait for ever, is refused."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return _content(descriptor)
+
+
+def read_if_regular(path: Path | str) -> bytes | None:
+    """A regular file's bytes, not through a link; None if there is nothing of that name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            _refuse_kind(stat.S_IFLNK)
+        raise
+    return _content(descriptor)
+
+
+def make_private(path: Path | str) -> bool:
+    """Take a regular file of our own away from others' eyes; whether that was needed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW)
+    try:
+        found = os.fstat(descriptor)
+        is_wide = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
+        if is_wide:
+            os.fchmod(descriptor, PRIVATE)
+        return is_wide
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path | str) -> None:
+    """The folder and those above it, as far as they are missing; others cannot write to what is made here."""
+    folder = Path(path)
+    for each in (*reversed(folder.parents), folder):
+        with contextlib.suppress(FileExistsError):
+            if not each.is_dir():
+                each.mkdir(FOLDER)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "there is a file of that name that is no folder")
+
+
+def others_may_write(folder: os.stat_result) -> bool:
+    """Whether users besides the owner can create files in a folder."""
+    return bool(folder.st_mode & _OTHERS_MAY_WRITE)
+
+
+def _replace(path: Path, content: str | bytes, *, is_private: bool) -> None:
+    data = _bytes(content)
+    if _is_stream(path):
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
+            stream.write(data)
+        return
+    with _in_folder(path) as (folder, name):
+        _refuse_unless_regular(folder, name)
+        draft, descriptor = _draft(folder, PRIVATE if is_private else 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if is_private:
+                    os.fchmod(descriptor, PRIVATE)
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+                ours, there = os.fstat(descriptor), os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft, dir_fd=folder)
+            raise
+        if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
+            raise PermissionError(
+                errno.EPERM, "another user replaced it while it was written; choose a folder that only you can write to"
+            )
+        with contextlib.suppress(OSError):  # not every file system can
+            os.fsync(folder)
+
+
+def _draft(folder: int, mode: int) -> tuple[str, int]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC_NOFOLLOW
+    while True:
+        name = f".mooring-{secrets.token_hex(16)}"
+        with contextlib.suppress(FileExistsError):
+            return name, os.open(name, flags, mode, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def _in_folder(path: Path) -> Iterator[tuple[int, str]]:
+    """An open folder and a name in it: nobody can swap the folder between two steps."""
+    if path.name in ("", ".."):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder, path.name
+    finally:
+        os.close(folder)
+
+
+def _content(descriptor: int) -> bytes:
+    try:
+        _refuse_kind(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def _refuse_unless_regular(folder: int, name: str) -> None:
+    """Not what protects: it only says beforehand, and clearly, what will not be replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        _refuse_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _refuse_kind(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no regular file')}")
+
+
+def _refuse_planted(file: os.stat_result, folder: os.stat_result) -> None:
+    """The kernel's fs.protected_regular and fs.protected_hardlinks, which are not switched on everywhere."""
+    _refuse_kind(file.st_mode)
+    if file.st_nlink != 1:
+        raise PermissionError(errno.EPERM, "it is a hard link to another file; name a new file")
+    if file.st_uid not in (os.geteuid(), folder.st_uid) and others_may_write(folder):
+        raise PermissionError(errno.EPERM, "it belongs to another user, in a shared folder; name a new file")
+
+
+def _is_stream(path: Path) -> bool:
+    return str(path) in STREAMS or path.parent == Path("/dev/fd")
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
