@@ -115,6 +115,10 @@ def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
         """)
 
 
+def test_a_pod_that_no_event_requeues_waits_for_time_alone():
+    assert "no cluster event requeues it" in told(a_placed_decision(node=None, message="slow"), queue="unschedulable")
+
+
 def test_a_pod_refused_after_a_node_was_chosen_names_who_said_so():
     refused = a_placed_decision(node=None, message="0/1 nodes are available: 1 no quota left.", refusedBy=["Quota"])
     refused["rejections"] = a_refusal()["rejections"][1:]

@@ -45,9 +45,13 @@ def _lines(found: Evidence) -> Iterator[str]:
         yield from _placed(decision)
     if not found["node"] and found.get("queue"):
         yield ""
-        yield f"In the queue it is {found['queue']}{_QUEUE_WORDS.get(found['queue'], '')}."
+        words = _QUEUE_WORDS.get(found["queue"], "")
+        if found["queue"] == "unschedulable" and not decision.get("waitsFor"):
+            words = NO_EVENT
+        yield f"In the queue it is {found['queue']}{words}."
 
 
+NO_EVENT = ": no cluster event requeues it; it is tried again after five minutes at most"
 _QUEUE_WORDS = {
     "active": ": it is tried as soon as the scheduler gets to it",
     "backoff": ": it is tried again when its backoff ends, or earlier if nothing else is to do",
