@@ -1,7 +1,8 @@
-"""Python's garbage collector, in processes that keep much for long."""
+"""Memory of processes that run for long: the garbage collector, and pages that are no longer used."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 
@@ -13,3 +14,10 @@ def keep_collector_calm() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
+
+
+def give_back_pages() -> None:
+    """Return free pages of the C library's heap to the system: by itself it keeps them after a burst."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; others give back by themselves
+    if trim is not None:
+        trim(ctypes.c_size_t(0))

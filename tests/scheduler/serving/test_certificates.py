@@ -15,6 +15,7 @@ from cryptography import x509
 from tests.scheduler.serving.certificates import an_authority
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.tls import make_identity
 from mooring.scheduler.serving.certificates import NamedPair, ServingCertificates, TlsOptions
 from mooring.scheduler.serving.tls_settings import CURVES, TlsSettings
 
@@ -183,6 +184,30 @@ def test_only_the_given_cipher_suite_is_spoken():
     old.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
     with pytest.raises(ssl.SSLError):
         shake_hands(server, client=old)
+
+
+@pytest.mark.parametrize("suite", ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384", "ECDHE-ECDSA-AES128-SHA256"])
+def test_no_suite_with_cbc_is_spoken_unless_a_flag_names_it(suite):
+    old = ssl.create_default_context()
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    old.set_ciphers(suite)
+    with pytest.raises(ssl.SSLError):
+        shake_hands(ServingCertificates(TlsOptions(), ["localhost"], NOW).context, client=old)
+    with pytest.raises(ssl.SSLError):
+        shake_hands(make_identity(["localhost"], "a test").ssl_context(), client=old)
+
+
+def test_a_suite_with_cbc_is_spoken_where_a_flag_names_it():
+    settings = TlsSettings(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",))
+    old = ssl.create_default_context()
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    old.set_ciphers("ECDHE-ECDSA-AES128-SHA")
+    with shake_hands(ServingCertificates(TlsOptions(settings=settings), ["localhost"], NOW).context, client=old) as met:
+        cipher = met.cipher()
+    assert cipher is not None
+    assert cipher[0] == "ECDHE-ECDSA-AES128-SHA"
 
 
 def test_the_oldest_version_is_kept():

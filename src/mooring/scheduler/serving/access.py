@@ -6,14 +6,17 @@ API server is known to ask, only what is always allowed is allowed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 
 from mooring.base.clock import Clock
 from mooring.base.errors import MooringError
+from mooring.base.limited_log import LimitedLog
 from mooring.base.log import Log
-from mooring.scheduler.serving.authentication import SAID_AGAIN_SECONDS, Authentication, Shown
+from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
-from mooring.scheduler.serving.users import ANONYMOUS, MASTERS, Forbidden, Undecided, User
+from mooring.scheduler.serving.users import ANONYMOUS, MASTERS, Forbidden, TooManyRequests, Undecided, User
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 
@@ -29,6 +32,7 @@ class Access:
         authentication: Authentication,
         *,
         rights: Reviews | None,
+        limits: ReviewLimits | None = None,
         always_allowed: Collection[str] = ALWAYS_ALLOWED_PATHS,
         allowed_seconds: float = KEPT_SECONDS,
         refused_seconds: float = KEPT_SECONDS,
@@ -38,10 +42,11 @@ class Access:
         # A leading slash is understood, as it is upstream.
         self._always_allowed = tuple(f"/{path.lstrip('/')}" for path in always_allowed)
         self._answers: Kept[bool] = Kept(clock, lambda allowed: allowed_seconds if allowed else refused_seconds)
-        self._said: Kept[bool] = Kept(clock, lambda _: SAID_AGAIN_SECONDS)
+        self._limits = limits or ReviewLimits(clock.monotonic)
+        self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
     async def check(self, verb: str, path: str, shown: Shown) -> User:
-        """The user, if they may. Raises `Unauthenticated`, `Forbidden` or `Undecided`.
+        """The user, if they may. Raises `Unauthenticated`, `Forbidden`, `TooManyRequests` or `Undecided`.
 
         What is always allowed is answered to anybody, also where the API server cannot be asked: a probe that fails
         because something else is down would restart the scheduler for nothing.
@@ -49,7 +54,7 @@ class Access:
         if self._is_always_allowed(path):
             return ANONYMOUS
         user = await self._authentication.user(shown)
-        if MASTERS in user.groups or await self._may(user, verb, path):
+        if MASTERS in user.groups or await self._may(user, verb, path, shown.client):
             return user
         raise Forbidden(f'forbidden: User "{user.name}" cannot {verb} path "{path}"')
 
@@ -59,23 +64,26 @@ class Access:
             for allowed in self._always_allowed
         )
 
-    async def _may(self, user: User, verb: str, path: str) -> bool:
+    async def _may(self, user: User, verb: str, path: str, client: str) -> bool:
         if self._rights is None:
             return False
-        question = (user, verb, path)
+        # A digest: paths are as long as clients like.
+        question = hashlib.sha256(repr((user, verb, path)).encode()).digest()
         kept = self._answers.get(question)
         if kept is not None:
             return kept[0]
         try:
-            return self._answers.put(question, await self._rights.allows(user, verb, path))
+            with self._limits.review(client, is_known=self._answers.last(question) is True):
+                return self._answers.put(question, await self._rights.allows(user, verb, path))
+        except TooManyRequests:
+            raise
         except MooringError as error:
-            if self._said.get(str(error)) is None:
-                self._said.put(str(error), True)
-                _log.error(
-                    "Nobody can be let in: whether they may cannot be asked. The scheduler's user must be allowed to "
-                    "create subjectaccessreviews.authorization.k8s.io: the ClusterRole system:auth-delegator grants it",
-                    err=error,
-                )
+            self._failures.error(
+                "SubjectAccessReview failed; requests are denied until it succeeds. The scheduler's user must be "
+                "allowed to create subjectaccessreviews.authorization.k8s.io: the ClusterRole system:auth-delegator "
+                "grants it",
+                err=error,
+            )
             # Not why: addresses, files and names of users are nothing for whoever asks.
             said = "whether you may read it could not be asked; the scheduler's log says why"
             raise Undecided(f'Internal Server Error: "{path}": {said}') from error

@@ -15,10 +15,12 @@ from urllib.parse import unquote
 
 from mooring.base.clock import Clock
 from mooring.base.errors import MooringError
+from mooring.base.limited_log import LimitedLog
 from mooring.base.log import Log
 from mooring.scheduler.serving.authorities import Authorities, FrontProxy
+from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
-from mooring.scheduler.serving.users import ANONYMOUS, Unauthenticated, User
+from mooring.scheduler.serving.users import ANONYMOUS, TooManyRequests, Unauthenticated, User
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 UID_OID = "1.3.6.1.4.1.57683.2"
 COMMON_NAME_OID, ORGANIZATION_OID = "2.5.4.3", "2.5.4.10"
-SAID_AGAIN_SECONDS = 60.0
 OF_NOBODY = "the client certificate is of an unknown authority, or out of date"
 
 _log = Log("serving")
+_refusals = LimitedLog(Log("serving", 2))
 
 
 Headers = Sequence[tuple[str, str]]
@@ -43,6 +45,8 @@ class Shown:
     token: str | None = None
     certificate: bytes | None = None
     headers: Headers = ()
+    client: str = ""
+    """The address that it came from, as limits count it."""
 
 
 class Authentication:
@@ -53,6 +57,7 @@ class Authentication:
         clock: Clock,
         *,
         tokens: Reviews | None,
+        limits: ReviewLimits | None = None,
         authorities: Authorities | None = None,
         token_seconds: float = KEPT_SECONDS,
     ) -> None:
@@ -60,10 +65,11 @@ class Authentication:
         self._tokens = tokens
         self._authorities = authorities or Authorities()
         self._users: Kept[User | None] = Kept(clock, lambda _: token_seconds)
-        self._said: Kept[bool] = Kept(clock, lambda _: SAID_AGAIN_SECONDS)
+        self._limits = limits or ReviewLimits(clock.monotonic)
+        self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
     async def user(self, shown: Shown) -> User:
-        """Who it is. Raises `Unauthenticated`."""
+        """Who it is. Raises `Unauthenticated` or `TooManyRequests`."""
         wrong = ""
         if shown.certificate is not None:
             certified = self._certified(shown.certificate, shown.headers)
@@ -71,11 +77,11 @@ class Authentication:
                 return certified.authenticated
             wrong = certified or ""
         if shown.token is not None and self._tokens is not None:
-            if (user := await self._owner(self._tokens, shown.token)) is not None:
+            if (user := await self._owner(self._tokens, shown.token, shown.client)) is not None:
                 return user.authenticated
             wrong = wrong or "invalid bearer token"
         if wrong:
-            _log.v(2).info("Unable to authenticate the request", err=wrong)
+            _refusals.info("Unable to authenticate the request", srcIP=shown.client, err=wrong)
             raise Unauthenticated("Unauthorized")
         return ANONYMOUS
 
@@ -103,23 +109,28 @@ class Authentication:
             wrong = wrong or OF_NOBODY
         return wrong or None
 
-    async def _owner(self, reviews: Reviews, token: str) -> User | None:
-        # What is kept for a while should not be worth stealing.
-        question = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+    async def _owner(self, reviews: Reviews, token: str, client: str) -> User | None:
+        try:
+            # What is kept for a while should not be worth stealing.
+            question = hashlib.sha256(token.encode()).digest()
+        except UnicodeEncodeError:
+            return None  # bytes that are not UTF-8 are no token, and no JSON could carry them
         kept = self._users.get(question)
         if kept is not None:
             return kept[0]
+        is_known = self._users.last(question) is not None
         try:
-            return self._users.put(question, await reviews.user_of(token))
+            with self._limits.review(client, is_known=is_known):
+                return self._users.put(question, await reviews.user_of(token))
+        except TooManyRequests:
+            raise
         except MooringError as error:
-            if self._said.get(str(error)) is None:
-                self._said.put(str(error), True)
-                _log.error(
-                    "Bearer tokens cannot be checked, so nobody who shows one is let in. The scheduler's user must be "
-                    "allowed to create tokenreviews.authentication.k8s.io: the ClusterRole system:auth-delegator "
-                    "grants it",
-                    err=error,
-                )
+            self._failures.error(
+                "TokenReview failed; requests with bearer tokens are denied until it succeeds. The scheduler's user "
+                "must be allowed to create tokenreviews.authentication.k8s.io: the ClusterRole system:auth-delegator "
+                "grants it",
+                err=error,
+            )
             return None
 
 

@@ -19,7 +19,7 @@ from mooring.base.files import make_folder, make_private, read_regular, write_pr
 from mooring.base.log import Log
 from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import readable_path
-from mooring.base.tls import LIFETIME, authority_of, make_identity
+from mooring.base.tls import LIFETIME, authority_of, make_identity, server_context
 from mooring.scheduler.serving.authorities import mistake
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
@@ -62,7 +62,7 @@ class _Pair:
     files: tuple[str, str]
 
     def context(self, settings: TlsSettings, trusted: str) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = server_context()
         settings.apply_to(context)
         try:
             # An empty password: a key that needs one is refused, instead of asking for it on a terminal.
@@ -110,7 +110,7 @@ class ServingCertificates:
         self._build()
         self._warn_of_dates(now)
         # A connection begins with this context and goes on with the one that is chosen for it.
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context = server_context()
         options.settings.apply_to(self.context)
         self.context.sni_callback = self._choose
 

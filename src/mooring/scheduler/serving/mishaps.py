@@ -1,7 +1,7 @@
 """What the HTTP library says of connections, as lines of our log.
 
 Whoever reaches the port can send what is no HTTP. That is worth a short line for whoever looks for it, not a traceback
-in the scheduler's log; and never what was sent, which may hold a token.
+in the scheduler's log; and never what was sent, which may hold a token. A few lines a minute are written, then a count.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ import logging
 
 from aiohttp.http_exceptions import HttpProcessingError
 
+from mooring.base.limited_log import LimitedLog, shortened
 from mooring.base.log import Log
 
-_log = Log("serving")
+_no_http = LimitedLog(Log("serving", 2))
+_failures = LimitedLog(Log("serving"))
 
 
 class _Mishaps(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            _log.v(2).info("A request is no HTTP that we can read", srcIP=_sender(record), err=type(error).__name__)
+            _no_http.info("A request is no HTTP that we can read", srcIP=_sender(record), err=type(error).__name__)
         else:
-            _log.error("A request could not be answered", what=record.getMessage(), err=error)
+            _failures.error("A request could not be answered", what=shortened(record.getMessage()), err=error)
 
 
 def _sender(record: logging.LogRecord) -> str:

@@ -118,7 +118,14 @@ def _wanted(accept: str) -> list[tuple[str, dict[str, str]]]:
     return found
 
 
-def status_reply(wish: Wish, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> Reply:
+def status_reply(
+    wish: Wish,
+    code: int,
+    reason: str,
+    message: str,
+    details: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
     """A failure as the API machinery tells it."""
     document: dict[str, Any] = {
         "kind": "Status",
@@ -130,7 +137,7 @@ def status_reply(wish: Wish, code: int, reason: str, message: str, details: Mapp
     }
     if details is not None:
         document["details"] = details
-    return Reply(_json(document | {"code": code}, wish), JSON, code)
+    return Reply(_json(document | {"code": code}, wish), JSON, code, headers or {})
 
 
 def flagz(flags: Mapping[str, str]) -> ZPage:

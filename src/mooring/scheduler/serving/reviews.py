@@ -74,7 +74,7 @@ class ClusterReviews:
 
 
 class Kept(Generic[A]):
-    """Answers that hold for a while."""
+    """Answers that hold for a while. Of too many, those that were asked for longest ago are dropped."""
 
     def __init__(self, clock: Clock, seconds: Callable[[A], float]) -> None:
         self._clock = clock
@@ -88,8 +88,14 @@ class Kept(Generic[A]):
             return None
         return (found[1],)
 
+    def last(self, question: object) -> A | None:
+        """The answer that held last, also if it does no longer."""
+        found = self._answers.get(question)
+        return found[1] if found is not None else None
+
     def put(self, question: object, answer: A) -> A:
+        self._answers.pop(question, None)
         if len(self._answers) >= MOST_KEPT:
-            self._answers.clear()
+            del self._answers[next(iter(self._answers))]
         self._answers[question] = (self._clock.monotonic() + self._seconds(answer), answer)
         return answer

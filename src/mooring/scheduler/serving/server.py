@@ -8,12 +8,17 @@ import errno
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
 from mooring.base import log
 from mooring.base.clock import Clock
 from mooring.base.errors import Fault, MooringError, OperatorMistake, Problem
+from mooring.base.gate import Gate, GateLimits
+from mooring.base.gated_connection import GatedConnection
+from mooring.base.limited_log import LimitedLog, report_suppressed, shortened
+from mooring.base.rates import Rates
 from mooring.client import ApiClient, Connection
 from mooring.scheduler.serving.access import ALWAYS_ALLOWED_PATHS, Access
 from mooring.scheduler.serving.authentication import Authentication, Shown
@@ -22,20 +27,23 @@ from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptio
 from mooring.scheduler.serving.health import Health
 from mooring.scheduler.serving.mishaps import mishaps
 from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
+from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
-from mooring.scheduler.serving.users import Forbidden, Unauthenticated, Undecided
+from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, Undecided
 from mooring.scheduler.side_thread import SideThread
 
 DEFAULT_PORT = 10259
 GRACE_SECONDS = 2.0
 LOOKUP_SECONDS = 5.0
 REFRESH_SECONDS = 60.0
-MOST_BYTES_IN_A_HEADER = 64 * 1024
-"""Tokens that name many groups are long."""
+REQUEST_LINES_IN_A_MINUTE = 1_000
 VERBOSITY_PATH = "/debug/flags/v"
+TRY_LATER = {"Retry-After": "1"}
 ANY_ADDRESS = ("", "0.0.0.0", "::")
 
 _log = log.Log("serving")
+_failures = LimitedLog(_log)
+_requests = LimitedLog(log.Log("serving", 3), lines=REQUEST_LINES_IN_A_MINUTE)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,10 @@ class ServingOptions:
     refused_seconds: float = 10.0
     sets_verbosity: bool = False
     """Whether the log's verbosity can be set with PUT /debug/flags/v."""
+    limits: GateLimits = field(default_factory=GateLimits)
+    requests_per_second: float = 100.0
+    """Of one client, after a burst. Each costs the thread that decides some of its time."""
+    burst_of_requests: int = 500
 
     def check(self) -> None:
         """Raises `OperatorMistake` with everything that cannot be served with, as far as it shows without files."""
@@ -114,31 +126,44 @@ class SecureServer:
             authorities.read_files(options.authorities)
             await self._look_up(authorities, authentication)
             certificates.trust(authorities.pem)
+            limits = ReviewLimits(self._clock.monotonic)
             access = Access(
                 self._clock,
                 Authentication(
                     self._clock,
+                    limits=limits,
                     tokens=ClusterReviews(authentication) if authentication is not None else None,
                     authorities=authorities,
                     token_seconds=options.token_seconds,
                 ),
+                limits=limits,
                 rights=ClusterReviews(authorization) if authorization is not None else None,
                 always_allowed=options.always_allowed,
                 allowed_seconds=options.allowed_seconds,
                 refused_seconds=options.refused_seconds,
             )
+            asyncio.get_running_loop().set_exception_handler(_on_loop_error)
             server = web.Server(
-                self._handler(access), access_log=None, logger=mishaps(), max_field_size=MOST_BYTES_IN_A_HEADER
+                self._handler(access),
+                access_log=None,
+                logger=mishaps(),
+                handler_cancellation=True,
+                keepalive_timeout=options.limits.idle_seconds,
+                max_field_size=options.limits.head_bytes,
+                auto_decompress=False,
+                lingering_time=options.limits.linger_seconds,
             )
-            runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.SockSite(runner, listening, ssl_context=certificates.context).start()
             self.port = listening.getsockname()[1]
+            gate = Gate(listening, certificates.context, server, log_name="serving", limits=options.limits)
+            stack.callback(gate.close)
+            stack.push_async_callback(server.shutdown, GRACE_SECONDS)
+            stack.callback(server.pre_shutdown)
+            stack.callback(gate.stop_accepting)
             _log.info("Serving securely", address=options.bind_address, port=self.port)
             has_begun()
             while True:
                 await self._clock.sleep(REFRESH_SECONDS)
+                report_suppressed()
                 await self._refresh(certificates, authorities, authentication)
 
     async def _look_up(self, authorities: Authorities, client: ApiClient | None) -> None:
@@ -182,33 +207,41 @@ class SecureServer:
             _log.v(2).warning("Authorities for client certificates stay as they were", err=error)
 
     def _handler(self, access: Access) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
+        options = self._options
+        rates = Rates(self._clock.monotonic, per_second=options.requests_per_second, burst=options.burst_of_requests)
+
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            path = _text(request.path)
             wish = Wish.of(
                 ",".join(request.headers.getall("Accept", [])),
                 request.headers.get("User-Agent", ""),
                 request.query.get("pretty", ""),
             )
             try:
-                await access.check(request.method.lower(), request.path, _shown(request))
+                shown = _shown(request)
+                if not rates.take(shown.client):
+                    raise TooManyRequests
+                await access.check(request.method.lower(), path, shown)
                 reply = await self._answer(request, wish)
             except Unauthenticated as error:
                 reply = status_reply(wish, 401, "Unauthorized", str(error))
             except Forbidden as error:
                 reply = status_reply(wish, 403, "Forbidden", str(error), details={})
+            except TooManyRequests as error:
+                reply = status_reply(wish, 429, "TooManyRequests", str(error), headers=TRY_LATER)
             except Undecided as error:
                 reply = Reply(f"{error}\n", status=500)
             except Exception as error:
-                _log.error("A page could not be made", path=request.path, err=error)
+                _failures.error("A page could not be made", path=shortened(path), err=shortened(repr(error)))
                 reply = Reply("internal server error\n", status=500)
-            if detail := _log.v(3):
-                detail.info(
-                    "HTTP",
-                    verb=request.method,
-                    URI=request.path_qs,
-                    userAgent=request.headers.get("User-Agent", ""),
-                    srcIP=request.remote or "",
-                    resp=reply.status,
-                )
+            _requests.info(
+                "HTTP",
+                verb=request.method,
+                URI=shortened(request.path_qs),
+                userAgent=shortened(request.headers.get("User-Agent", "")),
+                srcIP=request.remote or "",
+                resp=reply.status,
+            )
             return _response(reply)
 
         return handle
@@ -238,13 +271,24 @@ class SecureServer:
         return Reply(answer.text, status=200 if answer.is_well else 500)
 
 
+def _on_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """asyncio would write a traceback each time."""
+    _failures.error("Serving failed", what=context.get("message", ""), err=repr(context.get("exception")))
+
+
+def _text(received: str) -> str:
+    """What a client sent, as text: bytes that are not UTF-8 become replacement characters, as in Go's JSON."""
+    return received.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _shown(request: web.BaseRequest) -> Shown:
     scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
     token = rest.strip() if scheme.lower() == "bearer" else ""
     transport = request.transport
     connection = transport.get_extra_info("ssl_object") if transport is not None else None
     certificate = connection.getpeercert(binary_form=True) if connection is not None else None
-    return Shown(token or None, certificate, tuple(request.headers.items()))
+    client = transport.client if isinstance(transport, GatedConnection) else ""
+    return Shown(token or None, certificate, tuple(request.headers.items()), client)
 
 
 async def _set_verbosity(request: web.BaseRequest) -> Reply:
@@ -270,6 +314,8 @@ def _response(reply: Reply) -> web.Response:
     response = web.Response(status=reply.status, body=body, headers=headers)
     if len(body) > 1024:
         response.enable_compression()
+    if reply.status == 429:
+        response.force_close()  # connecting again has a lower rate
     return response
 
 

@@ -10,6 +10,7 @@ import warnings
 from dataclasses import dataclass
 
 from mooring.base.errors import Problem
+from mooring.base.tls import DEFAULT_SUITES
 
 VERSIONS = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -46,6 +47,14 @@ SUITES = {
     "TLS_RSA_WITH_RC4_128_SHA": "RC4-SHA",
 }
 """IANA's names, which Go uses, to OpenSSL's."""
+DEFAULT_OLD_SUITES = (
+    *DEFAULT_SUITES,
+    "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-RSA-AES256-SHA",
+)
+"""Where an operator asks for TLS 1.0 or 1.1, which has no others."""
 CURVES = {29: "X25519", 23: "prime256v1", 24: "secp384r1", 25: "secp521r1"}
 """Go's numbers for key exchanges, in the order in which we would take them."""
 
@@ -95,6 +104,10 @@ class TlsSettings:
         return next((name for number, name in CURVES.items() if number in self.curves), None)
 
     @property
+    def _is_old(self) -> bool:
+        return self.min_version in ("VersionTLS10", "VersionTLS11")
+
+    @property
     def _old_suites(self) -> list[str]:
         return [suite for suite in self.cipher_suites if suite in SUITES]
 
@@ -116,11 +129,10 @@ class TlsSettings:
             # Python warns of versions that nobody should speak; the operator asked for them.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = VERSIONS.get(self.min_version, ssl.TLSVersion.TLSv1_2)
-        if spoken := self._spoken_suites:
-            context.set_ciphers(":".join(spoken))
+        if suites := self._spoken_suites or (DEFAULT_OLD_SUITES if self._is_old else ()):
+            context.set_ciphers(":".join(suites))
         if self.curve is not None:
             context.set_ecdh_curve(self.curve)
-        context.set_alpn_protocols(["http/1.1"])
         # Every connection proves its certificate itself; a resumed one would repeat what was proven before.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0

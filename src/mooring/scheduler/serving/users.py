@@ -1,4 +1,4 @@
-"""Who asks, in the cluster's words, and the two ways to be turned away."""
+"""Who asks, in the cluster's words, and the ways to be turned away."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ class Unauthenticated(Fault):
 
 class Forbidden(Fault):
     """A known user who may not (403)."""
+
+
+class TooManyRequests(Fault):
+    """The client causes more work than it may (429)."""
+
+    def __init__(self) -> None:
+        super().__init__("too many requests, please try again later")
 
 
 class Undecided(Fault):
