@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import MooringError, OperatorMistake
+from mooring.base.visible import visible_lines
 from mooring.client import ApiClient, Known, Reflector, find_connection
 from mooring.objects import Kind, Node, Pod
 
@@ -133,5 +134,5 @@ if __name__ == "__main__":
     try:
         asyncio.run(main(arguments.kubeconfig, arguments.seed))
     except MooringError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {visible_lines(str(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, OperatorMistake) else 1)

@@ -24,6 +24,7 @@ import yaml
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.nesting import MOST_NESTED
+from mooring.base.visible import is_visible, visible_yaml
 
 Scalar = str | int | float | bool | None
 
@@ -438,7 +439,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     is_plain = resolved(text) == text and isinstance(resolved(text), str) and not _NOT_FINITE.fullmatch(text)
-    return dumper.represent_scalar(f"{_TAGS}str", text, style=None if is_plain else '"')
+    return dumper.represent_scalar(f"{_TAGS}str", text, style=None if is_plain and is_visible(text) else '"')
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -447,4 +448,11 @@ _Dumper.add_representer(str, _represent_text)
 def written(value: Any) -> str:
     """Plain values as YAML text."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True)
-    return text
+    return visible_yaml(text)
+
+
+def readable_style(text: str, *, is_plain: bool = True) -> str | None:
+    """How people write a text in YAML: lines as lines, and in quotes only what needs them (None: as it is)."""
+    if not all(is_visible(line) for line in text.replace("\t", " ").split("\n")):
+        return '"'
+    return "|" if "\n" in text else None if is_plain else '"'

@@ -17,6 +17,7 @@ from typing import Any, Literal, TextIO
 
 from mooring.base.clock import micro_timestamp
 from mooring.base.foreign_code import text_of
+from mooring.base.visible import is_visible, visible_json
 
 Severity = Literal["I", "W", "E"]
 _JSON_LEVELS = {"I": "info", "W": "warning", "E": "error"}
@@ -119,10 +120,30 @@ class Log:
             pairs = "".join(f" {key}={json.dumps(_plain(value), ensure_ascii=False)}" for key, value in values.items())
             quoted = json.dumps(message, ensure_ascii=False)
             line = f"{severity}{stamp} {os.getpid():7d} {self.name}] {quoted}{pairs}"
+        if not is_visible(line):
+            line = visible_json(line).replace("\n", "\\n")
         with _lock:
             stream = (severity == "I" and _settings.info_stream) or _settings.stream or sys.stderr
             stream.write(line + "\n")
             stream.flush()
+
+
+def adopt_library_logs() -> None:
+    """Warnings and errors of asyncio, aiohttp and others as lines of this log: a traceback is one value in a line.
+
+    Only what no handler takes: whoever embeds Mooring and configures Python's logging keeps that.
+    """
+    import logging
+    import traceback
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            log = Log(record.name)
+            write = log.error if record.levelno >= logging.ERROR else log.warning
+            trace = "".join(traceback.format_exception(*record.exc_info)).rstrip() if record.exc_info else None
+            write(record.getMessage(), **({"trace": trace} if trace is not None else {}))
+
+    logging.lastResort = Lines(logging.WARNING)
 
 
 class _Silent(Log):

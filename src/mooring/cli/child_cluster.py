@@ -11,9 +11,11 @@ from pathlib import Path
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.log import settings
+from mooring.cli.output import say_lines
 
 START_SECONDS = 60.0
 END_SECONDS = 5.0
+LONGEST_LINE = 1 << 20
 
 
 @contextlib.asynccontextmanager
@@ -56,6 +58,8 @@ async def _is_ready(process: asyncio.subprocess.Process) -> bool:
     assert process.stdout is not None
     try:
         return (await asyncio.wait_for(process.stdout.readline(), START_SECONDS)).startswith(b"Ready")
+    except ValueError:  # a line without an end
+        return False
     except TimeoutError as error:
         raise Fault(f"the embedded cluster did not answer within {START_SECONDS:g} s.") from error
 
@@ -64,13 +68,28 @@ async def _pass_on(process: asyncio.subprocess.Process) -> str:
     """Show what the cluster logs; what it says as its last word ("Error: …") is given back instead."""
     assert process.stderr is not None
     last_words: list[str] = []
-    while line := await process.stderr.readline():
-        text = line.decode(errors="replace")
+    async for line in _lines(process.stderr):
+        text = line.decode(errors="backslashreplace")
         if last_words or text.startswith("Error: "):
             last_words.append(text)
         else:
-            sys.stderr.write(text)
-    return "".join(last_words).removeprefix("Error: ").strip()
+            # The child has escaped what others wrote; nothing else gets through.
+            say_lines(text, are_values_visible=True, err=True)
+    return "\n".join(last_words).removeprefix("Error: ").strip()
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Line by line, however long: a line that is not read would block the child. A very long one is cut in pieces."""
+    begun = b""
+    while chunk := await stream.read(LONGEST_LINE):
+        *lines, begun = (begun + chunk).split(b"\n")
+        for line in lines:
+            yield line
+        if len(begun) > LONGEST_LINE:
+            yield begun
+            begun = b""
+    if begun:
+        yield begun
 
 
 async def _died(process: asyncio.subprocess.Process) -> None:

@@ -17,6 +17,7 @@ from mooring.base.errors import Fault, OperatorMistake, Unreachable
 from mooring.cli.common import run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, write
+from mooring.cli.output import say, say_lines
 
 if TYPE_CHECKING:
     from mooring.simulated.cluster_file import InitialObjects
@@ -106,8 +107,8 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 if until_stdin_closes:
                     _end_with_stdin(stop)
                 else:
-                    click.echo(how_to_point_kubectl(kubeconfig))
-                click.echo(f"Ready: {len(initial.nodes)} simulated nodes on {server.url}")
+                    say_lines(how_to_point_kubectl(kubeconfig))
+                say(f"Ready: {len(initial.nodes)} simulated nodes on {server.url}")
                 await stop.wait()
                 await simulated.stop()
         finally:

@@ -17,6 +17,7 @@ from mooring.base.absent import why_absent
 from mooring.base.errors import OperatorMistake
 from mooring.cli.ending import close_loop
 from mooring.cli.gotypes import Flag
+from mooring.cli.output import say
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, Loaded
@@ -154,8 +155,7 @@ def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None
             if first_at is None:
                 first_at = loop.time()
             elif loop.time() >= first_at + SAME_SIGNAL_SECONDS:
-                sys.stderr.write("second signal: ending at once\n")
-                sys.stderr.flush()
+                say("second signal: ending at once", err=True)
                 os._exit(1)
             stop.set()
 
@@ -163,6 +163,7 @@ def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None
             loop.add_signal_handler(number, on_signal)
         await main(stop)
 
+    log.adopt_library_logs()
     loop = _new_loop()
     asyncio.set_event_loop(loop)
     try:

@@ -8,6 +8,7 @@ import click
 
 from mooring.base.errors import Problem
 from mooring.cli.common import gates_option, plugins_option, read_text, registry_with
+from mooring.cli.output import say, say_yaml
 
 if TYPE_CHECKING:
     from mooring.framework.gates import FeatureGates
@@ -40,7 +41,7 @@ def check(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     _warn(loaded.warnings)
     profiles = [profile.scheduler_name for profile in loaded.configuration.profiles]
     noted = f", with {len(loaded.warnings)} warning{'s' * (len(loaded.warnings) > 1)}" if loaded.warnings else ""
-    click.echo(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
+    say(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
 
 
 @config.command(short_help="Print FILE as v1, with warnings.")
@@ -58,7 +59,7 @@ def convert(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
 
     result = converted(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(result.warnings)
-    click.echo(result.text, nl=False)
+    say_yaml(result.text)
 
 
 @config.command(short_help="Say which plugin runs where, with what.")
@@ -80,18 +81,20 @@ def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(loaded.warnings)
     for number, profile in enumerate(loaded.configuration.profiles):
-        click.echo(f"{'' if number == 0 else chr(10)}Profile {profile.scheduler_name}")
+        if number:
+            say()
+        say(f"Profile {profile.scheduler_name}")
         for point in Point:
             uses = profile.points.get(point, ())
             names = [f"{use.name} x{use.weight}" if point is Point.SCORE else use.name for use in uses]
-            click.echo(f"  {point.config_name:<11} {', '.join(names) or '-'}")
+            say(f"  {point.config_name:<11} {', '.join(names) or '-'}")
         if profile.args:
-            click.echo("  Arguments")
+            say("  Arguments")
         for name, args in profile.args.items():
-            click.echo(f"    {name:<25} {msgspec.json.encode(args).decode()}")
+            say(f"    {name:<25} ", json=msgspec.json.encode(args).decode())
 
 
 def _warn(warnings: tuple[Problem, ...]) -> None:
     for warning in warnings:
         where = f"{warning.path} (line {warning.line})" if warning.line is not None else warning.path
-        click.echo(f"Warning: {where}: {warning.message}", err=True)
+        say(f"Warning: {where}: {warning.message}", err=True)

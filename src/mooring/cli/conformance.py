@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.cli.common import plugin_named
+from mooring.cli.output import say_lines
 
 if TYPE_CHECKING:
     from mooring.conformance.reporting import Printer
@@ -90,7 +91,7 @@ def conformance(
         raise click.UsageError("--seed, --count and --write are about fresh cases: they need --against.")
     ways = tuple(Way(each) for each in FORMS[form]) + (Way.CHURNED,) * churn
     options = Options(ways, frozenset(plugins))
-    printer = Printer(click.echo, show)
+    printer = Printer(say_lines, show)
     with processes(jobs) as pool:
         if against:
             chosen = families or tuple(sorted(FAMILIES))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mooring.cli.common import plugin_named, plugins_option
+from mooring.cli.output import say_yaml
 
 
 @click.group()
@@ -37,20 +38,20 @@ def generate(plugin: str, plugins: tuple[str, ...]) -> None:
     kinds = [kind for kind in entry.object_types if issubclass(kind, CustomResource)]
     if not kinds:
         raise OperatorMistake(f"{plugin} watches no custom kind: its constructor asks for no Objects[…] of one.")
-    click.echo("---\n".join(_yaml(definition_of(kind)) for kind in kinds), nl=False)
+    say_yaml("---\n".join(_yaml(definition_of(kind)) for kind in kinds))
 
 
 def _yaml(document: dict[str, Any]) -> str:
     """As people write it: fields in the order given, and texts of several lines as lines."""
     import yaml
 
+    from mooring.base.documents import readable_style
+
     class Readable(yaml.SafeDumper):
         pass
 
     Readable.add_representer(
         str,
-        lambda dumper, text: dumper.represent_scalar(
-            "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-        ),
+        lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style=readable_style(text)),
     )
     return yaml.dump(document, Dumper=Readable, sort_keys=False, width=120, allow_unicode=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import click
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.election import election_of, election_options
+from mooring.cli.output import say, say_json
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -68,7 +68,7 @@ def doctor(
     well = is_well(findings)
     if output == "json":
         document = {"ok": well, "findings": [finding.document() for finding in findings]}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
         for finding in findings:
             _show(finding)
@@ -154,9 +154,9 @@ async def _ask(connection: Connection, plan: Plan) -> list[Finding]:
 
 def _show(finding: Finding) -> None:
     mark, colour = MARKS[finding.verdict.value]
-    first, *others = finding.said.splitlines()
-    click.echo(f"{click.style(mark, fg=colour)} {finding.check:<10} {first}")
+    first, *others = finding.said.rstrip("\n").split("\n")
+    say(f"{finding.check:<10} {first}", mark=mark, colour=colour)
     for line in others:
-        click.echo(f"    {line}".rstrip())
-    for number, line in enumerate(finding.to_do.splitlines()):
-        click.echo(f"    {'→' if number == 0 else ' '} {line}")
+        say(f"    {line}".rstrip())
+    for number, line in enumerate(finding.to_do.rstrip("\n").split("\n") if finding.to_do else ()):
+        say(f"    {'→' if number == 0 else ' '} {line}")

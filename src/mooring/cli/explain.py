@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import click
 
 from mooring.base.errors import ApiError, OperatorMistake
+from mooring.base.visible import visible_values
+from mooring.cli.output import say_json, say_lines
 
 
 @click.command()
@@ -28,7 +29,10 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
     from mooring.explain import in_full
 
     found = asyncio.run(_look(pod, namespace, kubeconfig))
-    click.echo(json.dumps(found, indent=2) if output == "json" else in_full(found))
+    if output == "json":
+        say_json(found)
+    else:
+        say_lines(in_full(visible_values(found)), are_values_visible=True)
 
 
 async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dict[str, Any]:

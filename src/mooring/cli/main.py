@@ -16,6 +16,7 @@ from mooring import __version__
 from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
 from mooring.cli.ending import leave
 from mooring.cli.hangup import KUBE_SCHEDULER
+from mooring.cli.output import prepare, say_error, show_usage_error
 
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
@@ -74,6 +75,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; the only place where a failure becomes an exit code."""
+    prepare()
     program = PurePath(sys.argv[0]).name
     leave(exit_code(sys.argv[1:], program if program == KUBE_SCHEDULER else "mooring"))
 
@@ -91,7 +93,7 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        error.show()
+        show_usage_error(error)
         return error.exit_code
     except click.Abort:
         return 130
@@ -119,5 +121,5 @@ def _leaf(group: BaseException) -> BaseException:
 
 
 def _say(error: BaseException, code: int) -> int:
-    click.echo(f"Error: {error}", err=True)
+    say_error(error)
     return code

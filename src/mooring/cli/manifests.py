@@ -13,6 +13,7 @@ from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import make_folder, write_whole
 from mooring.base.log import Log
 from mooring.cli.common import load, plugins_option, read_text, registry_with
+from mooring.cli.output import say, say_yaml
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, LeaderElection
@@ -108,11 +109,11 @@ def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
 
     deployed = _deployed(wanted, known)
     if helm_values:
-        click.echo(values_text(deployed), nl=False)
+        say_yaml(values_text(deployed))
         return
     documents = documents_of(deployed)
     if output is None:
-        click.echo(text_of(documents), nl=False)
+        say_yaml(text_of(documents))
         return
     _write(
         output,
@@ -327,7 +328,7 @@ def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
     beyond = beyond_kube_scheduler(known.rights)
     rbac = access("mooring:kube-scheduler", beyond, user, {})
     if output is None:
-        click.echo(text_of([pod]), nl=False)
+        say_yaml(text_of([pod]))
         if beyond:
             named = ", ".join(sorted({f"{right.resource}.{right.group}" for right in beyond}))
             _log.warning(f"kube-scheduler may not read {named}: --output FOLDER also writes the role for it, rbac.yaml")
@@ -348,4 +349,4 @@ def _write(folder: str, files: Mapping[str, str]) -> None:
             write_whole(path, text)
         except OSError as error:
             raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
-        click.echo(path)
+        say(str(path))

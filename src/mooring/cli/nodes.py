@@ -10,6 +10,7 @@ from mooring.base.clock import SystemClock
 from mooring.cli.cluster import initial_objects, mistakes_in
 from mooring.cli.common import run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
+from mooring.cli.output import say
 
 
 @click.command(cls=VerbosityCommand)
@@ -47,7 +48,7 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
             simulated = SimulatedCluster(client, clock=SystemClock(), all_nodes_are_ours=False, controllers=controllers)
             with mistakes_in(cluster_file):
                 await simulated.start(initial)
-            click.echo(f"Ready: {len(initial.nodes)} simulated nodes on {connection.server}")
+            say(f"Ready: {len(initial.nodes)} simulated nodes on {connection.server}")
             await stop.wait()
             await simulated.stop()
 

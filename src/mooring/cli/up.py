@@ -21,6 +21,7 @@ from mooring.cli.common import (
 )
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
+from mooring.cli.output import say_lines
 from mooring.cli.reload import Source, reload_flags, reload_options
 from mooring.cli.run import attempt_timeout_option, schedule
 from mooring.cli.serving import ServingFlags, port_option
@@ -96,7 +97,7 @@ def up(
             from mooring.client import load_own_kubeconfig
 
             connection = load_own_kubeconfig(kubeconfig)
-            click.echo(how_to_point_kubectl(kubeconfig))
+            say_lines(how_to_point_kubectl(kubeconfig))
             try:
                 serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
                 await schedule(

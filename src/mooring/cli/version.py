@@ -7,6 +7,7 @@ import platform
 import click
 
 from mooring import __version__
+from mooring.cli.output import say
 
 REFERENCE = "v1.36"
 
@@ -21,6 +22,6 @@ def version() -> None:
     """
     from mooring.framework.api_version import API_VERSION, shown
 
-    click.echo(f"mooring {__version__}")
-    click.echo(f"behaves as kube-scheduler {REFERENCE}, Python {platform.python_version()}")
-    click.echo(f"plugin API {shown(API_VERSION)}")
+    say(f"mooring {__version__}")
+    say(f"behaves as kube-scheduler {REFERENCE}, Python {platform.python_version()}")
+    say(f"plugin API {shown(API_VERSION)}")

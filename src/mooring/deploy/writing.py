@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from mooring.base.documents import resolved
+from mooring.base.documents import readable_style, resolved
+from mooring.base.visible import visible_yaml
 from mooring.deploy.rules import Rule
 
 Document = dict[str, Any]
@@ -24,8 +25,7 @@ class _Dumper(yaml.SafeDumper):
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     # Quoted where YAML 1.1 or 1.2 would read something else than a text; the empty one is quoted in any case.
     is_plain = not text or (resolved(text) == text and isinstance(resolved(text), str))
-    style = "|" if "\n" in text else None if is_plain else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=readable_style(text, is_plain=is_plain))
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -64,7 +64,7 @@ def dump(value: Any, *, compact: bool = False) -> str:
         allow_unicode=True,
         width=_WIDTH,
     )
-    return text
+    return visible_yaml(text)
 
 
 def plain(document: Any) -> Any:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from mooring.base.visible import visible
 from mooring.explain import in_one_line
 from mooring.objects import Pod
 
@@ -24,6 +25,11 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
+def _shown(text: str) -> Text:
+    """What others wrote, without rich's markup."""
+    return Text(visible(text))
+
+
 class Show:
     """Writes to standard output; plain text where that is no terminal."""
 
@@ -35,29 +41,32 @@ class Show:
         self._said: dict[str, str] = {}
 
     def step(self, text: str) -> None:
-        self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]  [bold]{escape(text)}[/]")
+        self._console.print(self._now(), Text(visible(text), "bold"))
 
     def progress(self, pod: Pod, decision: dict[str, Any] | None) -> None:
         """A line for each thing that is new about a pod."""
         condition = pod.condition("PodScheduled")
         if pod.status.phase == "Running":
-            news = f"[green]Running[/] on {pod.spec.node_name}"
+            news = Text.assemble(("Running", "green"), f" on {visible(pod.spec.node_name)}")
         elif pod.spec.node_name:
-            news = f"bound to {pod.spec.node_name}"
+            news = Text(f"bound to {visible(pod.spec.node_name)}")
         elif condition is not None and condition.message:
-            news = f"[yellow]waits[/]: {escape(condition.message)}"
+            news = Text.assemble(("waits", "yellow"), f": {visible(condition.message)}")
         else:
             return
-        if self._said.get(pod.name) != news:
-            self._said[pod.name] = news
-            self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]    {pod.name}: {news}")
+        if self._said.get(pod.name) != news.plain:
+            self._said[pod.name] = news.plain
+            self._console.print(self._now(), Text.assemble(f"  {visible(pod.name)}: ", news))
+
+    def _now(self) -> Text:
+        return Text(f"{time.monotonic() - self._began:5.1f} s ", "dim")
 
     def table(self, pods: Sequence[tuple[Pod, dict[str, Any] | None]]) -> None:
         table = _table("What went where, and why", ("POD", "PROFILE", "NODE", "WHY"))
         for pod, decision in sorted(pods, key=lambda each: each[0].name):
-            node = pod.spec.node_name or "[yellow](pending)[/]"
+            node = Text(visible(pod.spec.node_name)) if pod.spec.node_name else Text("(pending)", "yellow")
             why = in_one_line(decision) if decision is not None else "the decision of another scheduler"
-            table.add_row(pod.name, pod.spec.scheduler_name, node, escape(why))
+            table.add_row(_shown(pod.name), _shown(pod.spec.scheduler_name), node, _shown(why))
         self._console.print(table)
 
     def events(self, events: Sequence[dict[str, Any]]) -> None:
@@ -67,10 +76,10 @@ class Show:
             count = event.get("series", {}).get("count", 1)
             source = event.get("reportingController") or event.get("deprecatedSource", {}).get("component", "")
             table.add_row(
-                source,
-                event.get("reason", "") + (f" (x{count})" if count > 1 else ""),
-                f"{about.get('kind', '').lower()}/{about.get('name', '')}",
-                escape(event.get("note", "")),
+                _shown(source),
+                _shown(event.get("reason", "") + (f" (x{count})" if count > 1 else "")),
+                _shown(f"{about.get('kind', '').lower()}/{about.get('name', '')}"),
+                _shown(event.get("note", "")),
             )
         self._console.print(table)
 

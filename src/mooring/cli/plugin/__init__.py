@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.cli.common import plugin_named, plugins_option, registry_with
+from mooring.cli.output import say, say_lines
 
 
 @click.group()
@@ -34,7 +35,7 @@ def list_plugins(plugins: tuple[str, ...]) -> None:
     heads = ("NAME", "EXTENSION POINTS", "FROM")
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     for name, points, source in [heads, *rows]:
-        click.echo(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
+        say(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
 
 
 @plugin.command(short_help="Show a plugin's documentation and arguments.")
@@ -49,7 +50,7 @@ def show(name: str, plugins: tuple[str, ...]) -> None:
     """
     from mooring.cli.plugin.reference import reference
 
-    click.echo(reference(plugin_named(name, plugins)))
+    say_lines(reference(plugin_named(name, plugins)))
 
 
 @plugin.command(short_help="Write a plugin, its test and a configuration.")
@@ -66,7 +67,7 @@ def new(name: str, into: str | None) -> None:
     """
     from mooring.cli.plugin.scaffold import write_scaffold
 
-    click.echo(write_scaffold(name, into))
+    say_lines(write_scaffold(name, into))
 
 
 @plugin.command(name="test", short_help="Check a plugin's contract and run its tests.")

@@ -7,10 +7,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import click
-
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import registry_with
+from mooring.cli.output import say
 
 
 def try_out(path: str) -> int:
@@ -21,14 +20,14 @@ def try_out(path: str) -> int:
     found: list[PluginEntry] = [entry for entry in registry_with([path]) if entry.name not in known]
     for entry in found:
         points = ", ".join(point.config_name for point in entry.points)
-        click.echo(f"{entry.name}: keeps the contract, with the points {points}")
+        say(f"{entry.name}: keeps the contract, with the points {points}")
     tests = tests_beside(Path(path))
     if not tests:
-        click.echo(f"There are no tests beside {path}; a file test_*.py there would be run.")
+        say(f"There are no tests beside {path}; a file test_*.py there would be run.")
         return 0
     if find_spec("pytest") is None:
         raise OperatorMistake("its tests need pytest, which is not installed here: pip install pytest")
-    click.echo(f"Running {', '.join(str(test) for test in tests)}", err=True)
+    say(f"Running {', '.join(str(test) for test in tests)}", err=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
     if find_spec("pytest_asyncio") is not None:
         # It warns until this is said, and a scaffold has no pytest settings to say it in.

@@ -1,0 +1,85 @@
+"""Everything that a command writes for people passes here: nothing that others wrote reaches a terminal as it is.
+
+`say` writes one line: a line break in a name does not begin another. `say_lines` writes text that we have laid out in
+lines. `say_yaml` and `say_json` write documents, with the escapes of their languages. Colours are given apart from the
+text. A test looks for whatever writes past this file.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+import click
+
+from mooring.base.errors import OperatorMistake
+from mooring.base.visible import visible, visible_json, visible_lines, visible_yaml
+
+
+def say(line: str = "", *, mark: str = "", colour: str | None = None, json: str = "", err: bool = False) -> None:
+    """One line. Before it a mark of ours in a colour, after it a value that is JSON already."""
+    before = f"{click.style(mark, fg=colour)} " if mark else ""
+    click.echo(f"{before}{visible(line)}{visible_json(json)}", err=err)
+
+
+def say_lines(text: str, *, are_values_visible: bool = False, err: bool = False) -> None:
+    """Text of several lines. Where its values have been made visible, their escapes are not escaped again."""
+    click.echo(visible_yaml(text) if are_values_visible else visible_lines(text), err=err)
+
+
+def say_yaml(text: str) -> None:
+    """YAML that ends with its own line break."""
+    click.echo(visible_yaml(text), nl=False)
+
+
+def say_json(value: Any, *, indent: int | None = 2) -> None:
+    """Plain data."""
+    import json
+
+    click.echo(visible_json(json.dumps(value, indent=indent, ensure_ascii=False)))
+
+
+def say_error(error: BaseException) -> None:
+    """What went wrong. Line breaks in what others wrote are indented: they begin no message of their own."""
+    if isinstance(error, OperatorMistake):
+        summary, problems = error.summary, error.problems
+    else:
+        summary, problems = str(error), ()
+    parts = [
+        f"Error: {visible_lines(summary)}" if problems or "\n" not in summary else f"Error: {_indented(summary, 2)}"
+    ]
+    for problem in problems:
+        where = visible(problem.path) + (f" (line {problem.line})" if problem.line is not None else "")
+        parts.append(f"  {where}\n    {_indented(problem.message, 4)}")
+    click.echo("\n\n".join(parts), err=True)
+
+
+def _indented(text: str, spaces: int) -> str:
+    first, *others = visible_lines(text).split("\n")
+    return "\n".join([first, *(line if line.startswith(" " * spaces) else f"{' ' * spaces}{line}" for line in others)])
+
+
+def show_usage_error(error: click.ClickException) -> None:
+    """What click says about the command line, which may have come from elsewhere."""
+    import io
+
+    text = io.StringIO()
+    error.show(file=text)
+    click.echo(visible_lines(text.getvalue()), nl=False, err=True)
+
+
+def show_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """For `sys.excepthook`: a traceback ends with what others wrote."""
+    import traceback
+
+    for part in traceback.format_exception(kind, error, trace):
+        click.echo(_indented(part.rstrip("\n"), 2), err=True)
+
+
+def prepare() -> None:
+    """Before anything is written: a character that the terminal's encoding lacks ends no command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.excepthook = show_crash
