@@ -96,6 +96,12 @@ ASKED = {
         *("--plugins=quiet.py", "--image=here/mooring:custom", "--name=other", "--verbosity=5"),
         *("--", "--pod-max-in-unschedulable-pods-duration=1m"),
     ),
+    "other memory and other scrapers": (
+        *("--plugins=quiet.py", "--memory-request=512Mi", "--memory-limit=2Gi", "--probes-from=10.0.0.0/16"),
+        *("--metrics-from=obs/app.kubernetes.io/name=prometheus", "--metrics-from=other"),
+    ),
+    "no scrapers": ("--plugins=quiet.py", "--metrics-from="),
+    "no policy": ("--plugins=quiet.py", "--no-network-policy"),
 }
 
 

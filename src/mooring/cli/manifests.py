@@ -40,6 +40,11 @@ class Asked:
     namespace: str | None
     image: str | None
     replicas: int | None
+    memory_request: str | None
+    memory_limit: str | None
+    metrics_from: tuple[str, ...]
+    probes_from: tuple[str, ...]
+    network_policy: bool
     verbosity: int
     scheduler_name: str | None
     start_from: str | None
@@ -78,6 +83,21 @@ class Known:
 @click.option(
     "--replicas", type=click.IntRange(min=1), metavar="N", help="How many.  [default: 2 with leader election, else 1]"
 )
+@click.option("--memory-request", metavar="QUANTITY", help="Memory that it requests.  [default: 256Mi]")
+@click.option("--memory-limit", metavar="QUANTITY", help="Memory beyond which it is restarted.  [default: 2Gi]")
+@click.option(
+    "--metrics-from",
+    multiple=True,
+    metavar="NAMESPACE[/LABEL=VALUE,…]",
+    help="Pods that may connect to its port to read metrics; repeatable.  [default: monitoring]",
+)
+@click.option(
+    "--probes-from",
+    multiple=True,
+    metavar="CIDR",
+    help="Nodes that may connect, where the network plugin does not always let a kubelet through; repeatable.",
+)
+@click.option("--network-policy/--no-network-policy", default=True, help="Write a NetworkPolicy.  [default: yes]")
 @click.option("--verbosity", type=click.IntRange(min=0), default=2, show_default=True, help="Of its log.")
 @click.option("--scheduler-name", metavar="NAME", help="Shadow: the scheduler to compare with, if not the profile's.")
 @click.option("--from", "start_from", metavar="FILE", help="Replacement: the static pod that the node has now.")
@@ -146,6 +166,11 @@ def _check(asked: Asked, helm_values: bool) -> None:
             "--name": asked.name,
             "--namespace": asked.namespace,
             "--replicas": asked.replicas,
+            "--memory-request": asked.memory_request,
+            "--memory-limit": asked.memory_limit,
+            "--metrics-from": asked.metrics_from or None,
+            "--probes-from": asked.probes_from or None,
+            "--no-network-policy": None if asked.network_policy else True,
             "--helm-values": helm_values or None,
         }
         message = "is for a Deployment; kubeadm's static pod has its own"
@@ -277,12 +302,17 @@ def _plugin_files(plugins: Sequence[str]) -> dict[str, str]:
 
 def _deployed(asked: Asked, known: Known) -> Deployed:
     from mooring.deploy.config_text import without_kubeconfig
+    from mooring.deploy.manifests import Memory
+    from mooring.deploy.network import ingress_of
     from mooring.deploy.planned import IMAGE, NAMESPACE, deployed, problems_of
 
     text = read_text(asked.config_file)
     config = without_kubeconfig(text, asked.config_file)
     if config != text:
         _log.warning("clientConnection.kubeconfig is left out: in a pod, its service account says how to connect")
+    ingress, problems = ingress_of(asked.metrics_from, asked.probes_from)
+    usual = Memory()
+    memory = Memory(asked.memory_request or usual.request, asked.memory_limit or usual.limit)
     found = deployed(
         known.mode,
         name=known.name,
@@ -294,8 +324,10 @@ def _deployed(asked: Asked, known: Known) -> Deployed:
         election=known.election,
         plugins=known.plugin_files,
         replicas=asked.replicas,
+        memory=memory,
+        ingress=ingress if asked.network_policy else None,
     )
-    if problems := problems_of(found):
+    if problems := problems + problems_of(found):
         raise OperatorMistake.found_in("the command line", problems)
     return found
 

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from mooring import __version__
 from mooring.base.errors import Problem
 from mooring.config import Configuration, LeaderElection
-from mooring.deploy.manifests import PORT, Deployed, Mode
+from mooring.deploy.manifests import PORT, Deployed, Memory, Mode
+from mooring.deploy.network import Ingress
 from mooring.deploy.rights import Right
+from mooring.objects.quantity import BadQuantity, whole
 
 IMAGE = f"mooring:{__version__}"
 NAMESPACE = "mooring-system"
 KUBE_SCHEDULER = "kube-scheduler"
 DEFAULT_SCHEDULER = "default-scheduler"
+LEAST_MEMORY = 64 * 1024 * 1024
 MOST_CONFIG_MAP_BYTES = 1_000_000
 """An object may have 1 MiB; some of it is metadata."""
 
@@ -56,6 +59,8 @@ def deployed(
     election: LeaderElection,
     plugins: Mapping[str, str],
     replicas: int | None = None,
+    memory: Memory,
+    ingress: Ingress | None,
 ) -> Deployed:
     """All of it together. Two replicas where one can take over from the other."""
     elects = election.leader_elect
@@ -70,6 +75,8 @@ def deployed(
         replicas=replicas or (2 if elects and mode is Mode.SECOND_SCHEDULER else 1),
         elects=elects,
         reads_authentication=mode is not Mode.SHADOW,
+        memory=memory,
+        ingress=ingress,
     )
 
 
@@ -80,12 +87,29 @@ def problems_of(found: Deployed) -> list[Problem]:
         problems.append(
             Problem("--replicas", f"{found.replicas} would all bind pods: switch leader election on, or run one")
         )
+    problems += _memory_problems(found.memory)
     for what, texts in (("--config", [found.config]), ("--plugins", list(found.plugins.values()))):
         size = sum(len(text.encode()) for text in texts)
         if size > MOST_CONFIG_MAP_BYTES:
             problems.append(
                 Problem(what, f"{size} bytes are too many for a ConfigMap (1 MiB); put them into an image of your own")
             )
+    return problems
+
+
+def _memory_problems(memory: Memory) -> list[Problem]:
+    problems, sizes = [], {}
+    for flag, text in (("--memory-request", memory.request), ("--memory-limit", memory.limit)):
+        try:
+            sizes[flag] = whole(text)
+        except BadQuantity as error:
+            problems.append(Problem(flag, str(error)))
+            continue
+        if sizes[flag] < LEAST_MEMORY:
+            problems.append(Problem(flag, f"must be 64Mi or more, got {text}: the scheduler would not start"))
+    if not problems and sizes["--memory-request"] > sizes["--memory-limit"]:
+        message = f"must be at least what is requested ({memory.request}), got {memory.limit}"
+        problems.append(Problem("--memory-limit", message))
     return problems
 
 

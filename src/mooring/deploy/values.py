@@ -33,6 +33,11 @@ def values_of(deployed: Deployed) -> Document:
         "flags": list(deployed.flags),
         "config": deployed.config,
         "plugins": dict(sorted(deployed.plugins.items())),
+        "resources": deployed.resources,
+        "networkPolicy": {
+            "enabled": deployed.ingress is not None,
+            "from": deployed.ingress.peers if deployed.ingress is not None else [],
+        },
         "rbac": {
             "clusterRules": plain(list(rules.get("", ()))),
             # A list: Helm would mix what is said of one namespace into the default values of another.

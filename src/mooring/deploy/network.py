@@ -1,0 +1,85 @@
+"""Who reaches the serving port: a NetworkPolicy that lets in metrics scrapers, and nodes where that must be said.
+
+A policy selects pods by label and addresses by CIDR. Traffic of the kubelet on the pod's own node passes with most
+network plugins whatever the policy says; where it does not, or for pods in the host's network (which no policy
+selects), the addresses of nodes must be listed. Only ingress is restricted: the API server's address is not known here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mooring.base.errors import Problem
+from mooring.deploy.writing import Document
+from mooring.objects.names import dns_label, label_value, qualified_name
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""Every namespace has this label with its own name."""
+METRICS_FROM, PROBES_FROM = "--metrics-from", "--probes-from"
+
+
+@dataclass(frozen=True)
+class Scraper:
+    """Pods that may read metrics: all of a namespace, or those with these labels."""
+
+    namespace: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def peer(self) -> Document:
+        peer: Document = {"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: self.namespace}}}
+        if self.labels:
+            peer["podSelector"] = {"matchLabels": dict(self.labels)}
+        return peer
+
+
+@dataclass(frozen=True)
+class Ingress:
+    """Who is let in. Nobody listed: only what the network plugin always lets through."""
+
+    scrapers: tuple[Scraper, ...] = (Scraper("monitoring"),)
+    nodes: tuple[str, ...] = ()
+    """CIDRs."""
+
+    @property
+    def peers(self) -> list[Document]:
+        return [each.peer() for each in self.scrapers] + [{"ipBlock": {"cidr": each}} for each in self.nodes]
+
+    def spec(self, selector: Mapping[str, str], port: int) -> Document:
+        rule = {"from": self.peers, "ports": [{"protocol": "TCP", "port": port}]}
+        return {
+            "podSelector": {"matchLabels": dict(selector)},
+            "policyTypes": ["Ingress"],
+            # A rule without peers would let everything in; no rule lets nothing in.
+            "ingress": [rule] if self.peers else [],
+        }
+
+
+def ingress_of(metrics_from: Sequence[str], probes_from: Sequence[str]) -> tuple[Ingress, list[Problem]]:
+    """What the flags ask for, and what is wrong with them. `--metrics-from ""` lets no scraper in."""
+    problems: list[Problem] = []
+    scrapers = tuple(_scraper(text, problems) for text in metrics_from if text)
+    for text in probes_from:
+        try:
+            ipaddress.ip_network(text)
+        except ValueError:
+            problems.append(Problem(PROBES_FROM, f"must be a network such as 10.0.0.0/16, got {text!r}"))
+    found = Ingress(scrapers, tuple(probes_from)) if metrics_from else Ingress(nodes=tuple(probes_from))
+    return found, problems
+
+
+def _scraper(text: str, problems: list[Problem]) -> Scraper:
+    namespace, slash, selector = text.partition("/")
+    wrong = list(dns_label(namespace))
+    labels: dict[str, str] = {}
+    for pair in selector.split(",") if slash else ():
+        key, equals, value = pair.partition("=")
+        if not equals:
+            wrong.append(f"{pair!r} is not a label with its value")
+        wrong += qualified_name(key) + label_value(value)
+        labels[key] = value
+    if wrong:
+        form = "NAMESPACE or NAMESPACE/LABEL=VALUE,…, such as monitoring/app.kubernetes.io/name=prometheus"
+        problems.append(Problem(METRICS_FROM, f"must be {form}, got {text!r}: {'; '.join(wrong)}"))
+    return Scraper(namespace, labels)
