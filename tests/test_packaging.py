@@ -22,16 +22,29 @@ PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(en
 PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)(?: ; (?P<marker>.*?))? \\$", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of the files in the wheel, built without network by the backend that is installed."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+def build(folder: Path) -> Path:
+    """The wheel, built without network by the backend that is installed."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> set[str]:
+    """The names of the files in the wheel."""
     with zipfile.ZipFile(built) as archive:
         return set(archive.namelist())
+
+
+def test_the_same_source_gives_the_same_wheel(built, tmp_path):
+    assert build(tmp_path).read_bytes() == built.read_bytes()
 
 
 def test_the_wheel_says_that_it_is_typed(wheel):
