@@ -93,4 +93,4 @@ extenders:
 """
     configuration = loaded(HEAD + text)
     assert as_v1(configuration)["extenders"][0]["tlsConfig"] == {"insecure": True, "certData": certificate}
-    assert as_v1(configuration, with_keys=True)["extenders"][0]["tlsConfig"]["keyData"] == key
+    assert as_v1(configuration, with_credentials=True)["extenders"][0]["tlsConfig"]["keyData"] == key

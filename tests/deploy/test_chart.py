@@ -111,8 +111,24 @@ def test_values_that_the_command_prints_make_the_chart_write_the_same(asked, tmp
     monkeypatch.chdir(tmp_path)
     Path("quiet.py").write_text(PLUGIN, encoding="utf-8")
     Path("scheduler.yaml").write_text(CONFIG, encoding="utf-8")
+    assert_chart_writes_what_the_command_writes(*asked)
+
+
+@pytest.mark.real
+def test_a_configuration_with_credentials_is_a_secret_in_the_chart_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("quiet.py").write_text(PLUGIN, encoding="utf-8")
+    with_password = CONFIG + "\nextenders: [{urlPrefix: 'http://me:secret@extender/ext', filterVerb: filter}]\n"
+    Path("scheduler.yaml").write_text(with_password, encoding="utf-8")
+    written = assert_chart_writes_what_the_command_writes("--plugins=quiet.py")
+    assert "Secret" in {kind for kind, _ in written}
+
+
+def assert_chart_writes_what_the_command_writes(*asked: str) -> dict[tuple[str, str], Any]:
     Path("values.yaml").write_text(printed("--config=scheduler.yaml", "--helm-values", *asked), encoding="utf-8")
-    assert rendered("--values=values.yaml") == documents(printed("--config=scheduler.yaml", *asked))
+    written = documents(printed("--config=scheduler.yaml", *asked))
+    assert rendered("--values=values.yaml") == written
+    return written
 
 
 @pytest.mark.real

@@ -24,6 +24,7 @@ import yaml
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.nesting import MOST_NESTED
+from mooring.base.redaction import REDACTED, is_secret_name, scrubbed
 from mooring.base.visible import is_visible, visible_yaml
 
 Scalar = str | int | float | bool | None
@@ -124,7 +125,9 @@ class Tree:
             return "true" if self.value else "false"
         if self.value is None:
             return "null"
-        text = f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
+        if _is_secret(self.place):
+            return REDACTED
+        text = f'"{scrubbed(self.value)}"' if isinstance(self.value, str) else str(self.value)
         return text if len(text) <= 80 else f"{text[:76]}…"
 
     def below(self, name: str) -> str:
@@ -366,7 +369,8 @@ class _Reader:
     def _alias(self, event: Any) -> None:
         place, line = self._next(event)
         if event.anchor not in self._anchors:
-            raise yaml.composer.ComposerError(None, None, f"the alias *{event.anchor} has no anchor", event.start_mark)
+            alias = REDACTED if _is_secret(place) else event.anchor
+            raise yaml.composer.ComposerError(None, None, f"the alias *{alias} has no anchor", event.start_mark)
         found = self._anchors[event.anchor]
         if found is None:
             self._problem(place, "an anchor contains itself", line)
@@ -413,7 +417,8 @@ class _Reader:
             return text
         value = resolved(text)
         if not isinstance(value, _TAGGED.get(event.tag.removeprefix(_TAGS), ())):
-            self._problem(place, f"{event.tag.replace(_TAGS, '!!')} cannot be read here", line)
+            tag = f"!{REDACTED}" if _is_secret(place) else event.tag.replace(_TAGS, "!!")
+            self._problem(place, f"{tag} cannot be read here", line)
         return self._finite(value, place, line)
 
     def _finite(self, value: Scalar, place: Place, line: int) -> Scalar:
@@ -426,6 +431,15 @@ class _Reader:
             self.problems.append(Problem(_path(place) or THE_FILE, message, line))
         elif len(self.problems) == _MOST_PROBLEMS:
             self.problems.append(Problem(THE_FILE, "has more problems, which are not listed", line))
+
+
+def _is_secret(place: Place) -> bool:
+    """Whether a field's name says that it, or what it is a list of, is a credential."""
+    while isinstance(place, tuple):
+        place, step = place
+        if isinstance(step, str):
+            return is_secret_name(step)
+    return False
 
 
 def _is_plain(event: Any) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 
 from mooring.base.errors import MooringError
+from mooring.base.redaction import scrubbed
 
 _SUSPENDABLE = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
@@ -36,10 +37,13 @@ def _is_closing_caller(error: GeneratorExit) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """Our own errors are sentences; of others the type says more than the text (KeyError: 'zone')."""
-    text = text_of(error)
+    """Our own errors are sentences; of others the type says more than the text (KeyError: 'zone').
+
+    Errors of HTTP libraries hold whole addresses, and this goes into events: credentials are cut.
+    """
     if isinstance(error, MooringError):
-        return text
+        return text_of(error)
+    text = scrubbed(text_of(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, TextIO
 
 from mooring.base.clock import micro_timestamp
 from mooring.base.foreign_code import text_of
+from mooring.base.redaction import scrubbed
 from mooring.base.visible import is_visible, visible_json
 
 Severity = Literal["I", "W", "E"]
@@ -66,7 +67,7 @@ def _shown(value: object) -> str:
     metadata = getattr(value, "metadata", None)
     if metadata is not None and hasattr(metadata, "name"):
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)
-    return text_of(value)
+    return scrubbed(text_of(value))
 
 
 def _plain(value: object) -> Any:
@@ -110,7 +111,7 @@ class Log:
                     "level": _JSON_LEVELS[severity],
                     "v": self._level,
                     "logger": self.name,
-                    "msg": message,
+                    "msg": scrubbed(message),
                 }
                 | {key: _plain(value) for key, value in values.items()},
                 ensure_ascii=False,
@@ -118,7 +119,7 @@ class Log:
         else:
             stamp = time.strftime("%m%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
             pairs = "".join(f" {key}={json.dumps(_plain(value), ensure_ascii=False)}" for key, value in values.items())
-            quoted = json.dumps(message, ensure_ascii=False)
+            quoted = json.dumps(scrubbed(message), ensure_ascii=False)
             line = f"{severity}{stamp} {os.getpid():7d} {self.name}] {quoted}{pairs}"
         if not is_visible(line):
             line = visible_json(line).replace("\n", "\\n")

@@ -16,6 +16,7 @@ import click
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import write_private
 from mooring.base.log import Log
+from mooring.base.redaction import shown_url
 from mooring.cli.gotypes import Flag, GoBool
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _url(master: str) -> str:
     url = master if "://" in master else f"http://{master}"
     if not url.startswith(("http://", "https://")):
         raise OperatorMistake.found_in(
-            "the command line", [Problem("--master", f'must be an http or https address, got "{master}"')]
+            "the command line", [Problem("--master", f'must be an http or https address, got "{shown_url(master)}"')]
         )
     return url.rstrip("/")
 
@@ -134,11 +135,11 @@ def configuration_options(command: F) -> F:
 
 
 def write_configuration(configuration: Configuration, file: str) -> None:
-    """The completed configuration, as YAML. It may hold an extender's key, so nobody else can read the file."""
+    """The completed configuration, as YAML. It may hold an extender's key or password, so the file is private."""
     from mooring.base.documents import written
     from mooring.config.as_v1 import as_v1
 
-    text = written(as_v1(configuration, with_keys=True))
+    text = written(as_v1(configuration, with_credentials=True))
     try:
         write_private(file, text)
     except OSError as error:

@@ -51,7 +51,7 @@ async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dic
         except ApiError as error:
             if error.code == 404:
                 raise OperatorMistake(
-                    f'there is no pod "{name}" in namespace "{namespace}" on {connection.server}; '
+                    f'there is no pod "{name}" in namespace "{namespace}" on {connection.address}; '
                     "give another namespace with -n."
                 ) from error
             raise

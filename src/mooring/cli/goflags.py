@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import click
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.base.redaction import scrubbed
 from mooring.cli.gotypes import Flag, GoBool, GoDuration
 
 __all__ = ["GoBool", "GoDuration", "KubeSchedulerCommand", "VerbosityCommand", "flags_of", "normalised"]
@@ -142,5 +143,6 @@ def flags_of(ctx: click.Context) -> dict[str, str]:
         if isinstance(parameter, click.Option):
             name = max((each.lstrip("-") for each in parameter.opts), key=len)
             values = given.get(name, [])
-            found[name] = parameter.text(values) if isinstance(parameter, Flag) else ",".join(values)
+            text = parameter.text(values) if isinstance(parameter, Flag) else ",".join(values)
+            found[name] = scrubbed(text)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.base.files import make_folder, write_whole
+from mooring.base.files import make_folder, write_private, write_whole
 from mooring.base.log import Log
 from mooring.cli.common import load, plugins_option, read_text, registry_with
 from mooring.cli.output import say, say_yaml
@@ -135,9 +135,11 @@ def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
     if output is None:
         say_yaml(text_of(documents))
         return
+    files = {f"{at:02}-{each['kind'].lower()}.yaml": each for at, each in enumerate(documents, start=1)}
     _write(
         output,
-        {f"{at:02}-{each['kind'].lower()}.yaml": text_of([each]) for at, each in enumerate(documents, start=1)},
+        {name: text_of([each]) for name, each in files.items()},
+        private=[name for name, each in files.items() if each["kind"] == "Secret"],
     )
 
 
@@ -313,6 +315,9 @@ def _deployed(asked: Asked, known: Known) -> Deployed:
     ingress, problems = ingress_of(asked.metrics_from, asked.probes_from)
     usual = Memory()
     memory = Memory(asked.memory_request or usual.request, asked.memory_limit or usual.limit)
+    holds_credentials = _holds_credentials(known.configuration)
+    if holds_credentials:
+        _log.info("The configuration holds credentials: it goes into a Secret and not into a ConfigMap")
     found = deployed(
         known.mode,
         name=known.name,
@@ -323,6 +328,7 @@ def _deployed(asked: Asked, known: Known) -> Deployed:
         rights=known.rights,
         election=known.election,
         plugins=known.plugin_files,
+        holds_credentials=holds_credentials,
         replicas=asked.replicas,
         memory=memory,
         ingress=ingress if asked.network_policy else None,
@@ -370,15 +376,21 @@ def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
     files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in known.plugin_files.items()}
     if rbac:
         files["rbac.yaml"] = text_of(rbac)
-    _write(output, files)
+    _write(output, files, private={config_path.name} if _holds_credentials(known.configuration) else ())
 
 
-def _write(folder: str, files: Mapping[str, str]) -> None:
+def _holds_credentials(configuration: Configuration) -> bool:
+    from mooring.config.as_v1 import as_v1
+
+    return as_v1(configuration) != as_v1(configuration, with_credentials=True)
+
+
+def _write(folder: str, files: Mapping[str, str], private: Collection[str] = ()) -> None:
     for name, text in files.items():
         path = Path(folder, name)
         try:
             make_folder(path.parent)
-            write_whole(path, text)
+            (write_private if name in private else write_whole)(path, text)
         except OSError as error:
             raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
         say(str(path))

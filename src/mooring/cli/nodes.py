@@ -48,7 +48,7 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
             simulated = SimulatedCluster(client, clock=SystemClock(), all_nodes_are_ours=False, controllers=controllers)
             with mistakes_in(cluster_file):
                 await simulated.start(initial)
-            say(f"Ready: {len(initial.nodes)} simulated nodes on {connection.server}")
+            say(f"Ready: {len(initial.nodes)} simulated nodes on {connection.address}")
             await stop.wait()
             await simulated.stop()
 

@@ -2,18 +2,21 @@
 
 `say` writes one line: a line break in a name does not begin another. `say_lines` writes text that we have laid out in
 lines. `say_yaml` and `say_json` write documents, with the escapes of their languages. Colours are given apart from the
-text. A test looks for whatever writes past this file.
+text. Errors are shown without credentials. A test looks for whatever writes past this file.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 from types import TracebackType
 from typing import Any
 
 import click
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.redaction import scrubbed
 from mooring.base.visible import visible, visible_json, visible_lines, visible_yaml
 
 
@@ -43,15 +46,15 @@ def say_json(value: Any, *, indent: int | None = 2) -> None:
 def say_error(error: BaseException) -> None:
     """What went wrong. Line breaks in what others wrote are indented: they begin no message of their own."""
     if isinstance(error, OperatorMistake):
-        summary, problems = error.summary, error.problems
+        summary, problems = scrubbed(error.summary), error.problems
     else:
-        summary, problems = str(error), ()
+        summary, problems = scrubbed(str(error)), ()
     parts = [
         f"Error: {visible_lines(summary)}" if problems or "\n" not in summary else f"Error: {_indented(summary, 2)}"
     ]
     for problem in problems:
         where = visible(problem.path) + (f" (line {problem.line})" if problem.line is not None else "")
-        parts.append(f"  {where}\n    {_indented(problem.message, 4)}")
+        parts.append(f"  {where}\n    {_indented(scrubbed(problem.message), 4)}")
     click.echo("\n\n".join(parts), err=True)
 
 
@@ -66,15 +69,15 @@ def show_usage_error(error: click.ClickException) -> None:
 
     text = io.StringIO()
     error.show(file=text)
-    click.echo(visible_lines(text.getvalue()), nl=False, err=True)
+    click.echo(visible_lines(scrubbed(text.getvalue())), nl=False, err=True)
 
 
 def show_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For `sys.excepthook`: a traceback ends with what others wrote."""
+    """For `sys.excepthook`: a traceback ends with what others wrote, and may hold an address with its password."""
     import traceback
 
     for part in traceback.format_exception(kind, error, trace):
-        click.echo(_indented(part.rstrip("\n"), 2), err=True)
+        click.echo(_indented(scrubbed(part.rstrip("\n")), 2), err=True)
 
 
 def prepare() -> None:
@@ -83,3 +86,18 @@ def prepare() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = show_crash
+    threading.excepthook = _show_thread_crash
+    if logging.lastResort is not None:  # here asyncio reports what a task raised that nothing awaited
+        logging.lastResort.setFormatter(_Formatter())
+
+
+def _show_thread_crash(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None:
+        show_crash(ended.exc_type, ended.exc_value, ended.exc_traceback)
+
+
+class _Formatter(logging.Formatter):
+    """For messages of libraries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _indented(scrubbed(super().format(record)), 2)

@@ -207,8 +207,8 @@ async def schedule(
         async with reloading(scheduler, source):
             is_ready = await _came(scheduler.ready, ends)
             keep_collector_calm()
-            if is_ready and await _leads(leader, ends, names, connection.server):
-                say(f"Ready: {role.doing} {names} on {connection.server}")
+            if is_ready and await _leads(leader, ends, names, connection.address):
+                say(f"Ready: {role.doing} {names} on {connection.address}")
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         scheduler.stop()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.redaction import shown_url
 from mooring.cli.gotypes import Flag
 
 if TYPE_CHECKING:
@@ -48,11 +50,32 @@ def tracing_options(endpoint: str, environment: Mapping[str, str] = os.environ) 
             source, url = ENDPOINT, given.rstrip("/") + PATH
     if not url:
         return None
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        problem = Problem(source, f'"{endpoint or url}" is no address of a collector; write http://HOST:4318')
+    if not _is_address(url):
+        shown = shown_url(endpoint or url)
+        problem = Problem(source, f'"{shown}" is no address of a collector; write http://HOST:4318')
         raise OperatorMistake.found_in("the tracing setup", [problem])
-    return TracingOptions(url, _headers(environment), environment.get(SERVICE) or "mooring", _share(environment))
+    url, basic = _without_user(url)
+    return TracingOptions(
+        url, basic | _headers(environment), environment.get(SERVICE) or "mooring", _share(environment)
+    )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _without_user(url: str) -> tuple[str, dict[str, str]]:
+    """The address that is asked, and its user and password as the header that they stand for."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, {}
+    encoded = base64.b64encode(unquote(user).encode()).decode()
+    return urlunsplit(parts._replace(netloc=host)), {"Authorization": f"Basic {encoded}"}
 
 
 def _headers(environment: Mapping[str, str]) -> dict[str, str]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from mooring.base.errors import OperatorMistake
 from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import readable_path
+from mooring.base.redaction import shown_url
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ExecPlugin:
     """A program that prints credentials (`users[].user.exec` of a kubeconfig)."""
 
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_version: str = "client.authentication.k8s.io/v1"
     interactive_mode: str = "IfAvailable"
@@ -47,7 +47,7 @@ class Impersonation:
 class Connection:
     """One API server and how to be let in. `source` says where this came from, for messages."""
 
-    server: str
+    server: str = field(repr=False)
     source: str
     namespace: str = "default"
 
@@ -72,12 +72,17 @@ class Connection:
     @property
     def host(self) -> str:
         """Host and port, as a person would look for them."""
-        return urlsplit(self.server).netloc
+        return self.address.partition("://")[2].partition("/")[0]
+
+    @property
+    def address(self) -> str:
+        """The server as messages show it: without a password or query."""
+        return shown_url(self.server)
 
     @property
     def proxy(self) -> str | None:
         """The proxy as messages show it: without the password that its address may carry."""
-        return urlsplit(self.proxy_url).netloc.rpartition("@")[2] if self.proxy_url else None
+        return shown_url(self.proxy_url).rpartition("://")[2].partition("/")[0] if self.proxy_url else None
 
     @property
     def is_tls(self) -> bool:

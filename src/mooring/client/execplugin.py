@@ -20,6 +20,7 @@ from mooring.base.clock import parse_timestamp
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.nesting import decode
 from mooring.base.private import memory_file
+from mooring.base.redaction import scrubbed
 from mooring.client.connection import Connection, ExecPlugin
 
 PLUGIN_SECONDS = 60.0
@@ -80,7 +81,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
         except subprocess.TimeoutExpired:
             raise Fault(
                 f"{connection.source}: credential plugin {plugin.command} did not finish within "
-                f"{PLUGIN_SECONDS:.0f} seconds{_said(err)}"
+                f"{PLUGIN_SECONDS:.0f} seconds{_said(err, plugin)}"
             ) from None
         finally:
             if process.poll() is None:
@@ -88,7 +89,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
                 process.wait()
         if code != 0:
             raise Fault(
-                f"{connection.source}: credential plugin {plugin.command} failed (exit code {code}){_said(err)}"
+                f"{connection.source}: credential plugin {plugin.command} failed (exit code {code}){_said(err, plugin)}"
             )
         out.seek(0)
         return _understood(out.read(), plugin, connection)
@@ -140,8 +141,8 @@ def _exec_info(plugin: ExecPlugin, connection: Connection, interactive: bool) ->
     return msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}).decode()
 
 
-def _said(err: IO[bytes]) -> str:
+def _said(err: IO[bytes], plugin: ExecPlugin) -> str:
     size = err.seek(0, os.SEEK_END)
     err.seek(max(0, size - STDERR_SHOWN))
-    text = err.read().decode("utf-8", "replace").strip()
+    text = scrubbed(err.read().decode("utf-8", "replace").strip(), secrets=plugin.env.values())
     return f": {text}" if text else ""

@@ -19,8 +19,9 @@ import msgspec
 
 from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.redaction import shown_url
 from mooring.client.connection import Connection, ExecPlugin, Impersonation
-from mooring.client.proxy import environment_proxy
+from mooring.client.proxy import environment_proxy, is_usable_proxy
 
 SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -342,17 +343,23 @@ def _server(cluster: _Entry[_Cluster], problems: list[Problem]) -> str:
     except ValueError:
         usable = False
     if not usable:
-        problems.append(Problem(path, f"must look like https://host:6443, got {cluster.part.server!r}"))
+        problems.append(Problem(path, f"must look like https://host:6443, got {shown_url(cluster.part.server)!r}"))
     return server.rstrip("/")
 
 
 def _proxy(cluster: _Entry[_Cluster], server: str, environ: Mapping[str, str], problems: list[Problem]) -> str | None:
     """The kubeconfig's proxy, else the one the environment names for this server."""
     if proxy := cluster.part.proxy_url:
-        if not proxy.startswith(("http://", "https://")):
-            problems.append(Problem(f"{cluster.path}.proxy-url", f"must start with http:// or https://, got {proxy!r}"))
+        if not is_usable_proxy(proxy):
+            what = f"must look like http://host:3128 or https://host:3128, got {shown_url(proxy)!r}"
+            problems.append(Problem(f"{cluster.path}.proxy-url", what))
         return proxy
-    return environment_proxy(server, environ)
+    proxy = environment_proxy(server, environ) or ""
+    if proxy and not is_usable_proxy(proxy):
+        variable = f"{urlsplit(server).scheme}_proxy".upper()
+        what = f"must look like http://host:3128 or https://host:3128, got {shown_url(proxy)!r}"
+        problems.append(Problem(f"the environment variable {variable}", what))
+    return proxy or None
 
 
 def _decoded(entry: _Entry[Any], field: str, text: str, problems: list[Problem]) -> bytes | None:

@@ -22,6 +22,15 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
+def is_usable_proxy(url: str) -> bool:
+    """Whether it is an address that can be connected to, over HTTP or HTTPS."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def _variable(environ: Mapping[str, str], name: str) -> str:
     return environ.get(name.upper()) or environ.get(name) or ""
 

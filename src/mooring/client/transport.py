@@ -25,6 +25,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
 from mooring.base.nesting import Decoder
+from mooring.base.redaction import scrubbed
 from mooring.client.connection import Connection
 from mooring.client.credentials import Credentials
 from mooring.client.fence import READS, Fenced, WriteFence, fenced_request
@@ -117,7 +118,7 @@ class Transport:
         self._is_closed = False
         self._limits = _limits(REQUEST_SECONDS)
         self._base = connection.server.rstrip("/")
-        self._host = URL(self._base).authority
+        self._host = connection.host
         self.observer: RequestObserver | None = None
 
     async def close(self) -> None:
@@ -253,7 +254,7 @@ class Transport:
                 allow_redirects=False,
             )
             code = str(response.status)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:  # ValueError: an address that is none
             raise self._unreachable(error) from error
         except Fenced:
             code = ""
@@ -280,7 +281,11 @@ class Transport:
     def _unreachable(self, error: BaseException) -> Unreachable:
         where = self.connection
         via = f" through the proxy {where.proxy}" if where.proxy else ""
-        return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {_why(error)}")
+        return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {self._why(error)}")
+
+    def _why(self, error: BaseException) -> str:
+        where = self.connection
+        return scrubbed(_why(error), where.server, *([where.proxy_url] if where.proxy_url else []))
 
 
 def _limits(seconds: float) -> aiohttp.ClientTimeout:

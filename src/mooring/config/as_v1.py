@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.base.durations import go_duration
+from mooring.base.redaction import redacted_document, redacted_url
 from mooring.config.model import Configuration, Extender, ExtenderTls, PluginChoice, ProfileConfiguration
 from mooring.config.plugin_args import GROUP
 from mooring.config.plugin_sets import MULTI_POINT, PLACEMENT_POINTS
@@ -30,8 +31,12 @@ CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 Document = dict[str, Any]
 
 
-def as_v1(configuration: Configuration, *, with_keys: bool = False) -> Document:
-    """The document, fields in kube-scheduler's order. Private keys are in it only where asked for."""
+def as_v1(configuration: Configuration, *, with_credentials: bool = False) -> Document:
+    """The document, fields in kube-scheduler's order.
+
+    Credentials are in it only where asked for: keys, what an address holds besides host and path, and what plugin
+    arguments hold in fields that are named like a credential (`redaction`).
+    """
     election, client = configuration.leader_election, configuration.client_connection
     percentage = configuration.percentage_of_nodes_to_score
     document: Document = {
@@ -59,10 +64,10 @@ def as_v1(configuration: Configuration, *, with_keys: bool = False) -> Document:
         "percentageOfNodesToScore": ALL_NODES if percentage is None else percentage,
         "podInitialBackoffSeconds": configuration.pod_initial_backoff_seconds,
         "podMaxBackoffSeconds": configuration.pod_max_backoff_seconds,
-        "profiles": [_profile(profile) for profile in configuration.profiles],
+        "profiles": [_profile(profile, with_credentials) for profile in configuration.profiles],
     }
     if configuration.extenders:
-        document["extenders"] = [_extender(extender, with_keys=with_keys) for extender in configuration.extenders]
+        document["extenders"] = [_extender(extender, with_credentials) for extender in configuration.extenders]
     if configuration.delay_cache_until_active:
         document["delayCacheUntilActive"] = True
     return document
@@ -72,12 +77,15 @@ def _number(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-def _profile(profile: ProfileConfiguration) -> Document:
+def _profile(profile: ProfileConfiguration, with_credentials: bool) -> Document:
     document: Document = {"schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     document["plugins"] = {point: _choice(profile.choices.get(point, PluginChoice())) for point in POINTS}
-    document["pluginConfig"] = [{"name": name, "args": _args(name, args)} for name, args in profile.args.items()]
+    args = {name: _args(name, args) for name, args in profile.args.items()}
+    if not with_credentials:
+        args = {name: redacted_document(each) for name, each in args.items()}
+    document["pluginConfig"] = [{"name": name, "args": each} for name, each in args.items()]
     return document
 
 
@@ -117,16 +125,16 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-def _extender(extender: Extender, *, with_keys: bool) -> Document:
+def _extender(extender: Extender, with_credentials: bool) -> Document:
     document: Document = {
-        "urlPrefix": extender.url_prefix,
+        "urlPrefix": extender.url_prefix if with_credentials else redacted_url(extender.url_prefix),
         "filterVerb": extender.filter_verb,
         "preemptVerb": extender.preempt_verb,
         "prioritizeVerb": extender.prioritize_verb,
         "weight": extender.weight,
         "bindVerb": extender.bind_verb,
         "enableHTTPS": extender.enable_https,
-        "tlsConfig": _tls(extender.tls, with_keys=with_keys) if extender.tls is not None else None,
+        "tlsConfig": _tls(extender.tls, with_credentials) if extender.tls is not None else None,
         "httpTimeout": go_duration(extender.timeout_seconds),
         "nodeCacheCapable": extender.node_cache_capable,
         "managedResources": [
@@ -138,7 +146,7 @@ def _extender(extender: Extender, *, with_keys: bool) -> Document:
     return {key: value for key, value in document.items() if value}
 
 
-def _tls(tls: ExtenderTls, *, with_keys: bool) -> Document:
+def _tls(tls: ExtenderTls, with_credentials: bool) -> Document:
     document = {
         "insecure": tls.insecure,
         "serverName": tls.server_name,
@@ -146,7 +154,7 @@ def _tls(tls: ExtenderTls, *, with_keys: bool) -> Document:
         "keyFile": tls.key_file,
         "caFile": tls.ca_file,
         "certData": base64.b64encode(tls.cert_data).decode(),
-        "keyData": base64.b64encode(tls.key_data).decode() if with_keys else "",
+        "keyData": base64.b64encode(tls.key_data).decode() if with_credentials else "",
         "caData": base64.b64encode(tls.ca_data).decode(),
     }
     return {key: value for key, value in document.items() if value}

@@ -63,6 +63,8 @@ class Deployed:
     rights: tuple[Right, ...]
     plugins: Mapping[str, str] = field(default_factory=dict)
     """Plugin files that a ConfigMap holds, by name."""
+    holds_credentials: bool = False
+    """Whether the configuration goes into a Secret: far more people and programs may read ConfigMaps."""
     replicas: int = 1
     elects: bool = False
     reads_authentication: bool = True
@@ -153,7 +155,8 @@ def _binding(kind: str, metadata: Document, role_kind: str, role: str, subject: 
 
 
 def _config_maps(deployed: Deployed) -> list[Document]:
-    found = [_object(deployed, "v1", "ConfigMap") | {"data": {CONFIG_KEY: deployed.config}}]
+    kind, field = ("Secret", "stringData") if deployed.holds_credentials else ("ConfigMap", "data")
+    found = [_object(deployed, "v1", kind) | {field: {CONFIG_KEY: deployed.config}}]
     if deployed.plugins:
         plugins = _object(deployed, "v1", "ConfigMap", f"{deployed.name}-plugins")
         found.append(plugins | {"data": dict(sorted(deployed.plugins.items()))})
@@ -177,7 +180,8 @@ def _deployment(deployed: Deployed) -> Document:
 
 
 def _pod(deployed: Deployed) -> Document:
-    volumes: list[Document] = [{"name": "config", "configMap": {"name": deployed.name}}]
+    source = {"secret": {"secretName": deployed.name}} if deployed.holds_credentials else None
+    volumes: list[Document] = [{"name": "config", **(source or {"configMap": {"name": deployed.name}})}]
     if deployed.plugins:
         volumes.append({"name": "plugins", "configMap": {"name": f"{deployed.name}-plugins"}})
     volumes.append({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}})

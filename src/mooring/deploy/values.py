@@ -32,6 +32,7 @@ def values_of(deployed: Deployed) -> Document:
         "leaderElection": deployed.elects,
         "flags": list(deployed.flags),
         "config": deployed.config,
+        "configIsSecret": deployed.holds_credentials,
         "plugins": dict(sorted(deployed.plugins.items())),
         "resources": deployed.resources,
         "networkPolicy": {

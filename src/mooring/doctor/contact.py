@@ -87,7 +87,7 @@ def _not_reached(where: Connection, error: Exception) -> Finding:
 
 
 def _reached(where: Connection, took: float) -> Finding:
-    said = f"{where.server} (from {where.source}) answered in {took * 1000:.0f} ms"
+    said = f"{where.address} (from {where.source}) answered in {took * 1000:.0f} ms"
     if took >= SLOW_SECONDS:
         to_do = "Look at the network in between, and at the server's load: every binding waits as long."
         return notice("server", said, to_do)
@@ -123,7 +123,9 @@ def _clock(ahead: float) -> Finding:
 async def _trust(where: Connection, clock: Clock) -> list[Finding]:
     if not where.is_tls:
         to_do = "Use https:// if it is not on this machine; credentials are not sent over plain HTTP."
-        return [notice("tls", f"{where.server} is plain HTTP: anybody in between can read and change all of it", to_do)]
+        return [
+            notice("tls", f"{where.address} is plain HTTP: anybody in between can read and change all of it", to_do)
+        ]
     if where.insecure_skip_tls_verify:
         to_do = f"Give certificate-authority(-data) instead of insecure-skip-tls-verify in {where.source}."
         return [notice("tls", "the server's certificate is not verified: anybody can pose as the server", to_do)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mooring.base.errors import Fault
+from mooring.base.redaction import scrubbed
+from mooring.client.proxy import environment_proxy
 from mooring.framework import HttpAnswer
 
 
@@ -39,7 +42,7 @@ class HttpFetcher:
         except TimeoutError as error:
             raise Fault(f"{_host(url)} did not answer within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise Fault(f"{_host(url)} cannot be asked: {error}") from error
+            raise Fault(f"{_host(url)} cannot be asked: {_without_credentials(error, url)}") from error
 
     async def close(self) -> None:
         if self._session is not None:
@@ -56,10 +59,16 @@ def _trust(ca_file: str | None) -> ssl.SSLContext | bool:
 
 
 def _host(url: str) -> str:
-    """Without user, password or query: this goes into messages."""
+    """Without user, password, path or query: this goes into messages."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:  # a port that is none
         return "an address that is none"
     return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else "an address without a host"
+
+
+def _without_credentials(error: Exception, url: str) -> str:
+    """Errors of the HTTP library hold the whole address, or the part of it that they stumbled over."""
+    proxy = environment_proxy(url, os.environ)
+    return scrubbed(str(error), url, *([proxy] if proxy else []))

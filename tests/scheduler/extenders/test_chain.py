@@ -13,7 +13,7 @@ from mooring.config.model import Extender, ExtenderTls, ManagedResource
 from mooring.engine import HeardScores
 from mooring.framework import UNRESOLVABLE, Pod, Rejection
 from mooring.scheduler.extenders.chain import NO_WORD, Extenders, accepted, refusals
-from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault, without_password
+from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.scheduler.extenders.documents import Documents, KeptDocuments, trimmed
 from mooring.scheduler.extenders.wire import FilterAnswer
 from mooring.testing import a_pod
@@ -184,8 +184,8 @@ def test_limits_and_init_containers_count_too():
     assert client.is_interested(prepared)
 
 
-def test_a_password_is_not_shown():
-    assert without_password("https://me:secret@x.test:8443/api?a=b") == "https://x.test:8443/api?a=b"
+def test_a_password_and_a_query_are_not_shown():
+    assert ExtenderClient(Extender("https://me:secret@x.test:8443/api?a=b")).name == "https://x.test:8443/api"
 
 
 MISTAKES: dict[str, tuple[ExtenderTls, str]] = {

@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.base.errors import Fault
 from mooring.base.nesting import decode
+from mooring.base.redaction import shown_url
 from mooring.framework import (
     Args,
     Background,
@@ -210,11 +211,13 @@ def received_bytes(answer: HttpAnswer, args: NetworkTrafficArgs) -> dict[str, in
         content = decode(answer.body, _Answer)
     except msgspec.MsgspecError as error:
         if answer.status != 200:
-            raise Fault(f"{args.prometheus_address} answered {answer.status}") from error
+            raise Fault(f"{shown_url(args.prometheus_address)} answered {answer.status}") from error
         form = "HTML" if answer.body.lstrip()[:1] == b"<" else "something else"
-        raise Fault(f"{args.prometheus_address} answered {form}, not as Prometheus answers a query") from error
+        raise Fault(
+            f"{shown_url(args.prometheus_address)} answered {form}, not as Prometheus answers a query"
+        ) from error
     if answer.status != 200 or content.status != "success" or content.data is None:
-        raise Fault(f"{args.prometheus_address} answered {answer.status} {content.error}".rstrip())
+        raise Fault(f"{shown_url(args.prometheus_address)} answered {answer.status} {content.error}".rstrip())
     received: dict[str, int] = {}
     for series in content.data.result:
         node, number = series.metric.get(args.node_label), float(series.value[1])
@@ -234,12 +237,12 @@ def _wrong_address(address: str) -> str | None:
     try:
         parts = urlsplit(address)
         has_host = bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        return f"must be a URL, {example}: {error}"
+    except ValueError:
+        return f'must be a URL, {example}, got "{shown_url(address)}"'
     if parts.scheme not in ("http", "https") or not has_host or re.search(r"\s", address):
-        return f'must be a URL, {example}, got "{address}"'
+        return f'must be a URL, {example}, got "{shown_url(address)}"'
     if parts.username is not None or parts.password is not None:
         return "must not hold a user or password; use bearerTokenFile"
     if parts.query or parts.fragment:
-        return f'must end before the path of the API, {example}, got "{address}"'
+        return f'must end before the path of the API, {example}, got "{shown_url(address)}"'
     return None

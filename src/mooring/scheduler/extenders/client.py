@@ -6,12 +6,12 @@ import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 from msgspec import Raw
 
 from mooring.base.errors import OperatorMistake, PluginFault, Problem
+from mooring.base.redaction import scrubbed, shown_url
 from mooring.client import Connection
 from mooring.client.fence import Fenced, WriteFence, fenced_request
 from mooring.client.proxy import environment_proxy
@@ -38,7 +38,7 @@ class ExtenderClient:
     def __init__(self, config: Extender, fence: WriteFence | None = None) -> None:
         self.config = config
         self._fence = fence
-        self.name = without_password(config.url_prefix)
+        self.name = shown_url(config.url_prefix)
         self._base = config.url_prefix.rstrip("/")
         self._managed = frozenset(resource.name for resource in config.managed_resources)
         self._trust = _trust(config, self.name)
@@ -57,7 +57,7 @@ class ExtenderClient:
         """Which of these nodes will do. Whole nodes are given where it does not know them."""
         answer = await self._ask(self.config.filter_verb, self._about(pod, names, nodes), wire.read_filter)
         if answer.error:
-            raise ExtenderFault(f"extender {self.name} answered {self.config.filter_verb}: {answer.error}")
+            raise self._answered(self.config.filter_verb, answer.error)
         return answer
 
     async def prioritize(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> dict[str, int]:
@@ -70,7 +70,7 @@ class ExtenderClient:
         question = wire.binding_question(pod.name, pod.namespace, pod.uid, node)
         error = await self._ask(self.config.bind_verb, question, wire.read_binding, is_question=False)
         if error:
-            raise ExtenderFault(f"extender {self.name} answered {self.config.bind_verb}: {error}")
+            raise self._answered(self.config.bind_verb, error)
 
     async def close(self) -> None:
         for session in (self._session, self._binding_session):
@@ -94,7 +94,8 @@ class ExtenderClient:
         try:
             return read(answer)
         except wire.NonsenseAnswer as error:
-            raise ExtenderFault(f"extender {self.name} answered {verb} with what cannot be read: {error}") from error
+            what = f"with what cannot be read: {self._without_credentials(str(error))}"
+            raise ExtenderFault(f"extender {self.name} answered {verb} {what}") from error
 
     async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
         if not is_question:
@@ -131,11 +132,19 @@ class ExtenderClient:
             proxy=environment_proxy(url, os.environ),
         ) as answer:
             if answer.status != OK:
-                raise ExtenderFault(f"failed {verb} with extender at URL {without_password(url)}, code {answer.status}")
+                raise ExtenderFault(f"failed {verb} with extender at URL {shown_url(url)}, code {answer.status}")
             return await answer.read()
 
     def _fault(self, verb: str, why: str) -> ExtenderFault:
-        return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {why}")
+        # Errors of the HTTP library hold the whole address, or the part of it that they stumbled over.
+        return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {self._without_credentials(why)}")
+
+    def _answered(self, verb: str, error: str) -> ExtenderFault:
+        return ExtenderFault(f"extender {self.name} answered {verb}: {self._without_credentials(error)}")
+
+    def _without_credentials(self, text: str) -> str:
+        proxy = environment_proxy(self._base, os.environ)
+        return scrubbed(text, self.config.url_prefix, *([proxy] if proxy else []))
 
 
 def _session(*, is_kept: bool, fence: WriteFence | None = None) -> aiohttp.ClientSession:
@@ -145,12 +154,6 @@ def _session(*, is_kept: bool, fence: WriteFence | None = None) -> aiohttp.Clien
         cookie_jar=aiohttp.DummyCookieJar(),
         trust_env=False,
     )
-
-
-def without_password(url: str) -> str:
-    """The address as messages show it."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _trust(config: Extender, name: str) -> ssl.SSLContext | bool:

@@ -8,6 +8,7 @@ counted; nothing waits for it.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import queue
 import threading
 import time
@@ -22,6 +23,7 @@ import msgspec
 from mooring import __version__
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
+from mooring.base.redaction import scrubbed, shown_url
 from mooring.engine.asking import POINTS
 from mooring.engine.stopwatch import Run
 from mooring.scheduler.metrics.attempts import Part
@@ -43,9 +45,9 @@ _log = Log("tracing")
 class TracingOptions:
     """Where traces go, and of how many attempts."""
 
-    url: str
+    url: str = field(repr=False)
     """With the path."""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     service: str = "mooring"
     share: float = 1.0
 
@@ -111,18 +113,18 @@ class OtlpTracer:
     def _send(self, batch: list[_Seen]) -> None:
         body = msgspec.json.encode(document(batch, self._options.service))
         headers = {"Content-Type": "application/json", **self._options.headers}
-        request = urllib.request.Request(self._options.url, body, headers)
         try:
+            request = urllib.request.Request(self._options.url, body, headers)
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
                 answer.read()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             self.dropped.at[()] += len(batch)
             if time.monotonic() - self._complained >= COMPLAINTS_APART_SECONDS:
                 self._complained = time.monotonic()
                 _log.warning(
                     "Traces could not be sent; is the collector's OTLP/HTTP receiver there?",
-                    url=self._options.url,
-                    err=error,
+                    url=shown_url(self._options.url),
+                    err=scrubbed(str(error), self._options.url, secrets=self._options.headers.values()),
                 )
 
 
