@@ -16,6 +16,8 @@ import pytest
 from tests.cli.conftest import Mooring
 from tests.cli.programs import SLOW, Program, private_home, until_gone
 
+from mooring.scheduler.control_client import Asked
+
 CLUSTER = """\
 apiVersion: v1
 kind: Node
@@ -144,7 +146,8 @@ def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(u
 
 
 def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, asks: Mooring, monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.control.ask", lambda *_: [{"profiles": ["b", "a"]}, {"profiles": ["a"]}])
+    answers = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
+    monkeypatch.setattr("mooring.scheduler.control_client.ask", lambda *_: answers)
     assert "The scheduler here serves a, b and remembers no decision" in asks("explain", "not-ours").out
 
 

@@ -1,15 +1,20 @@
 """The local socket on which a scheduler answers `mooring explain`."""
 
 import asyncio
+import socket
 from typing import Any
 
 from tests.scheduler.conftest import PATIENCE_SECONDS
 
-from mooring.scheduler.control import ControlSocket, ask, socket_folder
+from mooring.scheduler.control import ControlSocket
+from mooring.scheduler.control_client import ask
+from mooring.scheduler.control_folder import socket_folder
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
-    return list(ask(server, {"explain": "default/web"}))
+    asked = ask(server, {"explain": "default/web"})
+    assert asked.problems == []
+    return asked.answers
 
 
 async def test_a_scheduler_answers_those_who_ask_about_its_server():
@@ -74,7 +79,8 @@ def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away():
     folder = socket_folder()
     folder.mkdir(mode=0o700)
     left = folder / f"{hashlib.sha256(b'https://one').hexdigest()[:16]}-1-1.sock"
-    left.touch()
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(left))
     assert questions_to("https://one") == []
     assert not left.exists()
 

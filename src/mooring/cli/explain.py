@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from mooring.base.errors import ApiError, OperatorMistake
+from mooring.base.errors import ApiError, Fault, OperatorMistake
 from mooring.base.visible import visible_values
-from mooring.cli.output import say_json, say_lines
+from mooring.cli.output import say, say_json, say_lines
 
 
 @click.command()
@@ -31,15 +33,27 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
     found = asyncio.run(_look(pod, namespace, kubeconfig))
     if output == "json":
         say_json(found)
-    else:
-        say_lines(in_full(visible_values(found)), are_values_visible=True)
+        return
+    with _of_this_version():
+        text = in_full(visible_values(found))
+    say_lines(text, are_values_visible=True)
+
+
+@contextlib.contextmanager
+def _of_this_version() -> Iterator[None]:
+    """A scheduler of another version may answer in another shape."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise Fault(f"the scheduler's answer cannot be read ({what}); is it of another version of Mooring?") from error
 
 
 async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dict[str, Any]:
     from mooring.cli.kubeconfig_file import connection_here
     from mooring.client import ApiClient
     from mooring.objects import Pod
-    from mooring.scheduler.control import ask
+    from mooring.scheduler.control_client import ask
 
     connection = connection_here(kubeconfig)
     if "/" in name and namespace is None:
@@ -63,11 +77,21 @@ async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dic
     }
     if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
         found["condition"] = {"reason": condition.reason, "message": condition.message}
-    for answer in ask(connection.server, {"explain": pod.key}):
-        if (gating := answer.get("gating")) and gating["uid"] == pod.uid:
-            found["gating"] = gating
-        if answer.get("found") and answer["decision"]["uid"] == pod.uid:
-            return found | {"decision": answer["decision"], "queue": answer["queue"]}
+    asked = ask(connection.server, {"explain": pod.key})
+    for problem in asked.problems:
+        say(f"Warning: {problem}", err=True)
+    with _of_this_version():
+        return found | _answered(asked.answers, pod.uid)
+
+
+def _answered(answers: list[dict[str, Any]], uid: str) -> dict[str, Any]:
+    """What the schedulers know of the pod with this uid."""
+    known: dict[str, Any] = {}
+    for answer in answers:
+        if (gating := answer.get("gating")) and gating["uid"] == uid:
+            known["gating"] = gating
+        if answer.get("found") and answer["decision"]["uid"] == uid:
+            return known | {"decision": answer["decision"], "queue": answer["queue"]}
         # Two replicas on one machine serve the same.
-        found["asked"] = sorted({*found.get("asked", ()), *answer.get("profiles", ())})
-    return found
+        known["asked"] = sorted({*known.get("asked", ()), *answer.get("profiles", ())})
+    return known

@@ -1,0 +1,111 @@
+"""Asks the schedulers of this user and machine about themselves, over their control sockets.
+
+Folder, socket and process at the other end must be this user's: the folder's name is no secret, and another user may
+have made it first. An answer is bounded in size, time and nesting. What is wrong is a sentence; a command goes on
+without that answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.base.nesting import decode, refuse_deep
+from mooring.scheduler.control_folder import check_socket, check_socket_folder, digest, is_trusted, socket_folder
+
+ANSWER_SECONDS = 5.0
+MOST_ANSWER_BYTES = 16 * 1024 * 1024
+MOST_SOCKETS = 16
+_CHUNK = 64 * 1024
+
+
+class Asked(NamedTuple):
+    """What came back: nothing at all where no scheduler runs."""
+
+    answers: list[dict[str, Any]]
+    problems: list[str]
+
+
+class _Unusable(Exception):
+    """A sentence about a socket or what it answered."""
+
+
+def ask(server: str, question: dict[str, Any]) -> Asked:
+    """The answers of all schedulers of this user and machine that serve this API server."""
+    asked = Asked([], [])
+    folder = socket_folder()
+    try:
+        check_socket_folder(folder)
+        paths = sorted(folder.glob(f"{digest(server)}-*.sock"))
+    except FileNotFoundError:
+        return asked
+    except OSError as error:
+        asked.problems.append(f"no scheduler on this machine is asked: {error.strerror or error}")
+        return asked
+    for path in paths[:MOST_SOCKETS]:
+        try:
+            line = _response(path, json.dumps(question).encode() + b"\n")
+            if line:
+                asked.answers.append(_read(line, path))
+        except _Unusable as error:
+            asked.problems.append(str(error))
+        except OSError as error:
+            asked.problems.append(f"{path} cannot be asked: {error.strerror or error}")
+    if len(paths) > MOST_SOCKETS:
+        asked.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were asked")
+    return asked
+
+
+def _response(path: Path, question: bytes) -> bytes:
+    """The line that comes back; nothing from a scheduler that is gone."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    with contextlib.suppress(FileNotFoundError):  # it has just ended
+        check_socket(path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            try:
+                connection.connect(str(path))
+            except ConnectionRefusedError:
+                # Its scheduler was killed before it could tidy up.
+                os.unlink(path)
+                return b""
+            if not is_trusted(connection):
+                raise _Unusable(f"{path} is served by another user and was not asked; remove it")
+            with contextlib.suppress(ConnectionError):  # it ended, or has too many connections
+                connection.sendall(question)
+                return _line(connection, path, deadline)
+    return b""
+
+
+def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
+    found = bytearray()
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise _Unusable(f"the scheduler at {path} did not answer within {ANSWER_SECONDS:g} s")
+        connection.settimeout(left)
+        try:
+            chunk = connection.recv(_CHUNK)
+        except TimeoutError:
+            continue
+        found += chunk
+        if not chunk or b"\n" in chunk:
+            return bytes(found).partition(b"\n")[0]
+        if len(found) > MOST_ANSWER_BYTES:
+            raise _Unusable(f"the scheduler at {path} answered with more than {MOST_ANSWER_BYTES} bytes")
+
+
+def _read(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        refuse_deep(line)
+        answer: dict[str, Any] = decode(line, dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise _Unusable(f"the scheduler at {path} answered what cannot be read: {error}") from error
+    return answer

@@ -1,0 +1,365 @@
+"""The control socket: neither side trusts what another user planted, and neither waits or reads without end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.programs import PATIENCE_SECONDS, private_home
+from tests.hostile.bounds import bounded
+
+from mooring.base import log
+from mooring.base.errors import Fault
+from mooring.scheduler import control, control_client, control_folder
+from mooring.scheduler.control import ControlSocket
+from mooring.scheduler.control_client import Asked, ask
+from mooring.scheduler.control_folder import digest, socket_folder
+
+HERE = "tests.hostile.test_sockets"
+SERVER = "https://one:6443"
+QUESTION = {"explain": "shop/web"}
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with private_home() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        yield folder
+
+
+Talk = Callable[[socket.socket], None]
+
+
+@contextlib.contextmanager
+def planted(talk: Talk, folder: Path | None = None, mode: int = 0o700) -> Iterator[Path]:
+    """A process that listens where a scheduler would."""
+    folder = folder or socket_folder()
+    folder.mkdir(exist_ok=True)
+    folder.chmod(mode)
+    path = folder / f"{digest(SERVER)}-1-1.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(PATIENCE_SECONDS)
+
+        def serve() -> None:
+            with contextlib.suppress(OSError), listener.accept()[0] as connection:
+                talk(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield path
+        # Wake it where nobody came.
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waking:
+            waking.connect(str(path))
+        thread.join(PATIENCE_SECONDS)
+    path.unlink(missing_ok=True)
+
+
+def answering(line: bytes) -> Talk:
+    def talk(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(line)
+
+    return talk
+
+
+def silent(connection: socket.socket) -> None:
+    while connection.recv(1000):
+        pass
+
+
+def asked() -> Asked:
+    return ask(SERVER, QUESTION)
+
+
+def test_an_answer_of_ones_own_scheduler_is_read():
+    with planted(answering(b'{"found": false}\n')):
+        assert asked() == Asked([{"found": False}], [])
+
+
+def test_without_a_folder_nobody_is_asked():
+    assert asked() == Asked([], [])
+
+
+def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the files and processes of this test were another user's."""
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+
+
+def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
+    with planted(answering(b'{"found": true}\n')):
+        as_another_user(monkeypatch)
+        found = asked()
+    assert found.answers == []
+    assert "belongs to another user" in found.problems[0]
+    assert "XDG_RUNTIME_DIR" in found.problems[0]
+
+
+def test_a_folder_that_others_can_enter_is_not_used():
+    with planted(answering(b"{}\n"), mode=0o777):
+        found = asked()
+    assert found.answers == []
+    assert "mode 0777); chmod 700 it" in found.problems[0]
+
+
+def test_a_link_to_a_folder_is_not_used(home: Path):
+    with planted(answering(b"{}\n"), folder=home / "elsewhere"):
+        socket_folder().symlink_to(home / "elsewhere")
+        found = asked()
+    assert found.answers == []
+    assert "is a link or a file and not a folder" in found.problems[0]
+
+
+def test_a_link_to_a_socket_is_not_used(home: Path):
+    with planted(answering(b"{}\n"), folder=home / "elsewhere") as path:
+        socket_folder().mkdir(mode=0o700)
+        (socket_folder() / path.name).symlink_to(path)
+        found = asked()
+    assert found.answers == []
+    assert "is not a socket" in found.problems[0]
+
+
+def test_a_process_of_another_user_is_not_asked(monkeypatch: pytest.MonkeyPatch):
+    received: list[bytes] = []
+    with planted(lambda connection: received.append(connection.recv(1000))):
+        monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
+        found = asked()
+    assert found.answers == []
+    assert "is served by another user and was not asked" in found.problems[0]
+    assert received in ([], [b""])
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="Linux tells the peer's uid this way")
+def test_the_system_tells_who_is_at_the_other_end():
+    left, right = socket.socketpair(socket.AF_UNIX)
+    with left, right:
+        assert control_folder.peer_uid(left) == os.geteuid()
+        assert control_folder.is_trusted(left)
+
+
+def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch):
+    folder = socket_folder()
+    folder.mkdir(mode=0o700)
+    path = folder / f"{digest(SERVER)}-1-1.sock"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(path))
+    assert asked() == Asked([], [])
+    assert not path.exists()
+    monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.2)
+    with planted(silent):
+        [problem] = asked().problems
+        assert "did not answer within 0.2 s" in problem
+        assert path.exists()
+
+
+NONSENSE = {
+    "no JSON": (b"<html>\n", "cannot be read"),
+    "a list": (b"[1]\n", "cannot be read"),
+    "deep": (b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"\n", "levels deep"),
+    "very deep": (b"[" * 1_000_000 + b"\n", "levels deep"),
+    "no UTF-8": (b'{"a": "\xff"}\n', "UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), NONSENSE.values(), ids=NONSENSE.keys())
+def test_an_answer_that_makes_no_sense_is_a_sentence(line: bytes, message: str):
+    with planted(answering(line)):
+        found = asked()
+    assert found.answers == []
+    assert message in found.problems[0]
+
+
+def flooded(mebibytes: int) -> list[str]:
+    """In a child: what is said of a process that writes so much without a line break."""
+    with private_home() as folder:
+        os.environ["XDG_RUNTIME_DIR"] = str(folder)
+
+        def flood(connection: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                for _ in range(mebibytes):
+                    connection.sendall(b"x" * (1 << 20))
+
+        with planted(flood):
+            return asked().problems
+
+
+def test_an_answer_without_end_is_not_read_to_its_end():
+    [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=200)
+    assert f"answered with more than {control_client.MOST_ANSWER_BYTES} bytes" in problem
+
+
+def trickle(connection: socket.socket) -> None:
+    """One byte whenever one is read: no single wait is long."""
+    with contextlib.suppress(OSError):
+        for _ in range(100_000):
+            connection.sendall(b"x")
+
+
+def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.0)
+    with planted(trickle):
+        [problem] = asked().problems
+    assert "did not answer within" in problem or "cannot be asked" in problem
+
+
+@pytest.fixture
+def explain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """`mooring explain web -n shop`, of a pod that the API server has."""
+    from mooring.cli import kubeconfig_file
+    from mooring.cli.explain import explain
+    from mooring.client import ApiClient, Connection
+    from mooring.testing import a_pod
+
+    async def get_as(*_: Any) -> Any:
+        return a_pod("web", namespace="shop")
+
+    monkeypatch.setattr(ApiClient, "get_as", get_as)
+    monkeypatch.setattr(kubeconfig_file, "connection_here", lambda _: Connection(server=SERVER, source="a test"))
+    return lambda: explain.main(["web", "-n", "shop"], standalone_mode=False)
+
+
+Explain = Callable[[], None]
+
+
+def test_explain_shows_what_a_socket_answered_with_escapes(explain: Explain, capsys: pytest.CaptureFixture[str]):
+    with planted(answering(json.dumps({"profiles": ["\x1b[2J\u202e"]}, ensure_ascii=False).encode() + b"\n")):
+        explain()
+    assert r"serves \x1b[2J\u202e and remembers" in capsys.readouterr().out
+
+
+def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: pytest.CaptureFixture[str], home: Path):
+    with planted(answering(b"{}\n"), folder=home / "elsewhere"):
+        socket_folder().symlink_to(home / "elsewhere")
+        explain()
+    shown = capsys.readouterr()
+    assert "Warning: no scheduler on this machine is asked" in shown.err
+    assert "Pod shop/web" in shown.out
+
+
+def test_explain_reports_an_answer_of_another_shape(explain: Explain):
+    odd = json.dumps({"found": True, "decision": [1]}).encode() + b"\n"
+    with planted(answering(odd)), pytest.raises(Fault, match="is it of another version of Mooring"):
+        explain()
+
+
+def sockets_in(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.sock"))
+
+
+@contextlib.asynccontextmanager
+async def a_scheduler() -> Any:
+    opened = ControlSocket(SERVER, lambda question: {"asked": question["explain"], "long": "x" * 5_000_000})
+    await opened.open()
+    try:
+        [path] = socket_folder().glob("*.sock")
+        yield str(path)
+    finally:
+        await opened.close()
+
+
+async def question(path: str, line: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(path, limit=1 << 24)
+    with contextlib.suppress(ConnectionError):
+        writer.write(line)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_a_scheduler_bounds_a_question():
+    async with a_scheduler() as path:
+        for line, message in {
+            b"x" * (control.MOST_QUESTION_BYTES + 1): b"a question has at most 65536 bytes",
+            b"[" * 60_000 + b"\n": b"levels deep",
+            b'{"explain":' * 900 + b"1" + b"}" * 900 + b"\n": b"levels deep",
+            b'{"explain": "\xff"}\n': b"cannot answer that",
+            b"[1]\n": b"cannot answer that",
+            b"\n": b"cannot answer that",
+        }.items():
+            assert message in await question(path, line)
+        assert (await question(path, b'{"explain": "a/b"}\n')).startswith(b'{"asked": "a/b"')
+
+
+async def test_a_scheduler_answers_no_other_user(monkeypatch: pytest.MonkeyPatch):
+    async with a_scheduler() as path:
+        monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
+        assert await question(path, b'{"explain": "a/b"}\n') == b""
+
+
+async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(control, "QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
+    async with a_scheduler() as path:
+        silent_ones = [await asyncio.open_unix_connection(path) for _ in range(control.MOST_CONVERSATIONS)]
+        assert await question(path, b'{"explain": "a/b"}\n') == b""
+        reader, writer = silent_ones[0]
+        writer.write(b'{"explain": "a/b"}\n')
+        assert (await reader.readexactly(12)).startswith(b'{"asked": "a')
+        for _, each in silent_ones:
+            each.close()
+
+
+async def test_a_scheduler_keeps_no_answer_for_a_process_that_does_not_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(control, "QUESTION_SECONDS", 0.2)
+    async with a_scheduler() as path:
+        with socket.socket(socket.AF_UNIX) as lazy:
+            lazy.connect(path)
+            lazy.sendall(b'{"explain": "a/b"}\n')
+            ends = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+            while len(asyncio.all_tasks()) > 1:
+                assert asyncio.get_running_loop().time() < ends
+                await asyncio.sleep(0)
+            received = b""
+            lazy.setblocking(False)
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                while chunk := lazy.recv(1 << 20):
+                    received += chunk
+            assert len(received) < 5_000_000
+
+
+@pytest.mark.parametrize("kind", ["a link", "another user's folder"])
+async def test_a_scheduler_opens_no_socket_in_a_planted_folder(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch):
+    if kind == "a link":
+        (home / "elsewhere").mkdir()
+        socket_folder().symlink_to(home / "elsewhere")
+    else:
+        socket_folder().mkdir()
+        as_another_user(monkeypatch)
+    lines: list[str] = []
+    monkeypatch.setattr(log.Log, "warning", lambda _, message, **values: lines.append(f"{message} {values}"))
+    opened = ControlSocket(SERVER, lambda _: {})
+    await opened.open()
+    await opened.close()
+    assert "no control socket" in lines[0]
+    assert sockets_in(home) == []
+
+
+async def test_a_folder_of_ones_own_that_others_can_enter_is_closed_to_them():
+    socket_folder().mkdir()
+    socket_folder().chmod(0o777)
+    async with a_scheduler():
+        assert socket_folder().stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_child_clusters_pipe_is_read_however_long_a_line_is():
+    from mooring.cli.child_cluster import LONGEST_LINE, _lines
+
+    stream = asyncio.StreamReader()
+    stream.feed_data(b"short\n" + b"x" * (3 * LONGEST_LINE) + b"\nlast")
+    stream.feed_eof()
+    found = [line async for line in _lines(stream)]
+    assert (found[0], found[-1]) == (b"short", b"last")
+    assert sum(map(len, found[1:-1])) == 3 * LONGEST_LINE
