@@ -16,7 +16,7 @@ from tests.hostile.serving_process import rest_of, served, status_of
 
 HALF = b"GET /livez HTTP/1.1\r\nHost: here\r\n"
 WHOLE = HALF + b"\r\n"
-MANY: dict[str, Any] = {"connections": 5_000, "connections_of_a_client": 5_000, "burst_of_new_connections": 5_000}
+MANY: dict[str, Any] = {"connections": 5_000, "connections_of_a_client": 5_000, "burst_of_handshakes": 5_000}
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
@@ -87,7 +87,7 @@ def test_a_client_that_reads_gets_all_of_a_large_answer():
 
 
 def test_one_client_holds_a_bounded_number_of_connections_and_a_probe_of_the_same_address_gets_in():
-    with served(connections_of_a_client=20, burst_of_new_connections=5_000) as server:
+    with served(connections_of_a_client=20, burst_of_handshakes=5_000) as server:
         held = []
         for _ in range(60):
             held.append(server.open_tls())
@@ -99,8 +99,15 @@ def test_one_client_holds_a_bounded_number_of_connections_and_a_probe_of_the_sam
         assert status_of(held[-1].recv(65_536)) == 200
 
 
+def test_connections_without_a_byte_do_not_keep_a_probe_out():
+    with served(handshakes_per_second=0.001, burst_of_handshakes=2) as server:
+        for _ in range(300):
+            server.open()
+        assert [server.get("/livez"), server.get("/livez")] == [200, 200]
+
+
 def test_kept_and_answered_connections_are_shed_last():
-    with served(connections_of_a_client=4, burst_of_new_connections=5_000) as server:
+    with served(connections_of_a_client=4, burst_of_handshakes=5_000) as server:
         kept = server.open_tls()
         assert ask(kept) == 200
         for _ in range(20):
@@ -123,7 +130,7 @@ def test_half_requests_cost_little_memory_each():
 
 def test_memory_is_bounded_and_given_back():
     head = HALF + b"".join(b"X-%d: %s\r\n" % (at, b"x" * 7_000) for at in range(9))
-    with served(burst_of_new_connections=5_000, trim_seconds=0.5) as server:
+    with served(burst_of_handshakes=5_000, trim_seconds=0.5) as server:
         assert server.get("/livez") == 200
         before = server.rss_kib
         held = []
@@ -208,8 +215,8 @@ def test_what_is_no_http_makes_few_lines():
         assert len(server.log.splitlines()) < 20
 
 
-def test_new_connections_of_a_client_have_a_rate():
-    with served(burst_of_new_connections=50, new_connections_per_second=0.001) as server:
+def test_handshakes_of_a_client_have_a_rate():
+    with served(burst_of_handshakes=50, handshakes_per_second=0.001) as server:
         answers: Counter[int] = Counter()
         for _ in range(80):
             try:
@@ -217,7 +224,7 @@ def test_new_connections_of_a_client_have_a_rate():
             except OSError:
                 answers[0] += 1
         assert answers == {200: 50, 0: 30}
-        assert server.log.count("too many new connections a second") == 10
+        assert server.log.count("too many TLS handshakes a second") == 10
 
 
 def test_requests_of_a_client_have_a_rate():

@@ -8,7 +8,7 @@ bounds
   the one that is worth least of the client that has most. A probe that completes in milliseconds gets in, whatever
   number of half requests are held open, also from its own address;
 - the bytes of a head and of a request;
-- new connections a second from one client;
+- TLS handshakes a second of one client;
 - what happens when descriptors run out: a few are reserved for connections; after those, idle connections are shed;
   then accepting pauses.
 """
@@ -60,9 +60,9 @@ class GateLimits:
     """Head and body, and what is sent before an answer to it begins."""
     connections: int = 256
     connections_of_a_client: int = 64
-    new_connections_per_second: float = 50.0
-    """Of one client, after a burst."""
-    burst_of_new_connections: int = 300
+    handshakes_per_second: float = 200.0
+    """Of one client, after a burst. Each costs about half a millisecond of CPU time."""
+    burst_of_handshakes: int = 1_000
     trim_seconds: float = 60.0
     """Memory is given back to the system so often at most."""
 
@@ -98,8 +98,8 @@ class Gate:
         self._trimmed_at = self.loop.time()
         self._rates = Rates(
             self.loop.time,
-            per_second=self.limits.new_connections_per_second,
-            burst=self.limits.burst_of_new_connections,
+            per_second=self.limits.handshakes_per_second,
+            burst=self.limits.burst_of_handshakes,
         )
         self._reserve: list[int] = []
         self._warnings = LimitedLog(Log(log_name), lines=1)
@@ -155,10 +155,6 @@ class Gate:
 
     def _admit(self, accepted: socket.socket, peername: tuple[object, ...]) -> None:
         client = client_key(str(peername[0]))
-        if not self._rates.take(client):
-            accepted.close()
-            self._details.info("Connection refused: too many new connections a second", srcIP=client)
-            return
         if len(self._connections.get(client, ())) >= self.limits.connections_of_a_client:
             self._shed(self._connections[client])
         if self._count >= self.limits.connections:
@@ -247,7 +243,14 @@ class Gate:
         shortest = min(*allowed.values(), SWEEP_SECONDS * 2) / 2
         self._sweeping = self.loop.call_later(shortest, self._sweep)
 
-    # What connections report.
+    # What connections ask and report.
+
+    def may_handshake(self, connection: GatedConnection) -> bool:
+        """Whether TLS may begin: its client has not caused too many handshakes lately."""
+        if self._rates.take(connection.client):
+            return True
+        self._details.info("Connection refused: too many TLS handshakes a second", srcIP=connection.client)
+        return False
 
     def on_end(self, connection: GatedConnection) -> None:
         held = self._connections.get(connection.client)

@@ -140,6 +140,9 @@ class GatedConnection(asyncio.Transport):
         if self._is_lingering:
             return
         if self._incoming is None or self._outgoing is None:
+            if not self._gate.may_handshake(self):
+                self.abort()
+                return
             self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             self._tls = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._incoming.write(self._gate.buffer[:count])

@@ -62,9 +62,9 @@ class ServingOptions:
     sets_verbosity: bool = False
     """Whether the log's verbosity can be set with PUT /debug/flags/v."""
     limits: GateLimits = field(default_factory=GateLimits)
-    requests_per_second: float = 100.0
+    requests_per_second: float = 200.0
     """Of one client, after a burst. Each costs the thread that decides some of its time."""
-    burst_of_requests: int = 500
+    burst_of_requests: int = 1_000
 
     def check(self) -> None:
         """Raises `OperatorMistake` with everything that cannot be served with, as far as it shows without files."""
@@ -315,7 +315,7 @@ def _response(reply: Reply) -> web.Response:
     if len(body) > 1024:
         response.enable_compression()
     if reply.status == 429:
-        response.force_close()  # connecting again has a lower rate
+        response.force_close()  # connecting again has a rate of its own
     return response
 
 
