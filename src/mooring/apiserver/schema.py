@@ -13,7 +13,7 @@ from typing import Any
 from mooring.apiserver.documents import Document
 from mooring.apiserver.resources import read_table
 from mooring.base.clock import parse_timestamp
-from mooring.objects.quantity import BadQuantity, exact
+from mooring.objects.quantity import BINARY, DECIMAL, BadQuantity, exact, notation
 
 QUANTITY_SENTENCE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -279,30 +279,40 @@ def _missing(value: Any, kind: Type, path: str, found: list[str]) -> None:
                 _missing(item, kind.fields[key], f"{path}.{key}", found)
 
 
-_DECIMAL = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]
-_BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+_SUFFIXES = {exponent: suffix for suffix, exponent in DECIMAL.items()}
+_BINARY_SUFFIXES = ["", *BINARY]
+_FINEST, _LARGEST_SUFFIX = -9, 18
+_INT32 = 2**31
 
 
 @lru_cache(maxsize=65_536)
 def canonical_quantity(given: str | int | float) -> str:
     """The quantity as Kubernetes writes it: no fraction, the largest suffix that fits, its own family."""
-    text = str(given)
-    value = exact(given)
-    negative, value = value < 0, abs(value)
-    if text.endswith("i") and value >= 1 and value.denominator == 1:
-        number, step = int(value), 0
-        while number and number % 1024 == 0 and step < 6:
-            number, step = number // 1024, step + 1
-        shown = f"{number}{_BINARY[step]}"
+    read = notation(given)
+    if read.is_scientific and not -_INT32 <= read.exponent < _INT32:
+        raise BadQuantity(given)
+    sign = "-" if read.is_negative else ""
+    if read.doublings:
+        value = abs(exact(given))
+        if value >= 1024 and value.denominator == 1:
+            number, step = int(value), 0
+            while number % 1024 == 0 and step < len(_BINARY_SUFFIXES) - 1:
+                number, step = number // 1024, step + 1
+            return f"{sign}{number}{_BINARY_SUFFIXES[step]}"
+        digits, exponent = int(value * 10**-_FINEST), _FINEST
     else:
-        nano = int(value * 10**9)
-        step = 0
-        while nano and nano % 1000 == 0 and step < 9:
-            nano, step = nano // 1000, step + 1
-        if not nano:
-            shown = "0"
-        elif ("e" in text or "E" in text[:-1]) and not text.endswith("E"):
-            shown = f"{nano}e{(step - 3) * 3}" if step != 3 else str(nano)
-        else:
-            shown = f"{nano}{_DECIMAL[step]}"
-    return "-" + shown if negative and shown != "0" else shown
+        digits, exponent = read.digits, read.exponent
+        if exponent < _FINEST:
+            # Rounded up. More places than there are digits leave one billionth.
+            places = min(_FINEST - exponent, len(str(digits)) + 1)
+            digits, exponent = -(-digits // 10**places), _FINEST
+    if not digits:
+        return "0"
+    text = str(digits)
+    kept = text.rstrip("0")
+    exponent += len(text) - len(kept)
+    least = exponent - exponent % 3 if read.is_scientific else min(exponent - exponent % 3, _LARGEST_SUFFIX)
+    shown = kept + "0" * (exponent - least)
+    if read.is_scientific:
+        return f"{sign}{shown}e{least}" if least else sign + shown
+    return f"{sign}{shown}{_SUFFIXES[least]}"

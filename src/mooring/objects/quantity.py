@@ -8,32 +8,20 @@ that does, where upstream's numbers wrap around.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-_FORM = re.compile(r"([+-]?)([0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE]([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i))?")
+_FORM = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?(?:[eE]([+-]?[0-9]++)|([numkMGTPE]|[KMGTPE]i))?")
 _LONGEST = 1000
-"""Nobody writes so many digits; without an end, reading them would take one."""
-_SCALE = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 10**3),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "P": Fraction(10**15),
-    "E": Fraction(10**18),
-    "Ki": Fraction(2**10),
-    "Mi": Fraction(2**20),
-    "Gi": Fraction(2**30),
-    "Ti": Fraction(2**40),
-    "Pi": Fraction(2**50),
-    "Ei": Fraction(2**60),
-}
+"""No quantity has so many digits; arithmetic on more of them takes time."""
+_GREATEST_EXPONENT = 300
+"""A value with more digits than that counts as this power of ten: far beyond 64 bits, and still a float."""
+DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _MOST = 2**63 - 1
 _USUAL_LENGTH = 20
-_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_USUAL_SCALE = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 QuantityText = str | int | float
 
@@ -47,22 +35,52 @@ class BadQuantity(ValueError):
         super().__init__(f'{shown} is not a quantity; write a number with an optional suffix, as "500m" or "2Gi"')
 
 
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """A quantity as it is written: `digits` times ten to the power of `exponent`, times two to that of `doublings`."""
+
+    is_negative: bool
+    digits: int
+    exponent: int
+    doublings: int = 0
+    is_scientific: bool = False
+    """Written with an exponent, not with a suffix."""
+
+
+def notation(text: QuantityText) -> Notation:
+    """Read a quantity without computing its value, which may have more digits than memory has room for."""
+    written = str(text)
+    match = _FORM.fullmatch(written) if len(written) <= _LONGEST else None
+    if match is None:
+        raise BadQuantity(text)
+    sign, digits, decimals, exponent, suffix = match.groups()
+    decimals = decimals or ""
+    if not digits and not decimals:
+        raise BadQuantity(text)
+    power = int(exponent) if exponent else DECIMAL.get(suffix or "", 0)
+    if not -_MOST <= power <= _MOST:
+        raise BadQuantity(text)
+    doublings = BINARY.get(suffix or "", 0)
+    return Notation(sign == "-", int(digits + decimals), power - len(decimals), doublings, exponent is not None)
+
+
 @lru_cache(maxsize=65_536)
 def exact(text: QuantityText) -> Fraction:
     """The quantity's value. Finer than a billionth is rounded up, as upstream does."""
-    written = str(text)
-    match = _FORM.fullmatch(written)
-    if match is None or len(written) > _LONGEST:
-        raise BadQuantity(text)
-    sign, digits, exponent, suffix = match.groups()
-    value = Fraction(digits)
-    if exponent:
-        # Beyond these bounds the value is too great, or finer than a billionth, whatever the digits are.
-        value *= Fraction(10) ** max(-2 * _LONGEST, min(int(exponent), 2 * _LONGEST))
-    elif suffix:
-        value *= _SCALE[suffix]
-    value = Fraction(-(-value * 10**9 // 1), 10**9)
-    return -value if sign == "-" else value
+    read = notation(text)
+    if not read.digits:
+        return Fraction(0)
+    if read.exponent > _GREATEST_EXPONENT:
+        value = Fraction(10**_GREATEST_EXPONENT)
+    elif read.exponent < -2 * _LONGEST:
+        # Finer than a billionth, whatever the digits are.
+        value = Fraction(1, 10**9)
+    else:
+        value = read.digits * Fraction(10) ** read.exponent * (1 << read.doublings)
+        value = min(Fraction(-(-value * 10**9 // 1), 10**9), Fraction(10**_GREATEST_EXPONENT))
+    if read.doublings:
+        value = min(value, Fraction(_MOST))
+    return -value if read.is_negative else value
 
 
 def _rounded_up(value: Fraction) -> int:
@@ -81,7 +99,7 @@ def _usual_thousandths(text: QuantityText) -> int | None:
         return int(text) * 1000
     if text[-1:] == "m" and text[:-1].isdecimal():
         return int(text[:-1])
-    scale = _BINARY.get(text[-2:])
+    scale = _USUAL_SCALE.get(text[-2:])
     return int(text[:-2]) * scale * 1000 if scale is not None and text[:-2].isdecimal() else None
 
 
