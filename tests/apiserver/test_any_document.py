@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.documents import copied
-from mooring.apiserver.negotiation import FieldPolicy, typed
+from mooring.apiserver.negotiation import typed
+from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.patches import merge_patch
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import (

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.apiserver.builders import PODS, a_pod
 from tests.apiserver.conftest import Client
 
-from mooring.apiserver.patches import json_patch, merge_patch, strategic_patch
+from mooring.apiserver.json_patch import json_patch
+from mooring.apiserver.patches import merge_patch, strategic_patch
 from mooring.apiserver.status import Refused
 
 POD = "io.k8s.api.core.v1.Pod"

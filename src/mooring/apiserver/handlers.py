@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from aiohttp import web
 
 from mooring.apiserver import discovery
-from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.documents import Document, encode, part
+from mooring.apiserver.json_patch import json_patch
 from mooring.apiserver.lists import list_body, list_page
-from mooring.apiserver.negotiation import (
-    FieldPolicy,
-    checked_as,
-    field_policy,
-    is_dry_run,
-    parse_body,
-    shape_of,
-    typed,
-    whole_number,
-)
+from mooring.apiserver.negotiation import checked_as, parse_body, shape_of, typed
 from mooring.apiserver.openapi import V2_ASKED, V2_EMPTY, V2_TYPE, OpenApi
+from mooring.apiserver.options import FieldPolicy, ListOptions, boolean, delete_options, list_options, write_options
 from mooring.apiserver.patches import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    json_patch,
     merge_patch,
     strategic_patch,
 )
@@ -34,6 +27,7 @@ from mooring.apiserver.registry import Change, Deletion, Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.routes import Route, find_route
 from mooring.apiserver.selection import Selection, parse_selection
+from mooring.apiserver.sending import streamed
 from mooring.apiserver.status import (
     Refused,
     bad_request,
@@ -41,6 +35,7 @@ from mooring.apiserver.status import (
     no_such_path,
     success,
     too_large,
+    too_many_requests,
     unauthorized,
     unsupported_media_type,
 )
@@ -49,12 +44,17 @@ from mooring.apiserver.subresources import Call, special_handlers
 from mooring.apiserver.tables import Tables
 from mooring.apiserver.watching import WatchAnswer
 from mooring.base.log import Log
-from mooring.base.nesting import TooDeep, refuse_deep
 
 JSON_TYPE = "application/json"
-OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
+VERSION_PATHS = ("/version", "/version/")
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 LARGEST_BODY = 3 * 1024 * 1024
+MOST_IN_FLIGHT = 600
+"""Requests that are read, worked on or answered at once, watches apart; as many as kube-apiserver serves by default."""
+REQUEST_SECONDS = 60.0
+DELETED_AT_ONCE = 100
+LONGEST_WARNING, MOST_WARNING_TEXT = 256, 4096
 APPLY_REFUSAL = (
     "server-side apply is not supported by Mooring's embedded API server;"
     " use kubectl apply without --server-side, or a patch"
@@ -72,18 +72,43 @@ class Handler:
         self._special = special_handlers(token)
         self._openapi = OpenApi(registry.table)
         self._log = log
+        self._in_flight = 0
+        self.on_authenticated: Callable[[web.BaseRequest], None] = lambda _: None
         self.address = ""
         self.is_stopping = False
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.is_stopping:
             return _last_answer()
+        if _is_watch(request):
+            return await self._answered(request)
+        if self._in_flight >= MOST_IN_FLIGHT:
+            return refusal(too_many_requests())
+        self._in_flight += 1
+        response: web.StreamResponse | None = None
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                response = await self._answered(request)
+                # Written here, so that a client that does not read is subject to the time limit, too.
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the client neither sent its request nor read the response in time") from None
+        finally:
+            self._in_flight -= 1
+        return response
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await self._answer(request)
         except Refused as refused:
             return refusal(refused)
         except web.HTTPRequestEntityTooLarge:
-            return refusal(too_large(LARGEST_BODY))
+            return refusal(too_large(f"limit is {LARGEST_BODY}"))
+        except RecursionError:
+            return refusal(bad_request("the object provided is nested too deeply"))
         except ConnectionError:
             raise
         except Exception as fault:
@@ -97,19 +122,22 @@ class Handler:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
         parts = path.strip("/").split("/")
-        if path.startswith(OPEN_PATHS):
-            return self._open(path, parts)
-        if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), self._expected):
+        if path in HEALTH_PATHS:
+            return web.Response(text="ok")
+        if path in VERSION_PATHS:
+            if request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
+            return answer(encode(discovery.version()))
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, self._expected):
             raise unauthorized()
+        self.on_authenticated(request)
+        if path.removesuffix("/ping") in HEALTH_PATHS:
+            return web.Response(text="ok")
         route = find_route(self._table, parts) if parts[0] in ("api", "apis") else None
         if route is None:
             return self._discovery(request, path, parts)
         return await self._resource(request, route)
-
-    def _open(self, path: str, parts: list[str]) -> web.Response:
-        if path == "/version":
-            return answer(encode(discovery.version()))
-        return web.Response(text="ok")
 
     def _discovery(self, request: web.BaseRequest, path: str, parts: list[str]) -> web.Response:
         if request.method not in ("GET", "HEAD"):
@@ -166,23 +194,22 @@ class Handler:
         wanted = "get" if route.name else "list"
         if wanted not in row.verbs:
             raise method_not_allowed()
-        is_watch = query.get("watch") in ("true", "1")
+        options = list_options(query)
         shape = shape_of(request.headers.get("Accept", ""))
         include = query.get("includeObject", "")
-        if route.name and not is_watch:
+        if route.name and not options.is_watch:
             stored = self._registry.stored(row, route.namespace, route.name)
             if shape == "object":
                 return answer(stored.seen(row.to_view)[1])
             return answer(self._tables.one(row, stored, shape, include))
         selection = self._selection(row, route, query)
-        if is_watch:
+        if options.is_watch:
             show = None if shape == "object" else self._tables.shower(row, shape, include)
-            watch = WatchAnswer(self._registry.store, self._registry.world.clock, row, selection, query, show)
+            watch = WatchAnswer(self._registry.store, self._registry.world.clock, row, selection, options, show)
             return await watch.serve(request)
-        page = list_page(self._registry.store, row, selection, query)
-        if shape == "object":
-            return answer(list_body(row, page))
-        return answer(self._tables.many(row, page, shape, include))
+        page = list_page(self._registry.store, row, selection, options)
+        parts = list_body(row, page) if shape == "object" else self._tables.many(row, page, shape, include)
+        return await streamed(request, parts, JSON_TYPE)
 
     def _selection(self, row: Resource, route: Route, query: Mapping[str, str]) -> Selection:
         fields = self._registry.strategy_of(row).fields
@@ -194,38 +221,38 @@ class Handler:
         row, query = route.row, request.query
         if "create" not in row.verbs:
             raise method_not_allowed()
-        policy = field_policy(query)
+        options = write_options(query)
         body = parse_body(await request.read(), request.headers.get("Content-Type", ""))
         call = Call(self._registry, route, query, body)
         if (special := self._special.get((row.storage, ""))) is not None:
             return answer(encode(special.post(call)), 201)
-        document = typed(body, row, policy)
+        document = typed(body, row, options.policy)
         namespace = route.namespace
         if row.namespaced and not namespace:
             raise bad_request("an empty namespace may not be set during creation")
-        stored = self._registry.create(row, namespace, document, dry_run=is_dry_run(query))
-        return self._written(request, row, stored, policy, 201)
+        stored = self._registry.create(row, namespace, document, dry_run=options.dry_run)
+        return self._written(request, row, stored, options.policy, 201)
 
     async def _replace(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:
         row, query = route.row, request.query
-        policy = field_policy(query)
+        options = write_options(query, "UpdateOptions")
         body = parse_body(await request.read(), request.headers.get("Content-Type", ""))
-        document = typed(body, row, policy)
+        document = typed(body, row, options.policy)
         stored, is_new = self._registry.update(
-            row, route.namespace, route.name, lambda _: document, status=status, dry_run=is_dry_run(query)
+            row, route.namespace, route.name, lambda _: document, status=status, dry_run=options.dry_run
         )
-        return self._written(request, row, stored, policy, 201 if is_new else 200)
+        return self._written(request, row, stored, options.policy, 201 if is_new else 200)
 
     async def _patch(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:
         row, query = route.row, request.query
-        policy = field_policy(query)
-        change = patch_change(row, await request.read(), request.headers.get("Content-Type", ""), policy)
+        options = write_options(query, "PatchOptions")
+        change = patch_change(row, await request.read(), request.headers.get("Content-Type", ""), options.policy)
         # Kinds that a PUT may create (leases, events) are not created from a patch: there is nothing to patch.
         self._registry.stored(row, route.namespace, route.name)
         stored, _ = self._registry.update(
-            row, route.namespace, route.name, change, status=status, dry_run=is_dry_run(query)
+            row, route.namespace, route.name, change, status=status, dry_run=options.dry_run
         )
-        return self._written(request, row, stored, policy, 200)
+        return self._written(request, row, stored, options.policy, 200)
 
     def _written(
         self, request: web.BaseRequest, row: Resource, stored: Stored, policy: FieldPolicy, code: int
@@ -237,26 +264,35 @@ class Handler:
             body = self._tables.one(row, stored, shape, request.query.get("includeObject", ""))
         return answer(body, code, warnings=policy.warnings)
 
-    async def _delete(self, request: web.BaseRequest, route: Route) -> web.Response:
+    async def _delete(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         row, query = route.row, request.query
         if ("delete" if route.name else "deletecollection") not in row.verbs:
             raise method_not_allowed()
         asked = await deletion_asked(request)
         if not route.name:
-            return self._delete_collection(route, query, asked)
+            parts = await self._delete_collection(route, query, asked)
+            return await streamed(request, parts, JSON_TYPE)
         document, is_gone = self._registry.delete(row, route.namespace, route.name, asked)
         if is_gone and row.storage != "pods":
             about = {"name": route.name, "kind": row.plural, "uid": document["metadata"]["uid"]}
             return answer(encode(success(about | ({"group": row.group} if row.group else {}))))
         return answer(encode(row.to_view(document)))
 
-    def _delete_collection(self, route: Route, query: Mapping[str, str], asked: Deletion) -> web.Response:
-        row = route.row
-        page = list_page(self._registry.store, row, self._selection(row, route, query), {})
-        for stored in page.found:
+    async def _delete_collection(self, route: Route, query: Mapping[str, str], asked: Deletion) -> Iterator[bytes]:
+        row, options = route.row, list_options(query)
+        selected = ListOptions(limit=options.limit, token=options.token)
+        page = list_page(self._registry.store, row, self._selection(row, route, query), selected)
+        for number, stored in enumerate(page.found):
+            if number % DELETED_AT_ONCE == DELETED_AT_ONCE - 1:
+                await asyncio.sleep(0)
             metadata = stored.document["metadata"]
-            self._registry.delete(row, metadata.get("namespace", ""), metadata["name"], asked)
-        return answer(list_body(row, page))
+            try:
+                self._registry.delete(row, metadata.get("namespace", ""), metadata["name"], asked)
+            except Refused as refused:
+                # Another request may have deleted it in between.
+                if refused.code != 404:
+                    raise
+        return list_body(row, page)
 
     # Subresources
 
@@ -291,6 +327,10 @@ class Handler:
         raise method_not_allowed()
 
 
+def _is_watch(request: web.BaseRequest) -> bool:
+    return request.method == "GET" and "watch" in request.query_string and boolean(request.query, "watch") is True
+
+
 def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPolicy) -> Change:
     """What a PATCH does to the current object."""
     kind = content_type.partition(";")[0].strip()
@@ -309,12 +349,7 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
         )
 
     def change(document: Document) -> Document:
-        try:
-            patched = apply(document)
-            refuse_deep(encode(patched))  # many shallow patches make a deep object
-        except (TooDeep, RecursionError):
-            raise bad_request(f"the patch makes an object of which {TooDeep()}") from None
-        return typed(patched, row, policy)
+        return typed(apply(document), row, policy)
 
     return change
 
@@ -330,25 +365,19 @@ def free_patch(current: Document, raw: bytes, content_type: str) -> Document:
 
 
 async def deletion_asked(request: web.BaseRequest) -> Deletion:
-    """DeleteOptions from the body, and what the query says instead."""
-    raw, query = await request.read(), request.query
-    options: Document = {}
+    """DeleteOptions from the body, or from the query where there is none."""
+    raw = await request.read()
+    body: Document | None = None
     if raw:
-        options = checked_as(parse_body(raw, request.headers.get("Content-Type", "")), DELETE_OPTIONS, "DeleteOptions")
-    grace = options.get("gracePeriodSeconds")
-    if grace is None:
-        grace = whole_number(query, "gracePeriodSeconds")
-    propagation = options.get("propagationPolicy") or query.get("propagationPolicy")
-    orphan = options.get("orphanDependents")
-    if propagation is None and (orphan or query.get("orphanDependents") == "true"):
-        propagation = "Orphan"
-    conditions = options.get("preconditions") or {}
+        body = checked_as(parse_body(raw, request.headers.get("Content-Type", "")), DELETE_OPTIONS, "DeleteOptions")
+    options = delete_options(request.query, body)
+    conditions = part(body or {}, "preconditions")
     return Deletion(
-        grace_seconds=grace,
-        propagation=propagation,
+        grace_seconds=options.grace_seconds,
+        propagation="Orphan" if options.orphan_dependents else options.propagation,
         uid=conditions.get("uid"),
         resource_version=conditions.get("resourceVersion"),
-        dry_run=is_dry_run(query) or "All" in (options.get("dryRun") or []),
+        dry_run=options.dry_run,
     )
 
 
@@ -356,8 +385,13 @@ def answer(
     body: bytes, code: int = 200, *, content_type: str = JSON_TYPE, warnings: list[str] | None = None
 ) -> web.Response:
     response = web.Response(body=body, status=code, headers={"Content-Type": content_type})
+    left = MOST_WARNING_TEXT
     for warning in warnings or []:
-        text = warning.replace("\\", "\\\\").replace('"', '\\"')
+        # Names of fields are the client's text: what no header may hold is left out.
+        text = "".join(letter for letter in warning[:LONGEST_WARNING] if letter.isprintable())
+        if (left := left - len(text)) < 0:
+            break
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{text}"')
     return response
 
@@ -374,5 +408,6 @@ def refusal(refused: Refused) -> web.Response:
     if refused.retry_after is not None:
         response.headers["Retry-After"] = str(refused.retry_after)
     if refused.code == 401:
+        response.force_close()
         response.headers["WWW-Authenticate"] = 'Bearer realm="mooring"'
     return response

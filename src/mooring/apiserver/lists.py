@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Annotated, Literal
 
 import msgspec
 
-from mooring.apiserver.documents import Document, decode, encode
-from mooring.apiserver.negotiation import whole_number
+from mooring.apiserver.documents import Document, encode
+from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection import Selection
-from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired, forbidden_field, invalid
+from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired
 from mooring.apiserver.storage import Key, Store, Stored
-from mooring.apiserver.watching import revision_of
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,8 @@ class Page:
         return told
 
 
-def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[str, str]) -> Page:
-    limit = whole_number(query, "limit") or 0
-    token = query.get("continue", "")
-    version = query.get("resourceVersion", "")
+def list_page(store: Store, row: Resource, selection: Selection, options: ListOptions) -> Page:
+    limit, token, version = options.limit, options.token, options.resource_version
     revision = store.revision
     after: Key | None = None
     if token:
@@ -50,7 +48,7 @@ def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[
         if revision < store.collection(row.storage).floor:
             raise expired(RESOURCE_EXPIRED)
     else:
-        _check_revision(store, row, version, query.get("resourceVersionMatch", ""))
+        _check_revision(store, row, version, options.match)
     if selection.name is not None and (selection.namespace or not row.namespaced):
         one = store.stored(row.storage, selection.namespace, selection.name)
         return Page(revision, [one] if one is not None and selection(one.document) else [])
@@ -59,7 +57,7 @@ def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[
         for key, stored in store.scan(row.storage, selection.namespace or None, after)
         if selection(stored.document)
     )
-    if not limit:
+    if limit <= 0:
         return Page(revision, [stored for _, stored in matching])
     shown = list(islice(matching, limit))
     left = (1 for _ in matching)
@@ -71,9 +69,6 @@ def list_page(store: Store, row: Resource, selection: Selection, query: Mapping[
 
 
 def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:
-    if match and not version:
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise invalid("meta.k8s.io", "ListOptions", "", [forbidden_field("resourceVersionMatch", why)])
     asked = revision_of(version)
     if asked is None:
         return
@@ -85,21 +80,39 @@ def _check_revision(store: Store, row: Resource, version: str, match: str) -> No
         raise expired("The resourceVersion for the provided list is too old.")
 
 
+class _Token(msgspec.Struct):
+    """Where the next page begins."""
+
+    v: Literal["meta.k8s.io/v1"]
+    rv: Annotated[int, msgspec.Meta(ge=1)]
+    start: Key
+
+
 def _token(revision: int, last: Key) -> str:
-    return base64.urlsafe_b64encode(encode({"v": "meta.k8s.io/v1", "rv": revision, "start": list(last)})).decode()
+    return base64.urlsafe_b64encode(encode(_Token("meta.k8s.io/v1", revision, last))).decode()
 
 
 def _read_token(token: str) -> tuple[int, Key]:
     try:
-        told = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, name = told["start"]
-        return int(told["rv"]), (str(namespace), str(name))
-    except (binascii.Error, msgspec.DecodeError, KeyError, TypeError, ValueError):
+        read = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+    except (binascii.Error, msgspec.MsgspecError, ValueError):
         raise bad_request("continue key is not valid") from None
+    return read.rv, read.start
 
 
-def list_body(row: Resource, page: Page) -> bytes:
-    """The list as bytes, from the objects' own bytes."""
-    head = encode({"kind": row.list_kind, "apiVersion": row.api_version, "metadata": page.metadata()})
-    items = b",".join(stored.seen(row.to_view)[1] for stored in page.found)
-    return b'%s,"items":[%s]}' % (head[:-1], items)
+def list_parts(head: Document, field: str, items: Iterable[bytes]) -> Iterator[bytes]:
+    """A list of encoded items as the parts of its body."""
+    yield b'%s,"%s":[' % (encode(head)[:-1], field.encode())
+    is_first = True
+    for item in items:
+        if not is_first:
+            yield b","
+        is_first = False
+        yield item
+    yield b"]}"
+
+
+def list_body(row: Resource, page: Page) -> Iterator[bytes]:
+    """The list in parts, from the objects' own bytes."""
+    head = {"kind": row.list_kind, "apiVersion": row.api_version, "metadata": page.metadata()}
+    return list_parts(head, "items", (stored.seen(row.to_view)[1] for stored in page.found))

@@ -1,18 +1,17 @@
-"""What a request's headers and body say: answer format, dry run, field validation, the object itself."""
+"""What a request's headers and body say: the format of the response, the object itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
 from mooring.apiserver import protobuf
 from mooring.apiserver.documents import Document, decode
+from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import WrongType, take
-from mooring.apiserver.status import bad_request, invalid, unsupported, unsupported_media_type
+from mooring.apiserver.status import bad_request, unsupported_media_type
 from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake
 from mooring.base.nesting import TooDeep, refuse_deep
@@ -33,49 +32,6 @@ def shape_of(accept: str) -> Shape:
         if option.strip().startswith((JSON, "*/*")) and "as=" not in option:
             return "object"
     return "object"
-
-
-def is_dry_run(query: Mapping[str, str]) -> bool:
-    asked = query.get("dryRun", "")
-    if asked not in ("", "All"):
-        raise invalid("meta.k8s.io", "CreateOptions", "", [unsupported("dryRun", asked, ["All"])])
-    return asked == "All"
-
-
-def whole_number(query: Mapping[str, str], name: str) -> int | None:
-    """A number of the query string; None where it is absent."""
-    text = query.get(name, "")
-    if not text:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(
-            f'strconv.ParseInt: parsing "{text}": invalid syntax: {name} must be a whole number'
-        ) from None
-
-
-@dataclass
-class FieldPolicy:
-    """What to do about fields that a kind does not have, and what was found."""
-
-    mode: str = "Warn"
-    warnings: list[str] = field(default_factory=list)
-
-    def judge(self, subject: str, problems: list[str]) -> None:
-        if not problems or self.mode == "Ignore":
-            return
-        if self.mode == "Strict":
-            raise bad_request(f"{subject}: strict decoding error: {', '.join(problems)}")
-        self.warnings += problems
-
-
-def field_policy(query: Mapping[str, str]) -> FieldPolicy:
-    mode = query.get("fieldValidation", "") or "Warn"
-    if mode not in ("Ignore", "Warn", "Strict"):
-        errors = [unsupported("fieldValidation", mode, ["Ignore", "Strict", "Warn"])]
-        raise invalid("meta.k8s.io", "CreateOptions", "", errors)
-    return FieldPolicy(mode)
 
 
 def parse_body(body: bytes, content_type: str) -> Any:

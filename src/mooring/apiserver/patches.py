@@ -1,49 +1,21 @@
-"""Three ways to say what changes: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
+"""Patches that look like what they change: merge patch (RFC 7386) and strategic merge patch.
 
 Strategic merge reads merge keys from a type's schema; where there is none (custom resources) it is refused, as
-kube-apiserver does. All return a new document and leave the old one alone.
+kube-apiserver does. Both return a new document and leave the old one alone.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import jsonpatch
-import jsonpointer
-
-from mooring.apiserver.documents import Document, copied
+from mooring.apiserver.documents import Document, copied, encode, items_of
 from mooring.apiserver.schema import ListType, MapType, StructType, Type, schema_of
-from mooring.apiserver.status import Refused, bad_request, unsupported_media_type
+from mooring.apiserver.status import bad_request, unsupported_media_type
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-
-
-def json_patch(document: Document, operations: Any) -> Document:
-    if not isinstance(operations, list):
-        raise bad_request("a JSON patch is a list of operations")
-    patched = copied(document)
-    for index, operation in enumerate(operations):
-        try:
-            patched = jsonpatch.apply_patch(patched, [operation], in_place=True)
-        except jsonpatch.JsonPatchTestFailed:
-            raise _cannot_apply(index, operation, "the value there is another") from None
-        except jsonpatch.JsonPatchException as failed:
-            raise _cannot_apply(index, operation, str(failed)) from None
-        except (jsonpointer.JsonPointerException, KeyError, TypeError):
-            # Their words show the whole document.
-            raise _cannot_apply(index, operation, "the path leads nowhere") from None
-    if not isinstance(patched, dict):
-        raise bad_request("the patch does not leave an object")
-    return patched
-
-
-def _cannot_apply(index: int, operation: Any, why: str) -> Refused:
-    where = f"{operation.get('op')} {operation.get('path')}: " if isinstance(operation, dict) else ""
-    sentence = "the server rejected our request due to an error in our request"
-    return Refused(422, "Invalid", f"{sentence}: operation {index}: {where}{why}")
 
 
 def merge_patch(document: Document, patch: Any) -> Document:
@@ -90,11 +62,13 @@ def _strategic_map(target: Document, patch: Document, schema: Type | None) -> Do
             raise bad_request(f"unknown patch type found: {other}")
     result = dict(target)
     if (retained := patch.get("$retainKeys")) is not None:
-        result = {key: value for key, value in result.items() if key in retained}
+        kept = {name for name in _instruction("$retainKeys", retained) if isinstance(name, str)}
+        result = {key: value for key, value in result.items() if key in kept}
     for key, value in patch.items():
         if key.startswith("$deleteFromPrimitiveList/"):
             field = key.partition("/")[2]
-            result[field] = [item for item in result.get(field) or [] if item not in value]
+            deleted = {encode(item) for item in _instruction(key, value)}
+            result[field] = [item for item in items_of(result, field) if encode(item) not in deleted]
         elif key.startswith("$"):
             continue
         elif value is None:
@@ -107,8 +81,14 @@ def _strategic_map(target: Document, patch: Document, schema: Type | None) -> Do
             kind = _type_of(schema, field)
             if isinstance(result.get(field), list):
                 merge_key = kind.merge_key if isinstance(kind, ListType) else None
-                result[field] = _ordered(result[field], order, merge_key)
+                result[field] = _ordered(result[field], _instruction(key, order), merge_key)
     return result
+
+
+def _instruction(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise bad_request(f"{name}: expected a list, got {encode(value)[:100].decode(errors='replace')}")
+    return value
 
 
 def _type_of(schema: Type | None, field: str) -> Type | None:
@@ -134,40 +114,44 @@ def _without_instructions(item: Any) -> Any:
 def _strategic_list(target: list[Any], patch: list[Any], kind: ListType) -> list[Any]:
     key = kind.merge_key
     if key is None:
-        return target + [item for item in patch if item not in target]
-    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
-        return [
-            _without_instructions(item) for item in patch if not (item.get("$patch") == "replace" and len(item) == 1)
-        ]
-    result = list(target)
+        present = {encode(item) for item in target}
+        return target + [item for item in patch if encode(item) not in present]
     for item in patch:
-        if not isinstance(item, dict) or key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
-        place = next((index for index, old in enumerate(result) if old.get(key) == item[key]), None)
+        if not isinstance(item, dict) or (key not in item and item != {"$patch": "replace"}):
+            shown = encode(item)[:1000].decode(errors="replace")
+            raise bad_request(f"map: {shown} does not contain declared merge key: {key}")
+    if any(item.get("$patch") == "replace" for item in patch):
+        return [_without_instructions(item) for item in patch if item != {"$patch": "replace"}]
+    # In their order; None where one was deleted.
+    result: list[Any] = list(target)
+    places: dict[bytes, list[int]] = {}
+    for place, old in enumerate(target):
+        places.setdefault(_identity(old, key), []).append(place)
+    for item in patch:
+        found = places.get(_identity(item, key))
         if item.get("$patch") == "delete":
-            if place is not None:
-                result = [old for old in result if old.get(key) != item[key]]
-        elif place is None:
+            for place in places.pop(_identity(item, key), []):
+                result[place] = None
+        elif found is None:
+            places[_identity(item, key)] = [len(result)]
             result.append(_strategic_map({}, item, kind.of))
         else:
-            result[place] = _strategic_map(result[place], item, kind.of)
-    return result
+            result[found[0]] = _strategic_map(result[found[0]], item, kind.of)
+    return [item for item in result if item is not None]
+
+
+def _identity(item: Any, key: str | None) -> bytes:
+    """What two items of a list have in common when they are the same one; hashable, whatever a client sent."""
+    return encode(item.get(key) if key and isinstance(item, dict) else item)
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
     """Items named in the order come in that order; items only the server has keep their relative place."""
-    names = [entry.get(key) if key and isinstance(entry, dict) else entry for entry in order]
-
-    def name(item: Any) -> Any:
-        return item.get(key) if key and isinstance(item, dict) else item
-
-    listed = sorted((item for item in items if name(item) in names), key=lambda item: names.index(name(item)))
-    result: list[Any] = []
+    rank: dict[bytes, int] = {}
+    for place, entry in enumerate(order):
+        rank.setdefault(_identity(entry, key), place)
+    ranks = [rank.get(_identity(item, key)) for item in items]
+    listed = sorted((place, at) for at, place in enumerate(ranks) if place is not None)
     remaining = iter(listed)
     # A server-only item stays before the listed items that followed it.
-    for item in items:
-        if name(item) in names:
-            result.append(next(remaining))
-        else:
-            result.append(item)
-    return result
+    return [items[next(remaining)[1]] if place is not None else items[at] for at, place in enumerate(ranks)]

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from mooring.apiserver.bootstrap import create_initial_objects
+from mooring.apiserver.connections import BoundedServer
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig
-from mooring.apiserver.negotiation import FieldPolicy, typed
+from mooring.apiserver.negotiation import typed
+from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
 from mooring.apiserver.storage import Store
@@ -109,9 +111,10 @@ class EmbeddedApiServer:
         write_private(path, written(self.kubeconfig()))
 
     async def start(self) -> None:
-        server = web.Server(
+        server = BoundedServer(
             self._handler, request_factory=_request_factory(), handler_cancellation=True, access_log=None
         )
+        self._handler.on_authenticated = lambda request: server.on_authenticated(request.protocol)
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._identity.ssl_context(), backlog=512)

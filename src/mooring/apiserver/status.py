@@ -161,8 +161,12 @@ def unsupported_media_type(message: str) -> Refused:
     return Refused(415, "UnsupportedMediaType", message)
 
 
-def too_large(limit: int) -> Refused:
-    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
+def too_large(why: str) -> Refused:
+    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: {why}", {})
+
+
+def too_many_requests() -> Refused:
+    return Refused(429, "TooManyRequests", "too many requests, please try again later", {}, retry_after=1)
 
 
 def success(details: Document | None = None) -> Document:

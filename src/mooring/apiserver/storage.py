@@ -1,8 +1,10 @@
 """One storage with revisions, and the one watch mechanism.
 
 Every write takes the next revision of the whole store. A bounded history per storage key lets a watch begin in
-the past; older than that is `410 Gone`. An event is encoded once per view and handed to every watcher.
-All of it runs on one thread: a write is visible to readers and queued to watchers when it returns.
+the past; older than that is `410 Gone`. A watch is a position in that history, not a queue of its own: a client that
+does not read costs nothing but its connection, and is ended once the history no longer holds its next event. An event
+is encoded once per view and shared by every watcher.
+All of it runs on one thread: a write is visible to readers and watchers when it returns.
 """
 
 from __future__ import annotations
@@ -14,13 +16,21 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from mooring.apiserver.documents import Document, View, encode, same
-from mooring.apiserver.status import Refused, expired
+from mooring.apiserver.status import Refused, bad_request, expired, too_large
+from mooring.base.nesting import TooDeep, refuse_deep
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]
 HISTORY = 20_000
-# How many of the latest events keep their encoded lines for all watchers.
+HISTORY_BYTES = 64 * 1024 * 1024
+"""Encoded size of the events that all histories together hold."""
+LARGEST_OBJECT = 1536 * 1024
+"""etcd's limit on a request: no object is greater, however many patches made it."""
+# How many of the latest events keep their encoded lines for all watchers, and how long such a line may be.
 SHARED = 256
+SHARED_BYTES = 64 * 1024
+# How many events a watcher takes at once.
+BATCH = 512
 
 
 class Stored:
@@ -60,21 +70,22 @@ class Stored:
 class Event:
     """What a write did. `previous` lets a selecting watch see an object leave its selection."""
 
-    __slots__ = ("_lines", "previous", "revision", "stored", "type")
+    __slots__ = ("_lines", "previous", "revision", "size", "stored", "type")
 
     def __init__(self, type: EventType, stored: Stored, previous: Stored | None) -> None:
         self.type = type
         self.stored = stored
         self.previous = previous
         self.revision = stored.revision
-        self._lines: dict[tuple[str, object], bytes] = {}
+        self.size = len(stored.encoded)
+        self._lines: dict[tuple[str, object], tuple[bytes, ...]] = {}
 
-    def line(self, type: EventType, view: View) -> bytes:
-        """The event as one line of a watch answer, made once for all watchers."""
+    def line(self, type: EventType, view: View) -> tuple[bytes, ...]:
+        """The event as one line of a watch response, made once for all watchers."""
         key = (type, view)
         found = self._lines.get(key)
         if found is None:
-            found = self._lines[key] = b'{"type":"%s","object":%s}\n' % (type.encode(), self.stored.seen(view)[1])
+            found = self._lines[key] = event_line(type, self.stored.seen(view)[1])
         return found
 
     def shed(self) -> None:
@@ -82,31 +93,45 @@ class Event:
         self._lines.clear()
 
 
-class Watch:
-    """A reader's place in the stream of one storage key. Iterate `next_batch()` until `ended`."""
+def event_line(type: EventType, shown: bytes) -> tuple[bytes, ...]:
+    """One line of a watch response, in one piece where copying it costs little."""
+    if len(shown) > SHARED_BYTES:
+        return b'{"type":"%s","object":' % type.encode(), shown, b"}\n"
+    return (b'{"type":"%s","object":%s}\n' % (type.encode(), shown),)
 
-    def __init__(self, collection: Collection, backlog: list[Event]) -> None:
+
+class Watch:
+    """A reader's position in the history of one storage key. Iterate `next_batch()` until `ended`."""
+
+    def __init__(self, collection: Collection, missed: int) -> None:
         self._collection = collection
-        self._pending: deque[Event] = deque(backlog)
+        self._position = collection.written - missed
         self._wake = asyncio.Event()
         self.ended = False
         self._nudged = False
         self.failure: Refused | None = None
-        if backlog:
-            self._wake.set()
+        self.on_end: Callable[[], None] | None = None
 
-    def push(self, event: Event) -> None:
-        self._pending.append(event)
-        if len(self._pending) > HISTORY:
-            # A client that does not read must list again; its backlog must not fill our memory.
-            self._pending.clear()
-            self.end(expired(f"too old resource version: the watch fell behind by {HISTORY} events"))
+    @property
+    def behind(self) -> int:
+        """How many events it has not taken yet."""
+        return 0 if self.failure is not None else self._collection.written - self._position
+
+    def wake(self) -> None:
+        """Something was recorded; a position that the history has lost cannot be caught up with."""
+        if self.behind > len(self._collection.history):
+            self.failure = expired("too old resource version: the watch fell behind the history of events")
+            self.end()
         self._wake.set()
 
-    def end(self, failure: Refused | None = None) -> None:
+    def end(self) -> None:
+        """No more events after those that it has not taken yet."""
+        if self.ended:
+            return
         self.ended = True
-        self.failure = failure
         self._wake.set()
+        if self.on_end is not None:
+            self.on_end()
 
     def nudge(self) -> None:
         """Make `next_batch` return even if nothing happened."""
@@ -115,12 +140,13 @@ class Watch:
 
     async def next_batch(self) -> list[Event]:
         """Wait for events. An empty batch means that the watch was nudged or has ended."""
-        while not self._pending and not self.ended and not self._nudged:
+        while not self.behind and not self.ended and not self._nudged:
             self._wake.clear()
             await self._wake.wait()
         self._nudged = False
-        batch = list(self._pending)
-        self._pending.clear()
+        behind, history = self.behind, self._collection.history
+        batch = [history[place] for place in range(-behind, min(BATCH - behind, 0))]
+        self._position += len(batch)
         return batch
 
     def close(self) -> None:
@@ -133,6 +159,8 @@ class Collection:
     def __init__(self, floor: int) -> None:
         self.objects: dict[Key, Stored] = {}
         self.history: deque[Event] = deque()
+        self.history_bytes = 0
+        self.written = 0
         self.floor = floor
         self.watches: set[Watch] = set()
         self._order: list[Key] | None = None
@@ -152,14 +180,35 @@ class Collection:
                 self._order = None
             self.objects[key] = event.stored
         self.history.append(event)
+        self.history_bytes += event.size
+        self.written += 1
         if event.previous is not None:
             event.previous.shed()
         if len(self.history) > SHARED:
             self.history[-SHARED].shed()
-        while len(self.history) > HISTORY:
-            self.floor = self.history.popleft().revision
-        for watch in self.watches:
-            watch.push(event)
+
+    def drop_oldest(self) -> int:
+        """Forget one event; returns its size."""
+        oldest = self.history.popleft()
+        self.floor = oldest.revision
+        self.history_bytes -= oldest.size
+        return oldest.size
+
+    def notify(self) -> None:
+        """Wake the watches, or end those that the history has left behind."""
+        for watch in list(self.watches):
+            watch.wake()
+
+
+def _check_limits(stored: Stored) -> None:
+    """Refuse an object that is too large or nested too deeply to keep."""
+    encoded = stored.encoded
+    if len(encoded) > LARGEST_OBJECT:
+        raise too_large(f"the object has {len(encoded)} bytes, limit is {LARGEST_OBJECT}")
+    try:
+        refuse_deep(encoded)  # many shallow patches make a deep object
+    except TooDeep as wrong:
+        raise bad_request(f"the object cannot be stored: {wrong}") from None
 
 
 class Store:
@@ -168,6 +217,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
+        self._history_bytes = 0
         self.listeners: list[Callable[[str, Event], None]] = []
 
     def collection(self, storage: str) -> Collection:
@@ -219,12 +269,23 @@ class Store:
         return self._write(storage, "DELETED", last, previous)
 
     def _write(self, storage: str, type: EventType, document: Document, previous: Stored | None) -> Stored:
-        self.revision += 1
         metadata = document["metadata"]
-        metadata["resourceVersion"] = str(self.revision)
-        stored = Stored(document, self.revision)
+        metadata["resourceVersion"] = str(self.revision + 1)
+        stored = Stored(document, self.revision + 1)
         event = Event(type, stored, previous)
-        self.collection(storage).record(event, (metadata.get("namespace", ""), metadata["name"]))
+        if type != "DELETED":
+            _check_limits(stored)
+        self.revision += 1
+        collection = self.collection(storage)
+        collection.record(event, (metadata.get("namespace", ""), metadata["name"]))
+        self._history_bytes += event.size
+        while len(collection.history) > HISTORY:
+            self._history_bytes -= collection.drop_oldest()
+        while self._history_bytes > HISTORY_BYTES:
+            greatest = max(self._collections.values(), key=lambda each: each.history_bytes)
+            self._history_bytes -= greatest.drop_oldest()
+            greatest.notify()
+        collection.notify()
         for listener in self.listeners:
             listener(storage, event)
         return stored
@@ -232,16 +293,15 @@ class Store:
     def watch(self, storage: str, since: int | None) -> Watch:
         """Events after a revision, or from now on."""
         collection = self.collection(storage)
-        backlog: list[Event] = []
+        missed = 0
         if since is not None:
             if since < collection.floor:
                 raise expired(f"too old resource version: {since} ({collection.floor})")
             for event in reversed(collection.history):
                 if event.revision <= since:
                     break
-                backlog.append(event)
-            backlog.reverse()
-        watch = Watch(collection, backlog)
+                missed += 1
+        watch = Watch(collection, missed)
         collection.watches.add(watch)
         return watch
 

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from aiohttp import web
 
 from mooring.apiserver.documents import Document, encode
-from mooring.apiserver.negotiation import whole_number
+from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection import Selection
-from mooring.apiserver.status import Refused, expired, forbidden_field, invalid, invalid_value
-from mooring.apiserver.storage import Event, EventType, Store, Stored, Watch
+from mooring.apiserver.sending import send
+from mooring.apiserver.status import Refused, expired
+from mooring.apiserver.storage import Event, EventType, Store, Stored, Watch, event_line
 from mooring.base.clock import Clock
 
 BOOKMARK_SECONDS = 60.0
 SHORTEST_SECONDS = 1800
+LAST_WORDS_SECONDS = 5.0
+"""How long a client may take to read the rest of a watch that has ended."""
 
 
 class Show(Protocol):
     """How an object is written into an event: as it is, as a table row, as metadata."""
 
     def __call__(self, stored: Stored) -> bytes: ...
-
-
-def revision_of(text: str) -> int | None:
-    """A resourceVersion as a number; "" and "0" (any state will do) are None."""
-    if text in ("", "0"):
-        return None
-    if not text.isdigit():
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise invalid("meta.k8s.io", "ListOptions", "", [invalid_value("resourceVersion", text, why)])
-    return int(text)
 
 
 def selected(event: Event, selection: Selection) -> EventType | None:
@@ -59,58 +53,49 @@ class WatchAnswer:
         clock: Clock,
         row: Resource,
         selection: Selection,
-        query: Mapping[str, str],
+        options: ListOptions,
         show: Show | None,
     ) -> None:
         self._store, self._clock, self._row, self._selection = store, clock, row, selection
         self._show = show
-        self._bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
-        self._since = revision_of(query.get("resourceVersion", ""))
-        self._send_initial = self._wants_initial_events(query)
-        asked = whole_number(query, "timeoutSeconds")
-        self._seconds = asked or random.randint(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
+        self._bookmarks = options.bookmarks
+        self._since = revision_of(options.resource_version)
+        self._send_initial = options.send_initial_events or False
+        self._seconds = options.timeout_seconds or random.randint(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
 
-    def _wants_initial_events(self, query: Mapping[str, str]) -> bool:
-        match = query.get("resourceVersionMatch", "")
-        asked = query.get("sendInitialEvents")
-        if asked is None:
-            if match:
-                why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-                raise invalid("meta.k8s.io", "ListOptions", "", [forbidden_field("resourceVersionMatch", why)])
-            return False
-        if match != "NotOlderThan":
-            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise invalid("meta.k8s.io", "ListOptions", "", [forbidden_field("resourceVersionMatch", why)])
-        return asked in ("true", "1")
-
-    def begin(self) -> tuple[Watch, list[bytes]]:
-        """Join the stream; answers the lines that come first. Refuses a revision that history has lost."""
+    def begin(self) -> tuple[Watch, Iterator[bytes]]:
+        """Join the stream; returns the lines that come first. Refuses a revision that history has lost."""
         if self._since is not None and self._since > self._store.revision:
             # Another life of this server wrote that revision: its objects are gone, so the client must list again.
             raise expired(f"too old resource version: {self._since} ({self._store.revision})")
         shows_state = self._send_initial or self._since is None
         watch = self._store.watch(self._row.storage, None if shows_state else self._since)
-        lines: list[bytes] = []
+        state: list[Stored] = []
         if shows_state:
-            namespace = self._selection.namespace or None
-            for _, stored in self._store.scan(self._row.storage, namespace):
-                if self._selection(stored.document):
-                    lines.append(self._line("ADDED", stored))
+            found = self._store.scan(self._row.storage, self._selection.namespace or None)
+            state = [stored for _, stored in found if self._selection(stored.document)]
+        bookmark = self._bookmark({"k8s.io/initial-events-end": "true"})
+        return watch, self._initial(state, bookmark)
+
+    def _initial(self, state: list[Stored], bookmark: bytes) -> Iterator[bytes]:
+        """The state as it was when the watch began, made while it is sent: a slow client holds no copy of it."""
+        for stored in state:
+            yield from self._line("ADDED", stored)
         if self._send_initial and self._bookmarks:
-            lines.append(self._bookmark({"k8s.io/initial-events-end": "true"}))
-        return watch, lines
+            yield bookmark
 
-    def _line(self, type: EventType, stored: Stored) -> bytes:
-        shown = stored.seen(self._row.to_view)[1] if self._show is None else self._show(stored)
-        return b'{"type":"%s","object":%s}\n' % (type.encode(), shown)
+    def _line(self, type: EventType, stored: Stored) -> tuple[bytes, ...]:
+        return event_line(type, stored.seen(self._row.to_view)[1] if self._show is None else self._show(stored))
 
-    def _event_line(self, event: Event) -> bytes | None:
-        type = selected(event, self._selection)
-        if type is None:
-            return None
-        if self._show is None:
-            return event.line(type, self._row.to_view)
-        return self._line(type, event.stored)
+    def _lines(self, batch: list[Event]) -> Iterator[bytes]:
+        for event in batch:
+            type = selected(event, self._selection)
+            if type is None:
+                continue
+            if self._show is None:
+                yield from event.line(type, self._row.to_view)
+            else:
+                yield from self._line(type, event.stored)
 
     def _bookmark(self, annotations: Document | None = None) -> bytes:
         metadata: Document = {"resourceVersion": str(self._store.revision), "creationTimestamp": None}
@@ -131,35 +116,50 @@ class WatchAnswer:
         watch.end()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        watch, lines = self.begin()
+        watch, initial = self.begin()
         alarm = asyncio.create_task(self._alarm(watch))
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
-        try:
-            await response.prepare(request)
-            if lines:
-                await response.write(b"".join(lines))
-            while True:
-                batch = await watch.next_batch()
-                shown = [line for event in batch if (line := self._event_line(event)) is not None]
-                if not batch and not watch.ended and self._bookmarks:
-                    shown = [self._bookmark()]
-                if shown:
-                    await response.write(b"".join(shown))
-                if watch.ended:
-                    if watch.failure is not None:
-                        await response.write(_error_line(watch.failure))
-                    break
-            await response.write_eof()
-        except ConnectionError:
-            # The client has gone: there is nobody to answer.
-            pass
-        finally:
-            alarm.cancel()
-            watch.close()
+        with ended_in_time(watch, request):
+            try:
+                await response.prepare(request)
+                await send(response, initial)
+                while True:
+                    batch = await watch.next_batch()
+                    await send(response, self._lines(batch))
+                    if not batch and not watch.ended and self._bookmarks:
+                        await response.write(self._bookmark())
+                    if watch.ended and not watch.behind:
+                        if watch.failure is not None:
+                            await response.write(_error_line(watch.failure))
+                        break
+                await response.write_eof()
+            except ConnectionError:
+                # The client has gone: there is no one to respond to.
+                pass
+            finally:
+                alarm.cancel()
+                watch.close()
         return response
+
+
+@contextmanager
+def ended_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
+    """When the watch ends but its client does not read to the end, cut the connection."""
+    pending: list[asyncio.TimerHandle] = []
+
+    def cut() -> None:
+        if request.transport is not None:
+            request.transport.abort()
+
+    watch.on_end = lambda: pending.append(asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, cut))
+    try:
+        yield
+    finally:
+        for each in pending:
+            each.cancel()
 
 
 def _error_line(failure: Refused) -> bytes:

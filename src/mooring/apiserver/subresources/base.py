@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.routes import Route
 from mooring.apiserver.status import method_not_allowed
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
 
 
 @dataclass
@@ -18,7 +20,7 @@ class Call:
 
     registry: Registry
     route: Route
-    query: Mapping[str, str]
+    query: MultiMapping[str]
     body: Any
 
 

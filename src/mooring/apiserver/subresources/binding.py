@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.negotiation import checked_as, is_dry_run
+from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.options import write_options
 from mooring.apiserver.registry import check_preconditions
 from mooring.apiserver.status import bad_request, conflict, success
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
@@ -31,7 +32,7 @@ class BindingHandler(SubresourceHandler):
         check_preconditions(pods, current.document["metadata"], metadata.get("uid"), metadata.get("resourceVersion"))
         if (obstacle := _obstacle(current.document)) is not None:
             raise conflict("", "pods/binding", name, obstacle)
-        if not is_dry_run(call.query):
+        if not write_options(call.query).dry_run:
             bound = _bound(current.document, target["name"], metadata, timestamp(registry.world.clock.now()))
             registry.store.update("pods", bound, current)
         return success() | {"code": 201}

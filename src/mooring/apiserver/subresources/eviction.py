@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, part
-from mooring.apiserver.negotiation import checked_as, is_dry_run
+from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.options import delete_options, write_options
 from mooring.apiserver.registry import Deletion
 from mooring.apiserver.status import Refused, success
 from mooring.apiserver.strategies.workloads import selector_matches
@@ -20,7 +21,7 @@ class EvictionHandler(SubresourceHandler):
         registry, route = call.registry, call.route
         options = part(checked_as(call.body, EVICTION, "Eviction"), "deleteOptions")
         pod = registry.stored(route.row, route.namespace, route.name).document
-        dry_run = is_dry_run(call.query) or "All" in (options.get("dryRun") or [])
+        dry_run = write_options(call.query).dry_run or delete_options(call.query, options).dry_run
         needs_budget = part(pod, "status").get("phase") not in ("Succeeded", "Failed", "Pending")
         if needs_budget and not part(pod, "metadata").get("deletionTimestamp"):
             self._spend(call, pod, dry_run)

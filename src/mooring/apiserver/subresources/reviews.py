@@ -6,7 +6,8 @@ import hmac
 from abc import ABC, abstractmethod
 
 from mooring.apiserver.documents import Document, part
-from mooring.apiserver.negotiation import field_policy, typed
+from mooring.apiserver.negotiation import typed
+from mooring.apiserver.options import write_options
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 
 ADMINISTRATOR: Document = {
@@ -17,7 +18,7 @@ ADMINISTRATOR: Document = {
 
 class _Review(SubresourceHandler, ABC):
     def post(self, call: Call) -> Document:
-        asked = typed(call.body, call.route.row, field_policy(call.query))
+        asked = typed(call.body, call.route.row, write_options(call.query).policy)
         asked["metadata"] = part(asked, "metadata")
         asked["status"] = self.status(part(asked, "spec"))
         return asked

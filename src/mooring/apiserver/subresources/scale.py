@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, copied, items_of, part
-from mooring.apiserver.negotiation import checked_as, is_dry_run
+from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.options import write_options
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import invalid, invalid_value, no_such_path
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
@@ -79,7 +80,8 @@ class ScaleHandler(SubresourceHandler):
                 changed["metadata"]["resourceVersion"] = version
             return changed
 
-        stored, _ = call.registry.update(row, route.namespace, route.name, change, dry_run=is_dry_run(call.query))
+        dry_run = write_options(call.query, "UpdateOptions").dry_run
+        stored, _ = call.registry.update(row, route.namespace, route.name, change, dry_run=dry_run)
         return _scale(row, stored.seen(row.to_view)[0])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mooring.apiserver.documents import Document, encode
-from mooring.apiserver.lists import Page
+from mooring.apiserver.lists import Page, list_parts
 from mooring.apiserver.negotiation import Shape
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import Stored
@@ -30,19 +32,17 @@ class Tables:
         if shape == "metadata":
             return encode(_partial(shown))
         version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
-        return encode(self._table(row, [shown], version, include, with_columns=True))
+        return encode(self._table(row, shown, version, include, with_columns=True))
 
-    def many(self, row: Resource, page: Page, shape: Shape, include: str) -> bytes:
-        shown = [stored.seen(row.to_view)[0] for stored in page.found]
+    def many(self, row: Resource, page: Page, shape: Shape, include: str) -> Iterator[bytes]:
+        """A list in parts, each row made when it is sent."""
+        shown = (stored.seen(row.to_view)[0] for stored in page.found)
         if shape == "metadata":
-            listed = {
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": META_V1,
-                "metadata": page.metadata(),
-                "items": [_partial(document) for document in shown],
-            }
-            return encode(listed)
-        return encode(self._table(row, shown, page.metadata(), include, with_columns=True))
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": META_V1, "metadata": page.metadata()}
+            return list_parts(head, "items", (encode(_partial(document)) for document in shown))
+        columns, now = columns_for(row), self._clock.now()
+        head = self._table_head(columns, page.metadata(), with_columns=True)
+        return list_parts(head, "rows", (encode(self._row(columns, document, now, include)) for document in shown))
 
     def shower(self, row: Resource, shape: Shape, include: str) -> Show:
         """Writes objects into watch events; only the first carries the columns, as upstream."""
@@ -54,21 +54,23 @@ class Tables:
             if shape == "metadata":
                 return encode(_partial(shown))
             version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
-            table = self._table(row, [shown], version, include, with_columns=is_first)
+            table = self._table(row, shown, version, include, with_columns=is_first)
             is_first = False
             return encode(table)
 
         return show
 
     def _table(
-        self, row: Resource, documents: list[Document], metadata: Document, include: str, *, with_columns: bool
+        self, row: Resource, document: Document, metadata: Document, include: str, *, with_columns: bool
     ) -> Document:
         columns = columns_for(row)
-        now = self._clock.now()
-        table: Document = {"kind": "Table", "apiVersion": META_V1, "metadata": metadata}
-        table["columnDefinitions"] = [column.definition() for column in columns] if with_columns else []
-        table["rows"] = [self._row(columns, document, now, include) for document in documents]
+        table = self._table_head(columns, metadata, with_columns=with_columns)
+        table["rows"] = [self._row(columns, document, self._clock.now(), include)]
         return table
+
+    def _table_head(self, columns: list[Column], metadata: Document, *, with_columns: bool) -> Document:
+        definitions = [column.definition() for column in columns] if with_columns else []
+        return {"kind": "Table", "apiVersion": META_V1, "metadata": metadata, "columnDefinitions": definitions}
 
     def _row(self, columns: list[Column], document: Document, now: float, include: str) -> Document:
         rendered: Document = {"cells": [column.cell(document, now) for column in columns]}

@@ -1,0 +1,230 @@
+"""Query parameters: booleans, numbers and the option objects of each verb, decoded as kube-apiserver decodes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from mooring.apiserver.status import (
+    FieldError,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    quoted,
+    unsupported,
+)
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
+
+T = TypeVar("T")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INT64_DIGITS = 19
+_META = "meta.k8s.io"
+LONGEST_MANAGER = 128
+MOST_PROBLEMS = 100
+
+
+def boolean(query: Mapping[str, str], name: str) -> bool | None:
+    """False only for `0` and `false` in any case; None where it is absent."""
+    text = query.get(name)
+    return None if text is None else text != "0" and text.casefold() != "false"
+
+
+def whole_number(query: Mapping[str, str], name: str) -> int | None:
+    """A 64-bit number; None where it is absent."""
+    text = query.get(name)
+    if text is None:
+        return None
+    why = "invalid syntax"
+    if _INTEGER.fullmatch(text):
+        why = "value out of range"
+        if len(text.lstrip("+-").lstrip("0")) <= _INT64_DIGITS and -(2**63) <= (number := int(text)) < 2**63:
+            return number
+    raise bad_request(f"strconv.ParseInt: parsing {quoted(text)}: {why}: {name} must be a whole number")
+
+
+def revision_of(text: str) -> int | None:
+    """A resourceVersion as a number; "" and "0" (any state will do) are None."""
+    if text in ("", "0"):
+        return None
+    why = "invalid syntax"
+    if text.isascii() and text.isdigit():
+        why = "value out of range"
+        if len(text.lstrip("0")) <= _INT64_DIGITS + 1 and (number := int(text)) < 2**64:
+            return number or None
+    why = f"strconv.ParseUint: parsing {quoted(text)}: {why}"
+    raise invalid(_META, "ListOptions", "", [invalid_value("resourceVersion", text, why)])
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """What a list, a watch or a deletion of a collection asks for, apart from selectors."""
+
+    is_watch: bool = False
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+    resource_version: str = ""
+    match: str = ""
+    timeout_seconds: int | None = None
+    limit: int = 0
+    token: str = ""
+
+    def problems(self) -> list[FieldError]:
+        return self._watch_problems() if self.is_watch else self._list_problems()
+
+    def _list_problems(self) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        if self.match:
+            if not self.resource_version:
+                wrong.append(_match_forbidden("unless resourceVersion is provided"))
+            if self.token:
+                wrong.append(_match_forbidden("when continue is provided"))
+            if self.match not in ("Exact", "NotOlderThan"):
+                wrong.append(unsupported("resourceVersionMatch", self.match, ("Exact", "NotOlderThan", "")))
+            if self.match == "Exact" and self.resource_version == "0":
+                why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+                wrong.append(forbidden_field("resourceVersionMatch", why))
+        if self.send_initial_events is not None:
+            wrong.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        return wrong
+
+    def _watch_problems(self) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        if self.send_initial_events is not None and self.match != "NotOlderThan":
+            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            wrong.append(forbidden_field("resourceVersionMatch", why))
+        if self.match:
+            if self.send_initial_events is None:
+                wrong.append(_match_forbidden("for watch unless sendInitialEvents is provided"))
+            if self.match != "NotOlderThan":
+                wrong.append(unsupported("resourceVersionMatch", self.match, ("NotOlderThan",)))
+            if self.token:
+                wrong.append(_match_forbidden("when continue is provided"))
+        return wrong
+
+
+def _match_forbidden(why: str) -> FieldError:
+    return forbidden_field("resourceVersionMatch", f"resourceVersionMatch is forbidden {why}")
+
+
+def list_options(query: Mapping[str, str]) -> ListOptions:
+    if not query:
+        return ListOptions()
+    options = ListOptions(
+        is_watch=boolean(query, "watch") or False,
+        bookmarks=boolean(query, "allowWatchBookmarks") or False,
+        send_initial_events=boolean(query, "sendInitialEvents"),
+        resource_version=query.get("resourceVersion", ""),
+        match=query.get("resourceVersionMatch", ""),
+        timeout_seconds=whole_number(query, "timeoutSeconds"),
+        limit=whole_number(query, "limit") or 0,
+        token=query.get("continue", ""),
+    )
+    if wrong := options.problems():
+        raise invalid(_META, "ListOptions", "", wrong)
+    return options
+
+
+@dataclass
+class FieldPolicy:
+    """What to do about fields that a kind does not have, and what was found."""
+
+    mode: str = "Warn"
+    warnings: list[str] = field(default_factory=list)
+
+    def judge(self, subject: str, problems: list[str]) -> None:
+        if not problems or self.mode == "Ignore":
+            return
+        if self.mode == "Strict":
+            raise bad_request(f"{subject}: strict decoding error: {', '.join(problems[:MOST_PROBLEMS])}")
+        self.warnings += problems[:MOST_PROBLEMS]
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """What a create, update or patch asks for apart from its body."""
+
+    dry_run: bool
+    policy: FieldPolicy
+
+
+def write_options(query: MultiMapping[str], kind: str = "CreateOptions") -> WriteOptions:
+    """`kind` names the options in refusals: CreateOptions, UpdateOptions, PatchOptions."""
+    if not query:
+        return WriteOptions(False, FieldPolicy())
+    wrong = _manager_problems(query.get("fieldManager", ""))
+    if kind == "PatchOptions" and "force" in query:
+        wrong.append(forbidden_field("force", "may not be specified for non-apply patch"))
+    dry_run = _dry_run(query.getall("dryRun", []), wrong)
+    mode = query.get("fieldValidation", "") or "Warn"
+    if mode not in ("Ignore", "Warn", "Strict"):
+        wrong.append(unsupported("fieldValidation", mode, ["", "Ignore", "Strict", "Warn"]))
+    if wrong:
+        raise invalid(_META, kind, "", wrong)
+    return WriteOptions(dry_run, FieldPolicy(mode))
+
+
+def _manager_problems(manager: str) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    if len(manager.encode(errors="replace")) > LONGEST_MANAGER:
+        sentence = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
+        wrong.append(FieldError("fieldManager", "FieldValueTooLong", sentence))
+    at = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
+    if at is not None:
+        why = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
+        wrong.append(invalid_value("fieldManager", manager, why))
+    return wrong
+
+
+def _dry_run(values: list[str], wrong: list[FieldError]) -> bool:
+    if any(value != "All" for value in values):
+        wrong.append(unsupported("dryRun", values, ["All"]))
+    return bool(values)
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    """What a DELETE's query asks for; it counts only where the request has no body."""
+
+    grace_seconds: int | None = None
+    orphan_dependents: bool | None = None
+    propagation: str | None = None
+    dry_run: bool = False
+
+
+def delete_options(query: MultiMapping[str], body: Mapping[str, object] | None = None) -> DeleteOptions:
+    """The options of a body that passed the schema of DeleteOptions, or else of the query."""
+    wrong: list[FieldError] = []
+    if body is not None:
+        values = body.get("dryRun") or []
+        assert isinstance(values, list)
+        options = DeleteOptions(
+            grace_seconds=_as(int, body.get("gracePeriodSeconds")),
+            orphan_dependents=_as(bool, body.get("orphanDependents")),
+            propagation=_as(str, body.get("propagationPolicy")),
+            dry_run=_dry_run(values, wrong),
+        )
+    else:
+        options = DeleteOptions(
+            grace_seconds=whole_number(query, "gracePeriodSeconds"),
+            orphan_dependents=boolean(query, "orphanDependents"),
+            propagation=query.get("propagationPolicy"),
+            dry_run=_dry_run(query.getall("dryRun", []), wrong),
+        )
+    policy = options.propagation
+    if policy is not None and options.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        wrong.append(invalid_value("propagationPolicy", policy, why))
+    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
+        wrong.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+    if wrong:
+        raise invalid(_META, "DeleteOptions", "", wrong)
+    return options
+
+
+def _as(kind: type[T], value: object) -> T | None:
+    return value if isinstance(value, kind) else None
