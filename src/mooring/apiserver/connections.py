@@ -15,6 +15,8 @@ from aiohttp.web_protocol import RequestHandler
 from mooring.apiserver.sending import PIECE
 
 MOST_CONNECTIONS = 1000
+MOST_STRANGERS = 300
+"""Connections over which the token has not come yet."""
 STRANGER_SECONDS = 30.0
 """For a client to send a request with the token, from the end of the TLS handshake on."""
 
@@ -31,7 +33,7 @@ class BoundedServer(web.Server):
         super().connection_made(handler, transport)
         transport.set_write_buffer_limits(high=PIECE)
         self._strangers[handler] = self._loop.call_later(STRANGER_SECONDS, self._cut, handler)
-        if len(self._connections) > MOST_CONNECTIONS:
+        if len(self._connections) > MOST_CONNECTIONS or len(self._strangers) > MOST_STRANGERS:
             self._cut(next(iter(self._strangers)))
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:

@@ -195,15 +195,17 @@ class Handler:
         if wanted not in row.verbs:
             raise method_not_allowed()
         options = list_options(query)
+        # A HEAD response has no body, so it cannot be a stream of events.
+        is_watch = options.is_watch and request.method == "GET"
         shape = shape_of(request.headers.get("Accept", ""))
         include = query.get("includeObject", "")
-        if route.name and not options.is_watch:
+        if route.name and not is_watch:
             stored = self._registry.stored(row, route.namespace, route.name)
             if shape == "object":
                 return answer(stored.seen(row.to_view)[1])
             return answer(self._tables.one(row, stored, shape, include))
         selection = self._selection(row, route, query)
-        if options.is_watch:
+        if is_watch:
             show = None if shape == "object" else self._tables.shower(row, shape, include)
             watch = WatchAnswer(self._registry.store, self._registry.world.clock, row, selection, options, show)
             return await watch.serve(request)

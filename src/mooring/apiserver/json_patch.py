@@ -114,6 +114,8 @@ class _Patching:
 
     def _replace(self, path: str, value: Any) -> None:
         if not path:
+            if not isinstance(value, dict | list):
+                raise _Inapplicable("the root of a document must be an object or a list")
             self.root = value
             return
         container, key = self._parent(path)

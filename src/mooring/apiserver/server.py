@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import secrets
 from collections.abc import Callable
 from functools import cached_property
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 # How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
 GRACE_SECONDS = 1.0
+LONGEST_URL = 64 * 1024
 FACES = {("events.k8s.io", "events"): Face("events", to_events_v1, to_core)}
 
 
@@ -112,7 +114,12 @@ class EmbeddedApiServer:
 
     async def start(self) -> None:
         server = BoundedServer(
-            self._handler, request_factory=_request_factory(), handler_cancellation=True, access_log=None
+            self._handler,
+            request_factory=_request_factory(),
+            handler_cancellation=True,
+            access_log=None,
+            logger=_quiet_logger(),
+            max_line_size=LONGEST_URL,
         )
         self._handler.on_authenticated = lambda request: server.on_authenticated(request.protocol)
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
@@ -139,6 +146,13 @@ class EmbeddedApiServer:
         self._handler.is_stopping = True
         self._objects.end_watches()
         await runner.cleanup()
+
+
+def _quiet_logger() -> logging.Logger:
+    """For aiohttp, which logs a traceback for every request that is no HTTP. Our own faults are logged by the handler."""
+    logger = logging.getLogger("mooring.apiserver.http")
+    logger.disabled = True
+    return logger
 
 
 def _request_factory() -> Callable[..., web.BaseRequest]:
