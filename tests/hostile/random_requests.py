@@ -1,4 +1,4 @@
-"""Requests at random, the same for the same seed: half of them nearly right, so that they come far, half of them junk."""
+"""Requests at random, the same for the same seed: half of them nearly right, so that they come far, half junk."""
 
 from __future__ import annotations
 
@@ -29,13 +29,65 @@ KINDS = 10
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 PATCHES = tuple(f"application/{kind}-patch+json" for kind in ("json", "merge", "strategic-merge"))
 TEXTS = ["", "a", "web", "it", "node-1", "default", "Always", "None", "x/y", "-", "..", "25%", "é", "a=b", "\x00", "\n"]
-TEXTS += ["\u202e", "\ud7ff", "0", "-1", "true", "null", "1e99999999", "9" * 400, "a" * 300, "²", "٣", "{}", "[]", "$patch"]
+TEXTS += [
+    "\u202e",
+    "\ud7ff",
+    "0",
+    "-1",
+    "true",
+    "null",
+    "1e99999999",
+    "9" * 400,
+    "a" * 300,
+    "²",
+    "٣",
+    "{}",
+    "[]",
+    "$patch",
+]
 NUMBERS = [0, 1, -1, 80, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, -(2**63), 2**63, 0.5, -0.0, 1e308, 1e-308]
-QUANTITIES = ["0", "1", "500m", "-1", "1Gi", "1e3", "1e99999999", "1E+99999", "1e-99999999", "9" * 999, "8Ei", 2, 0.5, ""]
+QUANTITIES = [
+    "0",
+    "1",
+    "500m",
+    "-1",
+    "1Gi",
+    "1e3",
+    "1e99999999",
+    "1E+99999",
+    "1e-99999999",
+    "9" * 999,
+    "8Ei",
+    2,
+    0.5,
+    "",
+]
 TIMES = ["2023-11-14T22:13:20Z", "0000-00-00T00:00:00Z", "9999-12-31T23:59:59.999999999+23:59", "0001-01-01T00:00:00Z"]
-SELECTORS = ["a=b", "a in (b,c)", "!a", "a>1", "a notin (", "(" * 500, "," * 500, "a=b=c", "a" * 3000, "in in in", "a in (,)"]
+SELECTORS = [
+    "a=b",
+    "a in (b,c)",
+    "!a",
+    "a>1",
+    "a notin (",
+    "(" * 500,
+    "," * 500,
+    "a=b=c",
+    "a" * 3000,
+    "in in in",
+    "a in (,)",
+]
 SELECTORS += ["metadata.name=it", "spec.nodeName!=x", "metadata.name=\\", "=", "!=", "a\\,b=c", "status.phase==Running"]
-MEDIA = ["", "*/*", JSON, YAML, PROTOBUF, "text/html", ";", "application/json;as=Table;v=v1;g=meta.k8s.io", "a/b;" * 2000]
+MEDIA = [
+    "",
+    "*/*",
+    JSON,
+    YAML,
+    PROTOBUF,
+    "text/html",
+    ";",
+    "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "a/b;" * 2000,
+]
 MEDIA += [f"{JSON};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json, " * 2000, f"{JSON};q=nan", *PATCHES]
 BOOLEANS = ["", "0", "1", "true", "False", "T", "yes", "é"]
 MATCHES = ["", "Exact", "NotOlderThan", "Sideways"]
@@ -67,7 +119,9 @@ class RandomRequests:
     def next(self) -> Request:
         chance = self._random
         row = chance.choice(self._rows)
-        method = chance.choice(["GET", "GET", "POST", "POST", "PUT", "PATCH", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS"])
+        method = chance.choice(
+            ["GET", "GET", "POST", "POST", "PUT", "PATCH", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+        )
         target = self._path(row, method) + self._query()
         headers = {"Accept": chance.choice(MEDIA)} if chance.random() < 0.5 else {}
         if chance.random() < 0.05:
@@ -163,7 +217,9 @@ class RandomRequests:
         chance = self._random
         for item in [value, *(each for each in value.values() if isinstance(each, dict))]:
             if chance.random() < 0.3:
-                name = chance.choice(["$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers"])
+                name = chance.choice(
+                    ["$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers"]
+                )
                 item[name] = chance.choice(["replace", "delete", "merge", self._anything(), ["name"], [{"name": "a"}]])
             for inner in item.values():
                 if isinstance(inner, list) and chance.random() < 0.2:
@@ -173,7 +229,16 @@ class RandomRequests:
         chance = self._random
         if chance.random() < 0.05:
             return self._anything()
-        paths = ["", "/", "/spec", "/metadata", "/metadata/labels", "/metadata/labels/a", "/spec/containers/0", "/status"]
+        paths = [
+            "",
+            "/",
+            "/spec",
+            "/metadata",
+            "/metadata/labels",
+            "/metadata/labels/a",
+            "/spec/containers/0",
+            "/status",
+        ]
         paths += ["/spec/containers/-", "/spec/containers/-1", "/metadata/name", "/a/b", "x", "/~1~0", "/data", "/kind"]
         return {
             "op": chance.choice(["add", "remove", "replace", "move", "copy", "test", "jump"]),
