@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from aiohttp import web
 
@@ -54,6 +55,7 @@ MOST_IN_FLIGHT = 600
 """Requests that are read, worked on or answered at once, watches apart; as many as kube-apiserver serves by default."""
 REQUEST_SECONDS = 60.0
 DELETED_AT_ONCE = 100
+LONG_YAML = 64 * 1024
 LONGEST_WARNING, MOST_WARNING_TEXT = 256, 4096
 APPLY_REFUSAL = (
     "server-side apply is not supported by Mooring's embedded API server;"
@@ -224,7 +226,7 @@ class Handler:
         if "create" not in row.verbs:
             raise method_not_allowed()
         options = write_options(query)
-        body = parse_body(await request.read(), request.headers.get("Content-Type", ""))
+        body = await body_of(request)
         call = Call(self._registry, route, query, body)
         if (special := self._special.get((row.storage, ""))) is not None:
             return answer(encode(special.post(call)), 201)
@@ -238,7 +240,7 @@ class Handler:
     async def _replace(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:
         row, query = route.row, request.query
         options = write_options(query, "UpdateOptions")
-        body = parse_body(await request.read(), request.headers.get("Content-Type", ""))
+        body = await body_of(request)
         document = typed(body, row, options.policy)
         stored, is_new = self._registry.update(
             row, route.namespace, route.name, lambda _: document, status=status, dry_run=options.dry_run
@@ -314,7 +316,7 @@ class Handler:
             raise no_such_path()
         raw = await request.read()
         content_type = request.headers.get("Content-Type", "")
-        body = parse_body(raw, content_type) if raw and method != "PATCH" else None
+        body = await body_of(request) if raw and method != "PATCH" else None
         call = Call(self._registry, route, request.query, body)
         if method in ("GET", "HEAD"):
             return answer(encode(special.get(call)))
@@ -329,6 +331,14 @@ class Handler:
         raise method_not_allowed()
 
 
+async def body_of(request: web.BaseRequest) -> Any:
+    """The body, parsed. Long YAML takes seconds, so it is parsed while other requests are served."""
+    raw, content_type = await request.read(), request.headers.get("Content-Type", "")
+    if "yaml" in content_type and len(raw) > LONG_YAML:
+        return await asyncio.to_thread(parse_body, raw, content_type)
+    return parse_body(raw, content_type)
+
+
 def _is_watch(request: web.BaseRequest) -> bool:
     return request.method == "GET" and "watch" in request.query_string and boolean(request.query, "watch") is True
 
@@ -338,17 +348,17 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
     kind = content_type.partition(";")[0].strip()
     if kind == APPLY_PATCH:
         raise unsupported_media_type(APPLY_REFUSAL)
+    if kind not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
+        raise unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include:"
+            f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}"
+        )
     patch = parse_body(raw, content_type)
     apply = {
         JSON_PATCH: lambda document: json_patch(document, patch),
         MERGE_PATCH: lambda document: merge_patch(document, patch),
         STRATEGIC_PATCH: lambda document: strategic_patch(document, patch, row.type_name),
-    }.get(kind)
-    if apply is None:
-        raise unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include:"
-            f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}"
-        )
+    }[kind]
 
     def change(document: Document) -> Document:
         return typed(apply(document), row, policy)
@@ -358,20 +368,18 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
 
 def free_patch(current: Document, raw: bytes, content_type: str) -> Document:
     """A patch of a subresource's own small kind, such as Scale."""
-    patch = parse_body(raw, content_type)
     if content_type.startswith(JSON_PATCH):
-        return json_patch(current, patch)
+        return json_patch(current, parse_body(raw, content_type))
     if content_type.startswith((MERGE_PATCH, STRATEGIC_PATCH)):
-        return merge_patch(current, patch)
+        return merge_patch(current, parse_body(raw, content_type))
     raise unsupported_media_type(APPLY_REFUSAL)
 
 
 async def deletion_asked(request: web.BaseRequest) -> Deletion:
     """DeleteOptions from the body, or from the query where there is none."""
-    raw = await request.read()
     body: Document | None = None
-    if raw:
-        body = checked_as(parse_body(raw, request.headers.get("Content-Type", "")), DELETE_OPTIONS, "DeleteOptions")
+    if await request.read():
+        body = checked_as(await body_of(request), DELETE_OPTIONS, "DeleteOptions")
     options = delete_options(request.query, body)
     conditions = part(body or {}, "preconditions")
     return Deletion(

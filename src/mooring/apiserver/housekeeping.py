@@ -104,6 +104,9 @@ class Housekeeper:
                 self._look_at(place)
             except Refused as refused:
                 self._log.warning("Could not tidy up", what="/".join(place), err=refused.message)
+            except Exception as fault:
+                # One object that cannot be collected must not end the collection of all others.
+                self._log.error("Could not tidy up", what="/".join(place), err=repr(fault))
 
     def _look_at(self, place: Place) -> None:
         storage, namespace, name = place

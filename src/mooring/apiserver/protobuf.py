@@ -13,6 +13,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.schema import (
+    MOST_STRUCTS,
     BooleanType,
     BytesType,
     IntegerType,
@@ -121,7 +122,10 @@ def _read_into(document: Document, data: bytes, kind: StructType, numbers: Docum
         name, is_pointer = place
         of = kind.fields.get(name)
         if isinstance(of, ListType):
-            document.setdefault(name, []).append(_value(raw, of.of))
+            items = document.setdefault(name, [])
+            if len(items) >= MOST_STRUCTS:
+                raise BadProtobuf(f"{name} has more than {MOST_STRUCTS} items")
+            items.append(_value(raw, of.of))
         elif isinstance(of, MapType):
             key, value = _entry(raw, of.of)
             document.setdefault(name, {})[key] = value

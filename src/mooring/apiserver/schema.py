@@ -7,15 +7,19 @@ quantities in their canonical form. Types are built when first asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.resources import read_table
+from mooring.apiserver.status import MOST_ERRORS
 from mooring.base.clock import parse_timestamp
 from mooring.objects.quantity import BINARY, DECIMAL, BadQuantity, exact, notation
 
 QUANTITY_SENTENCE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+MOST_STRUCTS = 50_000
+"""In one document of a built-in kind. One that is not all punctuation reaches etcd's limit of bytes first."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -33,9 +37,10 @@ _NOTHING = object()
 class Walk:
     """One check of one document: where it is, and which unknown fields it met."""
 
-    __slots__ = ("path", "unknown")
+    __slots__ = ("path", "structs", "unknown")
 
     def __init__(self) -> None:
+        self.structs = 0
         self.path: list[str] = []
         self.unknown: list[str] = []
 
@@ -190,6 +195,9 @@ class StructType(Type):
     def take(self, value: Any, walk: Walk) -> Any:
         if type(value) is not dict:
             raise walk.wrong(value, self.name.rsplit(".", 1)[1])
+        walk.structs += 1
+        if walk.structs > MOST_STRUCTS:
+            raise WrongType(f"{walk.where()}: the object has more than {MOST_STRUCTS} objects in it")
         fields, path = self.fields, walk.path
         gone: list[str] = []
         path.append("")
@@ -197,7 +205,8 @@ class StructType(Type):
             kind = fields.get(key)
             path[-1] = "." + key
             if kind is None:
-                walk.unknown.append(walk.where())
+                if len(walk.unknown) <= MOST_ERRORS:
+                    walk.unknown.append(walk.where())
                 gone.append(key)
             elif item is None or (not item and item == kind.left_out and key not in self.required):
                 gone.append(key)
@@ -256,27 +265,34 @@ def take(document: Document, type_name: str) -> list[str]:
 
 
 def missing(document: Document, type_name: str) -> list[str]:
-    """Paths of absent fields that the type requires, outside metadata and status."""
+    """Paths of absent fields that the type requires, outside metadata and status; of many the first."""
     found: list[str] = []
     kind = schema_of(type_name)
     for field, of in kind.fields.items():
         if field not in ("metadata", "status", "apiVersion", "kind") and field in document:
-            _missing(document[field], of, field, found)
+            _missing(document[field], of, [field], found)
     return [*(name for name in kind.required if name not in document), *found]
 
 
-def _missing(value: Any, kind: Type, path: str, found: list[str]) -> None:
+def _missing(value: Any, kind: Type, path: list[str], found: list[str]) -> None:
+    """`path` is joined only where something is missing: a key may be long, and have many values below it."""
+    inner: Iterable[tuple[str, Any, Type]] = ()
     if isinstance(kind, ListType):
-        for index, item in enumerate(value):
-            _missing(item, kind.of, f"{path}[{index}]", found)
+        inner = ((f"[{index}]", item, kind.of) for index, item in enumerate(value))
     elif isinstance(kind, MapType):
-        for key, item in value.items():
-            _missing(item, kind.of, f"{path}[{key}]", found)
+        inner = ((f"[{key}]", item, kind.of) for key, item in value.items())
     elif isinstance(kind, StructType):
-        found += [f"{path}.{name}" for name in kind.required if value.get(name) in (None, "")]
-        for key, item in value.items():
-            if key in kind.fields:
-                _missing(item, kind.fields[key], f"{path}.{key}", found)
+        for name in kind.required:
+            if value.get(name) in (None, "") and len(found) <= MOST_ERRORS:
+                found.append(f"{''.join(path)}.{name}")
+        inner = ((f".{key}", item, kind.fields[key]) for key, item in value.items() if key in kind.fields)
+    path.append("")
+    for part, item, of in inner:
+        if len(found) > MOST_ERRORS:
+            break
+        path[-1] = part
+        _missing(item, of, path, found)
+    path.pop()
 
 
 _SUFFIXES = {exponent: suffix for suffix, exponent in DECIMAL.items()}

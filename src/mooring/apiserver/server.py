@@ -149,7 +149,7 @@ class EmbeddedApiServer:
 
 
 def _quiet_logger() -> logging.Logger:
-    """For aiohttp, which logs a traceback for every request that is no HTTP. Our own faults are logged by the handler."""
+    """For aiohttp, which logs a traceback for every malformed request. The handler logs faults of our own."""
     logger = logging.getLogger("mooring.apiserver.http")
     logger.disabled = True
     return logger

@@ -8,6 +8,9 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, encode
 
+MOST_ERRORS = 100
+"""A refusal names no more; a hostile object could have a million."""
+MOST_ERROR_TEXT = 4 * 1024 * 1024
 RESOURCE_EXPIRED = "The provided continue parameter is too old to display a consistent list result."
 
 
@@ -134,10 +137,20 @@ def forbidden(group: str, plural: str, name: str, why: str) -> Refused:
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Refused:
-    told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(str(error) for error in errors) + "]"
+    shown: list[FieldError] = []
+    left = MOST_ERROR_TEXT
+    for error in errors[:MOST_ERRORS]:
+        left -= len(error.path) + len(error.sentence)
+        if shown and left < 0:
+            break
+        shown.append(error)
+    sentences = [str(error) for error in shown]
+    if len(shown) < len(errors):
+        sentences.append(f"and {len(errors) - len(shown)} more errors")
+    told = sentences[0] if len(sentences) == 1 else "[" + ", ".join(sentences) + "]"
     message = f'{kind}.{group} "{name}" is invalid: {told}' if group else f'{kind} "{name}" is invalid: {told}'
     details = _about(group, kind, name)
-    details["causes"] = [{"reason": error.reason, "message": error.sentence, "field": error.path} for error in errors]
+    details["causes"] = [{"reason": error.reason, "message": error.sentence, "field": error.path} for error in shown]
     return Refused(422, "Invalid", message, details)
 
 

@@ -47,7 +47,7 @@ class CustomKind:
             schema_of(META).take(document.setdefault("metadata", {}), walk)
         except WrongType as wrong:
             raise bad_request(wrong.sentence) from None
-        unknown = walk.unknown + prune(document, self.schema, is_root=True)
+        unknown = walk.unknown + prune(document, self.schema)
         fill_defaults(document, self.schema)
         return unknown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, quoted, required
+from mooring.apiserver.status import MOST_ERRORS, FieldError, forbidden_field, invalid_value, quoted, required
 from mooring.objects.names import NameRule, dns_label, label_value, qualified_name
 
 ANNOTATIONS_LIMIT = 256 * 1024
@@ -16,6 +16,8 @@ def check_labels(labels: Any, path: str) -> list[FieldError]:
     for key, value in (labels or {}).items():
         wrong += [invalid_value(path, key, sentence) for sentence in qualified_name(key)]
         wrong += [invalid_value(path, value, sentence) for sentence in label_value(value)]
+        if len(wrong) > MOST_ERRORS:
+            break
     return wrong
 
 
@@ -71,7 +73,8 @@ def check_metadata_update(document: Document, old: Document) -> list[FieldError]
         if now.get(field) != then.get(field)
     ]
     if then.get("deletionTimestamp") is not None:
-        added = [name for name in items_of(now, "finalizers") if name not in items_of(then, "finalizers")]
+        present = set(items_of(then, "finalizers"))
+        added = [name for name in items_of(now, "finalizers") if name not in present]
         if added:
             shown = " ".join(quoted(name) for name in added)
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
