@@ -354,11 +354,12 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
             f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}"
         )
     patch = parse_body(raw, content_type)
-    apply = {
+    changes: dict[str, Change] = {
         JSON_PATCH: lambda document: json_patch(document, patch),
         MERGE_PATCH: lambda document: merge_patch(document, patch),
         STRATEGIC_PATCH: lambda document: strategic_patch(document, patch, row.type_name),
-    }[kind]
+    }
+    apply = changes[kind]
 
     def change(document: Document) -> Document:
         return typed(apply(document), row, policy)
