@@ -332,7 +332,7 @@ def test_the_embedded_server_refuses_a_nested_body(body: str):
 
 def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.handlers import patch_change
-    from mooring.apiserver.negotiation import FieldPolicy
+    from mooring.apiserver.options import FieldPolicy
     from mooring.apiserver.resources import Resource
     from mooring.apiserver.status import Refused
 
