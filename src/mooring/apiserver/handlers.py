@@ -45,6 +45,7 @@ from mooring.apiserver.subresources import Call, special_handlers
 from mooring.apiserver.tables import Tables
 from mooring.apiserver.watching import WatchAnswer
 from mooring.base.log import Log
+from mooring.base.nesting import TooDeep, refuse_deep
 
 JSON_TYPE = "application/json"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
@@ -362,7 +363,12 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
     apply = changes[kind]
 
     def change(document: Document) -> Document:
-        return typed(apply(document), row, policy)
+        try:
+            patched = apply(document)
+            refuse_deep(encode(patched))  # many shallow patches make a deep object
+        except (TooDeep, RecursionError):
+            raise bad_request(f"the patch makes an object of which {TooDeep()}") from None
+        return typed(patched, row, policy)
 
     return change
 

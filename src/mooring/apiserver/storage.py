@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from mooring.apiserver.documents import Document, View, encode, same
-from mooring.apiserver.status import Refused, bad_request, expired, too_large
-from mooring.base.nesting import TooDeep, refuse_deep
+from mooring.apiserver.status import Refused, expired, too_large
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]
@@ -200,15 +199,11 @@ class Collection:
             watch.wake()
 
 
-def _check_limits(stored: Stored) -> None:
-    """Refuse an object that is too large or nested too deeply to keep."""
+def _check_size(stored: Stored) -> None:
+    """Refuse an object that is too large to keep."""
     encoded = stored.encoded
     if len(encoded) > LARGEST_OBJECT:
         raise too_large(f"the object has {len(encoded)} bytes, limit is {LARGEST_OBJECT}")
-    try:
-        refuse_deep(encoded)  # many shallow patches make a deep object
-    except TooDeep as wrong:
-        raise bad_request(f"the object cannot be stored: {wrong}") from None
 
 
 class Store:
@@ -274,7 +269,7 @@ class Store:
         stored = Stored(document, self.revision + 1)
         event = Event(type, stored, previous)
         if type != "DELETED":
-            _check_limits(stored)
+            _check_size(stored)
         self.revision += 1
         collection = self.collection(storage)
         collection.record(event, (metadata.get("namespace", ""), metadata["name"]))
