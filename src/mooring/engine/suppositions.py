@@ -17,6 +17,7 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.feasible import ask_at_once, ask_pre_filters, first_refusal, not_satisfied, refusal_among_nominated
 from mooring.engine.profile import Filterer
 from mooring.engine.rejected import Rejected, Step
+from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import BoolArray, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
 from mooring.state import PODS, FreedRows, Rows, RowView
 
@@ -129,7 +130,7 @@ class Suppositions:
                 return steps, False
             try:
                 step = ask_at_once(filterer, self._cycle, cast(Rows, nodes))
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, AttemptTimeout):
                 raise
             except BaseException:  # it cannot be told, or the dry run will tell what is wrong
                 return steps, False
