@@ -38,3 +38,10 @@ def test_a_promise_names_its_tests(row):
 def test_a_named_test_is_there(name):
     files = [ROOT / name] if name.endswith(".py") else sorted((ROOT / name).rglob("test_*.py"))
     assert any(re.search(r"^ *(?:async )?def test_|^Test", file.read_text(encoding="utf-8"), re.M) for file in files)
+
+
+def test_every_test_of_hostile_input_holds_a_promise():
+    files = {f"tests/hostile/{file.name}" for file in (ROOT / "tests/hostile").glob("test_*.py")}
+    assert files - set(NAMED.findall(PAGE)) == {
+        "tests/hostile/test_bounds.py"
+    }  # a test of what the others measure with
