@@ -330,6 +330,16 @@ def test_the_embedded_server_refuses_a_nested_body(body: str):
     assert "levels deep" in found
 
 
+def test_a_continue_token_that_is_too_deep_is_refused():
+    import base64
+
+    from mooring.apiserver.lists import _read_token
+    from mooring.apiserver.status import Refused
+
+    with pytest.raises(Refused, match="continue key is not valid"):
+        _read_token(base64.urlsafe_b64encode(b"[" * 6000).decode())
+
+
 def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.handlers import patch_change
     from mooring.apiserver.options import FieldPolicy

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import re
+import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,6 +274,36 @@ def test_a_doctor_shows_what_a_server_wrote(capsys: pytest.CaptureFixture[str]):
     shown = capsys.readouterr().out
     assert is_harmless(shown)
     assert "\nE1116" not in shown
+
+
+def test_a_thread_that_crashes_shows_what_was_raised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def fail() -> None:
+        raise ValueError(ESCAPE_SEQUENCES)
+
+    monkeypatch.setattr(threading, "excepthook", output._show_crash_of_thread)
+    thread = threading.Thread(target=fail, name="\x1b[2J")
+    thread.start()
+    thread.join()
+    shown = capsys.readouterr().err
+    assert is_harmless(shown)
+    assert "\nE1116" not in shown
+    assert "ValueError" in shown
+
+
+def test_a_shadow_report_is_harmless_and_means_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from mooring.scheduler.shadow.comparison import Comparison
+    from mooring.scheduler.shadow.report import JsonLines
+
+    told = {"why": SELECTOR, "theirs": {"message": DECEIVING + ORDINARY}}
+    monkeypatch.setattr(Comparison, "as_json", lambda _: told)
+    report = JsonLines(str(tmp_path / "report.jsonl"))
+    report.write(object.__new__(Comparison))
+    report.close()
+    line = (tmp_path / "report.jsonl").read_text(encoding="utf-8")
+    assert is_harmless(line)
+    assert json.loads(line) == told
 
 
 def test_a_shadow_shows_what_another_scheduler_wrote(capsys: pytest.CaptureFixture[str]):

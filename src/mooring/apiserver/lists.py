@@ -17,6 +17,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection import Selection
 from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired
 from mooring.apiserver.storage import Key, Store, Stored
+from mooring.base.nesting import decode
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _token(revision: int, last: Key) -> str:
 
 def _read_token(token: str) -> tuple[int, Key]:
     try:
-        read = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+        read: _Token = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), _Token)
     except (binascii.Error, msgspec.MsgspecError, ValueError):
         raise bad_request("continue key is not valid") from None
     return read.rv, read.start

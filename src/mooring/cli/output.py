@@ -86,6 +86,13 @@ def prepare() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = show_crash
+    threading.excepthook = _show_crash_of_thread
+
+
+def _show_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
+    if crash.exc_value is not None and not isinstance(crash.exc_value, SystemExit):
+        say(f"Exception in thread {crash.thread.name if crash.thread is not None else '?'}:", err=True)
+        show_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
     threading.excepthook = _show_thread_crash
     if logging.lastResort is not None:  # here asyncio reports what a task raised that nothing awaited
         logging.lastResort.setFormatter(_Formatter())

@@ -13,6 +13,7 @@ import msgspec
 from mooring.base.errors import OperatorMistake
 from mooring.base.files import open_to_append
 from mooring.base.nesting import decode
+from mooring.base.visible import visible_json
 
 RECORDED = Path(__file__).parent / "recorded"
 """What was recorded from kube-scheduler v1.36.4, a file for each family."""
@@ -69,7 +70,7 @@ def append(file: Path, recorded: dict[str, Any]) -> None:
     """One more line."""
     try:
         with open_to_append(file) as lines:
-            lines.write(msgspec.json.encode(recorded) + b"\n")
+            lines.write(visible_json(msgspec.json.encode(recorded).decode()).encode() + b"\n")
     except OSError as error:
         raise OperatorMistake(f"{file} cannot be written: {error.strerror}.") from error
 

@@ -9,6 +9,7 @@ import msgspec
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import open_to_append
 from mooring.base.log import Log
+from mooring.base.visible import visible_json
 from mooring.scheduler.shadow.comparison import Comparison
 
 _log = Log("shadow")
@@ -37,7 +38,9 @@ class JsonLines:
     def write(self, comparison: Comparison) -> None:
         """A full disk must not end the comparing; it is said once."""
         try:
-            self._file.write(_encode(comparison.as_json()) + b"\n")
+            # Someone will look at the file in a terminal.
+            line = visible_json(_encode(comparison.as_json()).decode())
+            self._file.write(line.encode() + b"\n")
             self._is_lost = False
         except OSError as error:
             if not self._is_lost:
