@@ -87,20 +87,14 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = show_crash
     threading.excepthook = _show_crash_of_thread
+    if logging.lastResort is not None:  # here asyncio reports what a task raised that nothing awaited
+        logging.lastResort.setFormatter(_Formatter())
 
 
 def _show_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
     if crash.exc_value is not None and not isinstance(crash.exc_value, SystemExit):
         say(f"Exception in thread {crash.thread.name if crash.thread is not None else '?'}:", err=True)
         show_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
-    threading.excepthook = _show_thread_crash
-    if logging.lastResort is not None:  # here asyncio reports what a task raised that nothing awaited
-        logging.lastResort.setFormatter(_Formatter())
-
-
-def _show_thread_crash(ended: threading.ExceptHookArgs) -> None:
-    if ended.exc_value is not None:
-        show_crash(ended.exc_type, ended.exc_value, ended.exc_traceback)
 
 
 class _Formatter(logging.Formatter):
