@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cel import CelError, Environment, types
+from mooring.cel.budget import Meter
 from mooring.cel.conversions import double_text
 from mooring.cel.library.quantity import Quantity
 from mooring.cel.library.semver import parsed_version
-from mooring.cel.metered import Meter
 from mooring.cel.times import duration_text, parsed_duration, parsed_timestamp, timestamp_text
 from mooring.cel.values import INT_LEAST, INT_MOST, Duration, Timestamp, compare, equal
 

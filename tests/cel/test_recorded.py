@@ -16,8 +16,8 @@ import pytest
 from tests.cel.shown import VALUES, VARIABLES, shown
 
 from mooring.cel import CelError, CompileError, Environment
+from mooring.cel.budget import Meter
 from mooring.cel.device import AttributeValue, DeviceInput, Version, compile_selector
-from mooring.cel.metered import Meter
 
 FOLDER = Path(__file__).parents[1] / "data" / "cel"
 

@@ -27,7 +27,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 class Pattern:
     """A compiled pattern."""
 
-    __slots__ = ("_meets_halves", "_program", "mib", "size")
+    __slots__ = ("__weakref__", "_meets_halves", "_program", "mib", "size")
 
     def __init__(self, text: str) -> None:
         translation = translated(text).encode("utf-8", "surrogatepass")
@@ -50,7 +50,10 @@ class Pattern:
 
     def is_in(self, text: str) -> bool:
         """Whether it matches anywhere in the text."""
-        return self._search(_encoded(text), 0) is not None
+        encoded = text.encode() if text.isascii() else _encoded(text)
+        if self._meets_halves:
+            return self._search(encoded, 0) is not None
+        return self._program.search(encoded) is not None
 
     def found_in(self, text: str) -> Iterator[str]:
         """All matches, one behind the other. An empty one right behind a match is none."""

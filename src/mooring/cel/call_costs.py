@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from mooring.cel.budget import PER_CALL, PER_ELEMENT, spend
 from mooring.cel.call_estimates import LIST, PATTERN, TEXT
 from mooring.cel.library.addresses import Address, Network
 from mooring.cel.library.formats import Format
@@ -43,8 +44,10 @@ def _traversed(value: Any) -> int:
     if isinstance(value, bytes):
         return int(len(value) * TEXT)
     if isinstance(value, (list, tuple)):
+        spend(PER_CALL + len(value) * PER_ELEMENT)
         return sum(map(_traversed, value))
     if isinstance(value, dict):
+        spend(PER_CALL + len(value) * PER_ELEMENT)
         return sum(_traversed(key) + _traversed(of) for key, of in value.items())
     return 1
 
@@ -133,31 +136,48 @@ def _size_through_optional(value: Any) -> int:
     return _size_through_optional(value.value) if isinstance(value, Optional) and value.present else size(value)
 
 
-def _standard(overload: str, args: list[Any]) -> int:
-    sizes = [_size_through_optional(each) for each in args]
-    match overload:
-        case "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string":
-            return _up(sizes[0] * TEXT)
-        case "strings_quote" | "string_format":
-            return _up(sizes[0] * TEXT)
-        case "in_list":
-            return sizes[1]
-        case "add_string" | "add_bytes":
-            return _up((sizes[0] + sizes[1]) * TEXT)
-        case "matches_string":
-            return _matched(args[0], sizes[1])
-        case "contains_string":
-            return _up(sizes[0] * TEXT) * _up(sizes[1] * TEXT)
-        case "equals" | "not_equals":
-            return _up(min(sizes) * TEXT)
+def _sized(cost: Callable[[list[int]], int]) -> Cost:
+    return lambda _, args, __: cost([_size_through_optional(each) for each in args])
+
+
+_SHORTER = _sized(lambda sizes: _up(min(sizes) * TEXT))
+_STANDARD: dict[str, Cost] = {
+    **dict.fromkeys(
+        (
+            "starts_with_string",
+            "ends_with_string",
+            "string_to_bytes",
+            "bytes_to_string",
+            "strings_quote",
+            "string_format",
+        ),
+        _sized(lambda sizes: _up(sizes[0] * TEXT)),
+    ),
+    "in_list": _sized(lambda sizes: sizes[1]),
+    **dict.fromkeys(("add_string", "add_bytes"), _sized(lambda sizes: _up((sizes[0] + sizes[1]) * TEXT))),
+    "matches_string": lambda _, args, __: _matched(args[0], _size_through_optional(args[1])),
+    "contains_string": _sized(lambda sizes: _up(sizes[0] * TEXT) * _up(sizes[1] * TEXT)),
+    **dict.fromkeys(("equals", "not_equals"), _SHORTER),
+}
+
+
+def _standard(overload: str) -> Cost | None:
     if overload.endswith(("_string", "_bytes")) and overload.startswith(("less", "greater")):
-        return _up(min(sizes) * TEXT)
-    return 1
+        return _SHORTER
+    return _STANDARD.get(overload)
 
 
-def call_cost(function: str, overload: str, args: list[Any], result: Any) -> int:
-    """Of a call with these arguments. `overload` is empty where it was chosen only now."""
-    for table, key in ((_BY_OVERLOAD, overload), (_BY_FUNCTION, function)):
-        if (special := table.get(key)) is not None and (cost := special(overload, args, result)) is not None:
-            return cost
-    return _standard(overload, args)
+def cost_of(function: str, overload: str) -> Callable[[list[Any], Any], int] | None:
+    """What a call costs, by arguments and result; None: one. `overload` is empty where it is chosen only then."""
+    specials = [each for each in (_BY_OVERLOAD.get(overload), _BY_FUNCTION.get(function)) if each is not None]
+    standard = _standard(overload)
+    if not specials and standard is None:
+        return None
+
+    def cost(args: list[Any], result: Any) -> int:
+        for special in specials:
+            if (found := special(overload, args, result)) is not None:
+                return found
+        return (standard(overload, args, result) or 0) if standard is not None else 1
+
+    return cost

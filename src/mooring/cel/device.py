@@ -7,12 +7,13 @@ empty map, so that a selector can ask for one of its names and be told that ther
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from mooring.cel import types
 from mooring.cel.bounds import ZERO, Bounds
+from mooring.cel.budget import Check
 from mooring.cel.environment import Environment, Program
 from mooring.cel.errors import CelError, CompileError
 from mooring.cel.estimate import Path
@@ -26,6 +27,9 @@ AttributeValue = bool | int | str | Semver | None
 
 COST_LIMIT = 1_000_000
 """What evaluating a selector for one device may cost."""
+
+LONGEST_EXPRESSION = 10 * 1024
+"""In bytes. The API server refuses longer ones."""
 
 _DEVICE = "kubernetes.DRADevice"
 _MOST_NAMES, _LONGEST_DOMAIN, _LONGEST_ID, _LONGEST_DRIVER, _LONGEST_VALUE = 32, 63, 32, 63, 64
@@ -67,7 +71,8 @@ ENVIRONMENT = Environment(
     size_hints=_most,
     cost_limit=COST_LIMIT,
 )
-_CACHE = 4096
+_CACHED_CHARACTERS = 256 * 1024
+"""Of expressions. A compiled one takes about three hundred times the memory of its text."""
 
 
 class Version(str):
@@ -138,6 +143,9 @@ class DeviceSelector:
         self.expression = expression
         self.error: str | None = None
         self.program: Program | None = None
+        if (length := len(expression.encode("utf-8", "replace"))) > LONGEST_EXPRESSION:
+            self.error = f"expression is too long: {length} bytes, at most {LONGEST_EXPRESSION}"
+            return
         try:
             program = ENVIRONMENT.compile(expression)
         except CompileError as problem:
@@ -149,11 +157,14 @@ class DeviceSelector:
             return
         self.program = program
 
-    def matches(self, device: DeviceInput) -> bool:
-        """Whether the device is one; raises CelError where the expression has no value for it."""
+    def matches(self, device: DeviceInput, check: Check | None = None) -> bool:
+        """Whether the device is one; raises CelError where the expression has no value for it.
+
+        `check` is called before and now and then during the evaluation, and raises what ends it.
+        """
         if self.program is None:
             raise CelError(self.error or "")
-        result = self.program.run([device.view])
+        result = self.program.run([device.view], check)
         if result is True or result is False:
             return bool(result)
         raise _not_a_bool(result)
@@ -179,7 +190,31 @@ def _not_a_bool(result: Any) -> CelError:
     return CelError(f"CEL result of type {of.name} could not be converted to bool: {reason}")
 
 
-@lru_cache(maxsize=_CACHE)
+class _Selectors:
+    """The selectors used last, within a bound of memory."""
+
+    def __init__(self) -> None:
+        self._selectors: OrderedDict[str, DeviceSelector] = OrderedDict()
+        self._characters = 0
+
+    def get(self, expression: str) -> DeviceSelector:
+        found = self._selectors.get(expression)
+        if found is not None:
+            self._selectors.move_to_end(expression)
+            return found
+        made = DeviceSelector(expression)
+        if len(expression) <= LONGEST_EXPRESSION:
+            self._selectors[expression] = made
+            self._characters += len(expression)
+        while self._characters > _CACHED_CHARACTERS:
+            oldest, _ = self._selectors.popitem(last=False)
+            self._characters -= len(oldest)
+        return made
+
+
+_SELECTORS = _Selectors()
+
+
 def compile_selector(expression: str) -> DeviceSelector:
     """The selector of the expression. Never raises: `error` says what is wrong with the text."""
-    return DeviceSelector(expression)
+    return _SELECTORS.get(expression)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.cel import types
+from mooring.cel.budget import Check, Meter, on_meter
 from mooring.cel.checker import Checker
 from mooring.cel.declarations import Function
 from mooring.cel.depth import room_for_deep_expressions
@@ -18,12 +19,13 @@ from mooring.cel.estimate import SizeHints, estimated
 from mooring.cel.library import KUBERNETES
 from mooring.cel.library.addresses import CIDR_TYPE, IP_TYPE
 from mooring.cel.macros import MACROS, Macros
-from mooring.cel.metered import Meter, MeteredPlanner
+from mooring.cel.metered import MeteredPlanner
 from mooring.cel.parser import parse
 from mooring.cel.plan import FIRST_VARIABLE, Evaluate, Planner
 from mooring.cel.source import Source
 from mooring.cel.syntax import Node
 from mooring.cel.types import Type
+from mooring.cel.unmetered import is_light
 from mooring.cel.validation import validated
 
 _TYPE_NAMES: dict[str, Type] = {
@@ -52,8 +54,8 @@ _ESTIMATES_MISS = 10
 class Program:
     """An expression that can be evaluated.
 
-    `cost` is the least and the most that it can cost. Where the most is far below the limit, nothing is counted; else
-    every evaluation is metered and ends with CostLimitExceeded when the limit is passed.
+    `cost` is the least and the most that it can cost. Where the most is far below the limit and nothing makes larger
+    values, nothing is counted; else every evaluation is metered and ends when a limit is passed.
     """
 
     def __init__(self, expression: str, tree: Node, names: list[str], build: _Build, limit: int | None) -> None:
@@ -65,21 +67,24 @@ class Program:
         self._plain, slots = build.plain(tree)
         self._rest = [None] * (slots - FIRST_VARIABLE - len(names))
         self._metered: tuple[Evaluate, int] | None = None
-        self._counts = limit is not None and self.cost.most * _ESTIMATES_MISS > limit
+        self._counts = limit is not None and (self.cost.most * _ESTIMATES_MISS > limit or not is_light(tree))
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value for these variables; raises CelError where there is none."""
         return self.run([values[name] for name in self.variables])
 
-    def run(self, values: list[Any]) -> Any:
-        """As `evaluate`, with the values in the order of `variables`."""
-        if self._counts:
-            return self.measure(values, Meter(self._limit))
-        try:
-            return self._plain([None, *values, *self._rest])
-        except RecursionError:
-            with room_for_deep_expressions():
+    def run(self, values: list[Any], check: Check | None = None) -> Any:
+        """As `evaluate`, with the values in the order of `variables`. `check` raises when the time is over."""
+        if check is not None:
+            check()
+        if not self._counts:
+            try:
                 return self._plain([None, *values, *self._rest])
+            except CelError:
+                pass  # another part may decide all the same: the meter's plan is the careful one
+            except RecursionError:
+                pass  # and has room
+        return self.measure(values, Meter(self._limit, check))
 
     def measure(self, values: list[Any], meter: Meter) -> Any:
         """As `run`, counting on the meter."""
@@ -89,7 +94,7 @@ class Program:
             evaluate, slots = self._metered
             frame = [meter, *values]
             frame += [None] * (slots - len(frame))
-            return evaluate(frame)
+            return on_meter(meter, evaluate, frame)
 
 
 class _Build:

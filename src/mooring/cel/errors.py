@@ -29,6 +29,15 @@ class CostLimitExceeded(Ended):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
+class StepLimitExceeded(Ended):
+    """The evaluation took more steps than we allow, whatever its cost."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "operation cancelled: evaluation takes too long; use shorter texts and lists or smaller regular expressions"
+        )
+
+
 class CompileError(Fault):
     """The text is no expression, or none of this environment. Carries every issue at once, in cel-go's words."""
 

@@ -1,7 +1,7 @@
 """`&&`, `||`, `?:` and `==` as closures.
 
-`&&` and `||` absorb: a term that fails does not matter where another one decides. The quick way assumes that no term
-fails; where one does, the careful way evaluates all terms again, which expressions, having no effects, allow.
+`&&` and `||` absorb: a term that fails does not matter where another one decides (`absorbed`). The quick way (`both`,
+`either`) lets the failure out: the whole expression is then evaluated again, in the careful way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def absorbed(terms: list[Evaluate], frame: list[Any], *, decisive: bool) -> bool
         if value is not True and value is not False:
             failure = failure or CelError(NO_SUCH_OVERLOAD)
     if failure is not None:
-        raise failure
+        raise failure.with_traceback(None)  # it grows with every place that it is raised at
     return not decisive
 
 
@@ -41,33 +41,25 @@ def _logic(terms: list[Evaluate], *, decisive: bool) -> Evaluate:
         first, second = terms
 
         def two(frame: list[Any]) -> bool:
-            try:
-                value = first(frame)
-                if value is decisive:
-                    return value is True
-                if value is other:
-                    value = second(frame)
-                    if value is decisive or value is other:
-                        return bool(value)
-            except CelError:
-                pass
-            return absorbed(terms, frame, decisive=decisive)
+            value = first(frame)
+            if value is decisive:
+                return value is True
+            if value is other:
+                value = second(frame)
+                if value is decisive or value is other:
+                    return bool(value)
+            raise CelError(NO_SUCH_OVERLOAD)
 
         return two
 
     def several(frame: list[Any]) -> bool:
-        try:
-            for term in terms:
-                value = term(frame)
-                if value is decisive:
-                    return value is True
-                if value is not other:
-                    break
-            else:
-                return other
-        except CelError:
-            pass
-        return absorbed(terms, frame, decisive=decisive)
+        for term in terms:
+            value = term(frame)
+            if value is decisive:
+                return value is True
+            if value is not other:
+                raise CelError(NO_SUCH_OVERLOAD)
+        return other
 
     return several
 

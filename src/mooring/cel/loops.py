@@ -1,8 +1,8 @@
 """Comprehensions as closures.
 
 An accumulator starts when it is first read, and may hold a failure: a later step can still absorb it. The loops that
-macros make (`all`, `exists`, `map`, `filter`) are recognised and run directly; where something fails in them, the loop
-is run once more as written, so that exactly the failure that CEL prescribes comes out.
+macros make (`all`, `exists`, `map`, `filter`) are recognised and run directly; where something fails in them, the whole
+expression is evaluated again, as written, so that exactly the failure that CEL prescribes comes out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.cel.errors import CelError, Ended
+from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError, Ended
 from mooring.cel.macros import ACCUMULATOR
 from mooring.cel.operators import go_type_name
 from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, Node
@@ -61,7 +61,7 @@ def accumulator(slot: int, initial: Evaluate) -> Evaluate:
         elif value is _UNSET_LOOP:
             value = frame[slot] = _growing(_settled(initial, frame))
         if type(value) is _Failed:
-            raise value.problem
+            raise value.problem.with_traceback(None)  # it grows with every place that it is raised at
         return value
 
     return read
@@ -138,29 +138,21 @@ def quantifier(node: Comprehension) -> tuple[bool, Node] | None:
     return step.function == "_||_", step.args[1]
 
 
-def quantified(over: Evaluate, variable: int, predicate: Evaluate, *, stops_at: bool) -> Callable[[Evaluate], Evaluate]:
+def quantified(over: Evaluate, variable: int, predicate: Evaluate, *, stops_at: bool) -> Evaluate:
     """`all` and `exists`, run directly."""
     goes_on_at = not stops_at
 
-    def quick(careful: Evaluate) -> Evaluate:
-        def run(frame: Frame) -> Any:
-            try:
-                for entry in entries(over(frame), pairs=False):
-                    frame[variable] = entry
-                    value = predicate(frame)
-                    if value is stops_at:
-                        return stops_at
-                    if value is not goes_on_at:
-                        break
-                else:
-                    return goes_on_at
-            except CelError:
-                pass
-            return careful(frame)
+    def run(frame: Frame) -> Any:
+        for entry in entries(over(frame), pairs=False):
+            frame[variable] = entry
+            value = predicate(frame)
+            if value is stops_at:
+                return stops_at
+            if value is not goes_on_at:
+                raise CelError(NO_SUCH_OVERLOAD)
+        return goes_on_at
 
-        return run
-
-    return quick
+    return run
 
 
 def collection(node: Comprehension) -> tuple[Node | None, Node] | None:
@@ -178,28 +170,20 @@ def collection(node: Comprehension) -> tuple[Node | None, Node] | None:
     return condition, appended.elements[0]
 
 
-def collecting(
-    over: Evaluate, variable: int, condition: Evaluate | None, element: Evaluate
-) -> Callable[[Evaluate], Evaluate]:
+def collecting(over: Evaluate, variable: int, condition: Evaluate | None, element: Evaluate) -> Evaluate:
     """`map` and `filter`, run directly."""
 
-    def quick(careful: Evaluate) -> Evaluate:
-        def run(frame: Frame) -> Any:
-            collected: list[Any] = []
-            try:
-                for entry in entries(over(frame), pairs=False):
-                    frame[variable] = entry
-                    if condition is not None:
-                        value = condition(frame)
-                        if value is False:
-                            continue
-                        if value is not True:
-                            return careful(frame)
-                    collected.append(element(frame))
-            except CelError:
-                return careful(frame)
-            return collected
+    def run(frame: Frame) -> Any:
+        collected: list[Any] = []
+        for entry in entries(over(frame), pairs=False):
+            frame[variable] = entry
+            if condition is not None:
+                value = condition(frame)
+                if value is False:
+                    continue
+                if value is not True:
+                    raise CelError(NO_SUCH_OVERLOAD)
+            collected.append(element(frame))
+        return collected
 
-        return run
-
-    return quick
+    return run

@@ -21,6 +21,7 @@ from mooring.cel.syntax import (
     Node,
     Select,
     StructLiteral,
+    children,
 )
 
 ACCUMULATOR = "@result"
@@ -199,6 +200,8 @@ def _optional_map(*, flat: bool) -> Expander:
     def expand(at: int, target: Node | None, args: list[Node]) -> Node:
         assert target is not None
         name, make = _name(args[0], f"{macro}() variable name must be a simple identifier"), _Maker(at)
+        if _is_larger(target, _MOST_COPIED):
+            raise MacroMistake(args[0], f"{macro}() follows too large an expression; name parts of it with cel.bind()")
         mapped = make.bound(name, make.method("value", copied(target)), args[1])
         return make.call(
             "_?_:_",
@@ -208,6 +211,18 @@ def _optional_map(*, flat: bool) -> Expander:
         )
 
     return expand
+
+
+_MOST_COPIED = 400
+"""Nodes of what an optional macro repeats. One behind the other, each doubles what is before it."""
+
+
+def _is_larger(node: Node, most: int) -> bool:
+    pending, seen = [node], 0
+    while pending and seen <= most:
+        pending += children(pending.pop())
+        seen += 1
+    return seen > most
 
 
 _SORT_INPUT = "@__sortBy_input__"

@@ -2,7 +2,7 @@
 
 The counting is cel-go's: a variable costs one, every step into it one more, a call what `call_costs` says, a list or a
 map what making one costs; constants, tests for presence and the logic around them are free. It is slower than the plain
-plan, which serves wherever an expression cannot exceed its budget.
+plan, which serves wherever an expression can neither exceed its budget nor fail in a part that does not decide.
 """
 
 from __future__ import annotations
@@ -11,29 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel import loops
-from mooring.cel.call_costs import call_cost
+from mooring.cel.call_costs import cost_of
 from mooring.cel.call_estimates import LIST, MAP
-from mooring.cel.errors import CelError, CostLimitExceeded, Ended
+from mooring.cel.errors import CelError, Ended
 from mooring.cel.logic import absorbed, chosen
 from mooring.cel.operators import look_up, look_up_if_present
 from mooring.cel.plan import METER, Evaluate, Frame, Planner, check_key, operands
+from mooring.cel.regex import checked, matches_constant
 from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, MapLiteral, Node, Select
 from mooring.cel.values import NONE, Optional, equal, same
-
-
-class Meter:
-    """Counts, up to a limit."""
-
-    __slots__ = ("cost", "limit")
-
-    def __init__(self, limit: int | None) -> None:
-        self.cost = 0
-        self.limit = limit
-
-    def add(self, cost: int) -> None:
-        self.cost += cost
-        if self.limit is not None and self.cost > self.limit:
-            raise CostLimitExceeded
 
 
 class MeteredPlanner(Planner):
@@ -102,15 +88,17 @@ class MeteredPlanner(Planner):
             return _metered(_differs, args, function, "not_equals")
         return _metered(self.implementation(node), args, function, overload, eager=self._is_eager(node))
 
+    def matching(self, pattern: str) -> Callable[..., Any]:
+        checked(pattern)
+        return matches_constant
+
     def _is_eager(self, node: Call) -> bool:
         """Whether upstream evaluates, and charges for, both arguments even if the first one fails."""
         if len(operands(node)) != 2 or node.overloads[0].id == "string_format" or self.has_constant_pattern(node):
             return False
         return len(node.overloads) == 1 or self._functions[node.function].implementation is not None
 
-    def _quick_loop(
-        self, node: Comprehension, over: Evaluate, variables: list[int]
-    ) -> Callable[[Evaluate], Evaluate] | None:
+    def _quick_loop(self, node: Comprehension, over: Evaluate, variables: list[int]) -> Evaluate | None:
         return None  # every step is to be counted
 
 
@@ -208,6 +196,7 @@ def _metered(
     implementation: Callable[..., Any], args: list[Evaluate], function: str, overload: str, *, eager: bool = True
 ) -> Evaluate:
     """A call; an eager one evaluates all its arguments, whatever the first one does."""
+    cost = cost_of(function, overload)
 
     def call(frame: Frame) -> Any:
         values: list[Any] = []
@@ -228,10 +217,9 @@ def _metered(
             except CelError as problem:
                 failure = problem
         if len(values) == len(args):
-            result_or_none = None if failure is not None else result
-            frame[METER].add(call_cost(function, overload, values, result_or_none))
+            frame[METER].add(1 if cost is None else cost(values, None if failure is not None else result))
         if failure is not None:
-            raise failure
+            raise failure.with_traceback(None)  # it grows with every place that it is raised at
         return result
 
     return call

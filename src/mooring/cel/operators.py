@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from mooring.cel.budget import PER_CALL, PER_CHARACTER, PER_COMPARISON, PER_ELEMENT, spend
 from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError
 from mooring.cel.types import Type
 from mooring.cel.values import (
@@ -86,8 +87,10 @@ def add(left: Any, right: Any) -> Any:
         return uint64(int(left) + int(right))
     if is_list(left) and is_list(right):
         if kind is GrowingList:
+            spend(len(right) * PER_ELEMENT)
             left.extend(right)
             return left
+        spend((len(left) + len(right)) * PER_ELEMENT)
         return [*left, *right]
     if kind is Duration and same:
         return duration(left.nanoseconds + right.nanoseconds)
@@ -202,6 +205,7 @@ def contains(value: Any, container: Any) -> bool:
     if isinstance(container, dict):
         return _hashable(value) and key_of(value) in container
     if is_list(container):
+        spend(len(container) * PER_COMPARISON)
         return any(same(value, each) for each in container)
     raise CelError(NO_SUCH_OVERLOAD)
 
@@ -278,7 +282,16 @@ def shown(value: Any) -> str:
         from mooring.cel.conversions import double_text  # conversions stand on operators
 
         return double_text(value)
+    _charge_text(value)
     return str(value)
+
+
+def _charge_text(value: Any) -> None:
+    """A value that holds another one twice has it twice in its text."""
+    if isinstance(value, (list, tuple, dict)):
+        spend(PER_CALL + len(value) * PER_CHARACTER)
+        for each in value.values() if isinstance(value, dict) else value:
+            _charge_text(each)
 
 
 _GO_NAMES = {

@@ -4,7 +4,8 @@ Each node becomes a function of a frame, a list with a slot for every variable. 
 closure: a map with text keys is read like a Python dict, a comparison with a constant is one comparison. Constants are
 folded as cel-go folds them, since a conversion that cannot succeed is then a mistake of the expression, not of a value.
 
-Nothing here counts what an evaluation costs; `mooring.cel.metered` does, for expressions that could exceed a budget.
+Nothing here counts what an evaluation costs, or absorbs a failure in `&&`, `||`, `all` and `exists`: the plan of
+`mooring.cel.metered` does, for expressions that could exceed a budget and where this one failed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mooring.cel.errors import CelError, Ended
 from mooring.cel.library.semver import Semver
 from mooring.cel.logic import both, chosen, eagerly_equal, either
 from mooring.cel.operators import go_type_name
-from mooring.cel.regex import checked, matches_constant
+from mooring.cel.regex import checked, matching
 from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
 from mooring.cel.types import Type
 from mooring.cel.values import Opaque, Optional, equal, key_of, type_of
@@ -33,6 +34,8 @@ METER, FIRST_VARIABLE = 0, 1
 _CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
 _COMPARING = frozenset({"sort", "distinct", "@sortByAssociatedKeys"})
 _PATTERNS = frozenset({"matches", "find", "findAll"})
+_FOLDED = frozenset({"quantity", "semver", "ip", "cidr", "url"})
+"""Calls that are made once where their arguments are constant. No call whose work can exceed its text is among them."""
 _NOT_CONSTANT = object()
 
 
@@ -191,12 +194,13 @@ class Planner:
                 return alternative(self.plan(node.target), self.plan(node.args[0]), wrapped=node.function == "or")
         args = self.arguments(node)
         implementation = self.implementation(node)
-        constants = [self.constant(each) for each in operands(node)]
-        if not any(each is _NOT_CONSTANT for each in constants):
-            try:
-                return _always(implementation(*constants))
-            except CelError:
-                pass  # then it fails whenever it is evaluated, and only then
+        if node.function in _FOLDED:
+            constants = [self.constant(each) for each in operands(node)]
+            if not any(each is _NOT_CONSTANT for each in constants):
+                try:
+                    return _always(implementation(*constants))
+                except CelError:
+                    pass  # then it fails whenever it is evaluated, and only then
         return applied(implementation, args)
 
     def arguments(self, node: Call) -> list[Evaluate]:
@@ -209,9 +213,9 @@ class Planner:
         """What runs for the call, knowing what the checker knows."""
         function = self._functions[node.function]
         if self.has_constant_pattern(node):
-            checked(self.constant(operands(node)[1]))
             if node.function == "matches":
-                return matches_constant
+                return self.matching(self.constant(operands(node)[1]))
+            checked(self.constant(operands(node)[1]))
         if function.implementation is not None:
             return _specialised(node, function.implementation)
         if len(node.overloads) == 1:
@@ -221,6 +225,9 @@ class Planner:
                 return implementation
             return chosen_at_run_time(function.name, [only])
         return chosen_at_run_time(function.name, function.overloads)
+
+    def matching(self, pattern: str) -> Callable[..., Any]:
+        return matching(pattern)
 
     def has_constant_pattern(self, node: Call) -> bool:
         """Whether it is a call with a regular expression that is known now."""
@@ -266,19 +273,21 @@ class Planner:
         for name, of in zip((node.variable, node.second_variable), variables, strict=False):
             self._scope = {**self._scope, name: of}
             self._accumulators = {key: value for key, value in self._accumulators.items() if key != name}
-        condition, step = self.plan(node.condition), self.plan(node.step)
+        # One or the other: what is planned twice at every level would be planned without end in nested loops.
         quick = self._quick_loop(node, over, variables)
+        condition, step = (self.plan(node.condition), self.plan(node.step)) if quick is None else (None, None)
         self._scope, self._accumulators = in_result
         result = self.plan(node.result)
         self._scope, self._accumulators = outer_scope, outer_accumulators
         if isinstance(node.range, ListLiteral) and not node.range.elements:
             return loops.bound(slot, result)
-        careful = loops.folded(over, variables, slot, condition, step, result)
-        return careful if quick is None else quick(careful)
+        if quick is not None:
+            return quick
+        assert condition is not None
+        assert step is not None
+        return loops.folded(over, variables, slot, condition, step, result)
 
-    def _quick_loop(
-        self, node: Comprehension, over: Evaluate, variables: list[int]
-    ) -> Callable[[Evaluate], Evaluate] | None:
+    def _quick_loop(self, node: Comprehension, over: Evaluate, variables: list[int]) -> Evaluate | None:
         """The loops that macros write are run as the loops they are, where no error occurs."""
         if len(variables) != 1:
             return None

@@ -7,6 +7,7 @@ operator of an operation, the bracket of a call.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,3 +119,25 @@ def qualified_name(node: Node) -> str | None:
         prefix = qualified_name(node.operand)
         return None if prefix is None else f"{prefix}.{node.field_name}"
     return None
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right below."""
+    match node:
+        case Select():
+            yield node.operand
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.args
+        case ListLiteral():
+            yield from node.elements
+        case MapLiteral():
+            for entry in node.entries:
+                yield entry.key
+                yield entry.value
+        case StructLiteral():
+            for entry in node.entries:
+                yield entry.value
+        case Comprehension():
+            yield from (node.range, node.initial, node.condition, node.step, node.result)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mooring.cel.budget import spend
 from mooring.cel.errors import CelError
 from mooring.cel.values import INT_LEAST, INT_MOST, Duration, Timestamp
 
@@ -25,6 +26,7 @@ _PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII)
 _MOST_DIGITS, _MOST_DECIMALS = 19, 40
 """Of a number in a duration: more digits are more than Go can hold, more decimals are less than a nanosecond."""
+_STEPS_TO_READ_A_ZONE = 5_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -106,6 +108,7 @@ def _zone(name: str) -> tzinfo:
             raise CelError(f'strconv.Atoi: parsing "{hours}": invalid syntax') from None
     if name in ("", "UTC"):
         return UTC
+    spend(_STEPS_TO_READ_A_ZONE)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -12,7 +12,7 @@ from mooring.cel.conversions import to_duration, to_timestamp
 from mooring.cel.errors import CelError, Issue
 from mooring.cel.library.formatting import BadFormat, Clause, clauses, wrong_type
 from mooring.cel.regex import BadPattern, compiled
-from mooring.cel.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
+from mooring.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, children
 from mooring.cel.types import Type
 
 _KINDS = {
@@ -43,28 +43,6 @@ def validated(tree: Node) -> Iterator[Issue]:
     for node, _ in nodes:
         if _is_literal_format(node):
             yield from _bad_format(node)
-
-
-def children(node: Node) -> Iterator[Node]:
-    """The nodes right below."""
-    match node:
-        case Select():
-            yield node.operand
-        case Call():
-            if node.target is not None:
-                yield node.target
-            yield from node.args
-        case ListLiteral():
-            yield from node.elements
-        case MapLiteral():
-            for entry in node.entries:
-                yield entry.key
-                yield entry.value
-        case StructLiteral():
-            for entry in node.entries:
-                yield entry.value
-        case Comprehension():
-            yield from (node.range, node.initial, node.condition, node.step, node.result)
 
 
 def _walk(node: Node, *, exempt: bool) -> Iterator[tuple[Node, bool]]:

@@ -14,6 +14,7 @@ from functools import total_ordering
 from typing import Any, ClassVar
 
 from mooring.cel import types
+from mooring.cel.budget import PER_CALL, PER_COMPARISON, spend
 from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError
 from mooring.cel.types import Type
 
@@ -208,12 +209,14 @@ def same(one: Any, other: Any) -> bool | None:
     if one_kind in _ORDINARY:
         return False
     if is_list(one):
+        spend(PER_CALL + len(one) * PER_COMPARISON)
         return (
             is_list(other)
             and len(one) == len(other)
             and all(same(left, right) is not False for left, right in zip(one, other, strict=True))
         )
     if isinstance(one, dict):
+        spend(PER_CALL + len(one) * PER_COMPARISON)
         return (
             isinstance(other, dict)
             and len(one) == len(other)

@@ -38,6 +38,8 @@ _NAMES: dict[type, str] = {
 }
 _MOST_STEPS = 20_000_000
 """Of a regular expression over one value: a fifth of a second."""
+_INSTRUCTIONS_AT_ONCE = 300
+"""Instructions of a regular expression that cost as much as one pair of a value and a schema."""
 _MOST_COMPARISONS = 300_000
 """Pairs of a value and a schema for one object: about a second. An object of a megabyte has a few 10,000 values."""
 _COMPARED_AT_ONCE = 50
@@ -203,7 +205,7 @@ class _Checking:
             if value not in schema["enum"]:
                 self._add(unsupported(str(place), value, [str(each) for each in schema["enum"][:MOST_ERRORS]]))
         if isinstance(value, str):
-            self._add(*_check_text(value, schema, place))
+            self._add(*_check_text(value, schema, place, self._steps))
         elif isinstance(value, bool):
             pass
         elif isinstance(value, int | float):
@@ -285,7 +287,7 @@ def _says(place: Place, value: Any, sentence: str) -> FieldError:
     return invalid_value(str(place), value, f"{place} in body {sentence}")
 
 
-def _check_text(value: str, schema: Document, place: Place) -> list[FieldError]:
+def _check_text(value: str, schema: Document, place: Place, steps: _Steps) -> list[FieldError]:
     wrong: list[FieldError] = []
     if len(value) < schema.get("minLength", 0):
         wrong.append(_says(place, value, f"should be at least {schema['minLength']} chars long"))
@@ -293,19 +295,20 @@ def _check_text(value: str, schema: Document, place: Place) -> list[FieldError]:
         sentence = f"Too long: may not be more than {schema['maxLength']} bytes"
         wrong.append(FieldError(str(place), "FieldValueTooLong", sentence))
     if schema.get("pattern"):
-        wrong += _check_pattern(value, schema["pattern"], place)
+        wrong += _check_pattern(value, schema["pattern"], place, steps)
     if schema.get("format") == "date-time" and not _DATE_TIME.fullmatch(value):
         wrong.append(_says(place, value, f'must be of type date-time: "{value}"'))
     return wrong
 
 
-def _check_pattern(value: str, pattern: str, place: Place) -> list[FieldError]:
+def _check_pattern(value: str, pattern: str, place: Place, steps: _Steps) -> list[FieldError]:
     try:
         made = compiled(pattern)
     except BadPattern as problem:
         return [_says(place, value, f"cannot be checked: {problem}; repair the definition's pattern")]
     if made.steps(value) > _MOST_STEPS:
         return [_says(place, value[:64], f"is too long for its pattern '{pattern}': shorten one of them")]
+    steps.take(made.steps(value) // _INSTRUCTIONS_AT_ONCE)
     return [] if made.is_in(value) else [_says(place, value, f"should match '{pattern}'")]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.cel.budget import PER_CALL, PER_CHARACTER, PER_COMPARISON, spend
 from mooring.cel.conversions import to_double, to_string
 from mooring.cel.errors import CelError
 from mooring.cel.text import quoted
@@ -17,6 +18,8 @@ from mooring.cel.types import Type
 from mooring.cel.values import Duration, Timestamp, Uint, is_list, key_of, keys_of, type_name
 
 DEFAULT_PRECISION = 6
+_MOST_DIGITS = 6
+"""Of a precision: a million characters are enough."""
 WRONG_TYPE = {
     "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
     "timestamps, was given {}",
@@ -86,12 +89,18 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
                 "error while parsing precision: error while converting precision to integer: "
                 'strconv.Atoi: parsing "": invalid syntax'
             )
-        precision = int(text[at + 1 : end])
+        precision = _precision(text[at + 1 : end])
         at = end
     verb = text[at]
     if verb not in "sdfebxXo":
         raise _unparsed(f'unrecognized formatting clause "{_first_byte(verb)}"')
     return Clause(verb, precision), at + 1
+
+
+def _precision(digits: str) -> int:
+    if len(digits.lstrip("0")) > _MOST_DIGITS:
+        raise _unparsed(f"error while parsing precision: {digits[:_MOST_DIGITS]}… is too large")
+    return int(digits)
 
 
 def _first_byte(character: str) -> str:
@@ -112,7 +121,11 @@ def formatted(text: str, args: list[Any]) -> str:
     parts: list[str] = []
     values = iter(args)
     for piece in clauses(text, len(args)):
-        parts.append(piece if isinstance(piece, str) else _VERBS[piece.verb](piece, next(values)))
+        if isinstance(piece, Clause):
+            spend((piece.precision or 0) * PER_CHARACTER)
+            piece = _VERBS[piece.verb](piece, next(values))
+        spend(len(piece) * PER_CHARACTER)
+        parts.append(piece)
     return "".join(parts)
 
 
@@ -123,6 +136,8 @@ def _string(_: Clause, value: Any) -> str:
 def _plain(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, (list, tuple, dict)):
+        spend(PER_CALL + len(value) * PER_COMPARISON)
     if is_list(value):
         return f"[{', '.join(_literal(each) for each in value)}]"
     if isinstance(value, dict):

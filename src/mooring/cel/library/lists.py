@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
 
+from mooring.cel.budget import PER_CALL, PER_COMPARISON, PER_ELEMENT, spend
 from mooring.cel.declarations import Function, Implementation, function, member, overload
 from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError
 from mooring.cel.operators import add
@@ -89,6 +90,7 @@ def _flatten(elements: Any, depth: Any = 1) -> list[Any]:
         raise CelError(f"{NO_SUCH_OVERLOAD}: {type_name(elements)}.flatten({type_name(depth)})")
     if depth < 0:
         raise CelError("level must be non-negative")
+    spend(PER_CALL + len(elements) * PER_ELEMENT)
     flat: list[Any] = []
     for each in elements:
         flat += _flatten(each, depth - 1) if is_list(each) and depth > 0 else [each]
@@ -121,6 +123,7 @@ def _sort_by(elements: Any, keys: list[Any]) -> list[Any]:
     def by_keys(one: int, other: int) -> int:
         return _order(keys[one], keys[other]) or 0
 
+    spend(len(keys) * len(keys).bit_length() * PER_COMPARISON)
     order = sorted(range(len(keys)), key=cmp_to_key(by_keys))
     return [elements[at] for at in order]
 
@@ -132,12 +135,14 @@ _LONGEST_RANGE = 10_000_000
 def _range(count: int) -> list[int]:
     if count > _LONGEST_RANGE:
         raise CelError(f"lists.range({count}) is longer than {_LONGEST_RANGE}")
+    spend(count * PER_ELEMENT)
     return list(range(count))
 
 
 def _distinct(elements: list[Any]) -> list[Any]:
     unique: list[Any] = []
     for each in elements:
+        spend(len(unique) * PER_COMPARISON)
         if not any(same(each, other) for other in unique):
             unique.append(each)
     return unique

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from mooring.cel.budget import spend
 from mooring.cel.declarations import Function, function, member
 from mooring.cel.errors import CelError
-from mooring.cel.regex import BadPattern, Pattern, compiled
+from mooring.cel.regex import BadPattern, Pattern, compiled, metered
 from mooring.cel.types import INT, STRING, list_of
 
 
@@ -16,15 +17,20 @@ def _pattern(text: str) -> Pattern:
 
 
 def _find(text: str, pattern: str) -> str:
-    return next(iter(_pattern(pattern).found_in(text)), "")
+    made = metered(_pattern, pattern)
+    spend(made.steps(text))
+    return next(iter(made.found_in(text)), "")
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     found: list[str] = []
-    for each in _pattern(pattern).found_in(text):
+    made = metered(_pattern, pattern)
+    spend(made.steps(text))
+    for each in made.found_in(text):
         if 0 <= limit <= len(found):
             break
         found.append(each)
+        spend(made.steps(text))  # each is a search, and may read all of the text
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.cel.budget import PER_CHARACTER, PER_ELEMENT, spend
 from mooring.cel.declarations import Function, function, member, overload
 from mooring.cel.errors import CelError
 from mooring.cel.library.formatting import formatted
@@ -69,6 +70,8 @@ def _last_index_before(text: str, part: str, offset: int) -> int:
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    places = text.count(old) if count < 0 else min(text.count(old), count)
+    spend((len(text) + places * len(new)) * PER_CHARACTER)
     return text.replace(old, new, max(count, -1))
 
 
@@ -76,6 +79,7 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
     if count == 0:
         return []
     if not separator:
+        spend(len(text) * PER_ELEMENT)
         characters = list(text)
         if 0 < count < len(characters):
             return [*characters[: count - 1], "".join(characters[count - 1 :])]
@@ -102,6 +106,7 @@ def _join(parts: list[Any], separator: str = "") -> str:
     for each in parts:
         if type(each) is not str:
             raise CelError(f"join: invalid input: {shown(each)}")
+    spend((sum(map(len, parts)) + len(parts) * len(separator)) * PER_CHARACTER)
     return separator.join(parts)
 
 

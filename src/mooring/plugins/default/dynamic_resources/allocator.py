@@ -68,12 +68,13 @@ class Allocator:
         inventory: Inventory,
         in_use: InUse,
         features: Features,
-        out_of_time: Callable[[], bool],
+        check_time: Callable[[], None],
     ) -> None:
         self.inventory = inventory
         self.in_use = in_use
         self.features = features
-        self.out_of_time = out_of_time
+        self.check_time = check_time
+        """Raises `TimeoutError` when the search must end."""
         self.free_counters = FreeCounters(in_use.is_allocated)
 
     def allocate(self, node: NodeView, claims: Sequence[WantedClaim]) -> Sequence[FoundClaim] | None:
@@ -235,6 +236,7 @@ class _Search:
             return outcome
         for place in range(start, len(self._candidates)):
             pool, offered = self._candidates[place]
+            self._count_step()
             if self._is_taken(claim, wanted, offered.id):
                 continue
             if not self._is_selectable(wanted, offered) or not self._has_room(wanted, offered):
@@ -252,8 +254,8 @@ class _Search:
 
     def _count_step(self) -> None:
         self._steps += 1
-        if self._steps % STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and self._allocator.out_of_time():
-            raise TimeoutError
+        if self._steps % STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0:
+            self._allocator.check_time()
 
     # One device
 
@@ -274,7 +276,7 @@ class _Search:
         device = offered.device
         if device.binding_conditions and not self._features.binding_conditions:
             return False
-        if not all(selects(*selector, offered) for selector in wanted.selectors):
+        if not all(selects(*selector, offered, self._allocator.check_time) for selector in wanted.selectors):
             return False
         return not offered.chooses_its_nodes or node_matches(
             self._node, device.node_name, device.all_nodes, device.node_selector

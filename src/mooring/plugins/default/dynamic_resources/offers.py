@@ -39,7 +39,7 @@ class OfferedDevice:
         self.seen: DeviceInput | None = None
         """As selectors see it; made when the first one asks."""
         self.selected: dict[str, bool] = {}
-        """Selector → whether it selects this device: neither changes, so it is asked once."""
+        """Selector → whether it selects this device: neither changes. The last ones; see `selectors`."""
 
     @property
     def chooses_its_nodes(self) -> bool:

@@ -198,10 +198,11 @@ class DynamicResources(Plugin):
         return None
 
     def _allocator(self) -> Allocator:
-        return Allocator(self._inventories.now(), self._in_use, self._features, self._is_out_of_time)
+        return Allocator(self._inventories.now(), self._in_use, self._features, self._check_time)
 
-    def _is_out_of_time(self) -> bool:
-        return self._clock.monotonic() > self._deadline
+    def _check_time(self) -> None:
+        if self._clock.monotonic() > self._deadline:
+            raise TimeoutError
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         state: PodClaims = cycle.filter_state(self)

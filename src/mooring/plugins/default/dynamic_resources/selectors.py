@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from mooring.cel.budget import Check
 from mooring.cel.device import AttributeValue, DeviceInput, Version, compile_selector
 from mooring.cel.errors import CelError
 from mooring.objects.resource import DeviceAttribute
 from mooring.plugins.default.dynamic_resources.failures import AllocationFault
 from mooring.plugins.default.dynamic_resources.offers import OfferedDevice
 
+_MOST_REMEMBERED = 256
+"""Selectors that a device remembers. With fewer in use, each is evaluated once."""
+_LONGEST_REASON = 2048
 
-def selects(expression: str, whose: str, offered: OfferedDevice) -> bool:
-    """Raises `AllocationFault`, which says whose selector it is, where the expression is wrong or has no value."""
+
+def selects(expression: str, whose: str, offered: OfferedDevice, check: Check | None = None) -> bool:
+    """Raises `AllocationFault`, which says whose selector it is, where the expression is wrong or has no value.
+
+    `check` raises when the search must end; it is called before and during an evaluation.
+    """
     known = offered.selected.get(expression)
     if known is None:
+        if check is not None:
+            check()
         selector = compile_selector(expression)
         if selector.error is not None:
-            raise AllocationFault(f"{whose}: CEL compile error: {selector.error}")
+            raise AllocationFault(f"{whose}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
         try:
-            known = selector.matches(_as_seen(offered))
+            known = selector.matches(_as_seen(offered), check)
         except CelError as problem:
-            raise AllocationFault(f"{whose}: CEL runtime error: {problem}") from problem
-        offered.selected[expression] = known
+            raise AllocationFault(f"{whose}: CEL runtime error: {str(problem)[:_LONGEST_REASON]}") from problem
+        if len(offered.selected) >= _MOST_REMEMBERED:
+            offered.selected.clear()
+        offered.selected[selector.expression] = known
     return known
 
 
