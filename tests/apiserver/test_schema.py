@@ -10,6 +10,12 @@ from mooring.apiserver.schema import WrongType, canonical_quantity, take
 from mooring.objects.quantity import exact
 
 CANONICAL = {
+    "1e99999999": "1e99999999",
+    "1E+99999": "1e99999",
+    "10e1": "100",
+    "1e21": "1e21",
+    "1e-99999999": "1e-9",
+    "9Ei": "9223372036854775807",
     "1": "1",
     "1000m": "1",
     "0.5": "500m",

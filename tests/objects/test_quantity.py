@@ -66,8 +66,29 @@ def test_what_is_too_great_is_the_most(text):
     assert (whole(text), whole(f"-{text[:999]}"), milli(text)) == (MOST, -MOST, MOST)
 
 
+def test_a_great_value_is_still_a_number_that_one_can_compute_with():
+    assert float(exact("1e99999999")) == float(exact("9" * 1000)) == 1e300
+    assert exact("1e-99999999") == Fraction(1, 10**9)
+    assert exact("0e99999999") == 0
+    assert exact("9Ei") == MOST, "upstream caps binary suffixes"
+
+
 BAD = ["", ".", "m", "Ki", "e3", "1e", "1e+", "1ee3", "1e3Ki", "1e3.5", "1K", "1ki", "1mi", " 1", "1 ", "1\n"]
-BAD += ["١", "1_0", "1,5", "1.2.3", "0x10", "--1", "+-1", "one", "inf", "nan", "9" * 1001]
+BAD += [
+    "١",
+    "1_0",
+    "1,5",
+    "1.2.3",
+    "0x10",
+    "--1",
+    "+-1",
+    "one",
+    "inf",
+    "nan",
+    "9" * 1001,
+    "1" * 1_000_000,
+    "1e" + "9" * 30,
+]
 
 
 @pytest.mark.parametrize("text", BAD, ids=lambda text: repr(text)[:20])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -75,7 +76,7 @@ class Handler:
         self._special = special_handlers(token)
         self._openapi = OpenApi(registry.table)
         self._log = log
-        self._in_flight = 0
+        self._in_flight: dict[int, tuple[web.BaseRequest, float]] = {}
         self.on_authenticated: Callable[[web.BaseRequest], None] = lambda _: None
         self.address = ""
         self.is_stopping = False
@@ -85,23 +86,28 @@ class Handler:
             return _last_answer()
         if _is_watch(request):
             return await self._answered(request)
-        if self._in_flight >= MOST_IN_FLIGHT:
+        if len(self._in_flight) >= MOST_IN_FLIGHT:
             return refusal(too_many_requests())
-        self._in_flight += 1
-        response: web.StreamResponse | None = None
+        self._in_flight[id(request)] = request, time.monotonic()
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                response = await self._answered(request)
-                # Written here, so that a client that does not read is subject to the time limit, too.
-                await response.prepare(request)
-                await response.write_eof()
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError("the client neither sent its request nor read the response in time") from None
+            response = await self._answered(request)
+            # Written here, so that a client that does not read is subject to the time limit, too.
+            await response.prepare(request)
+            await response.write_eof()
         finally:
-            self._in_flight -= 1
+            del self._in_flight[id(request)]
         return response
+
+    async def cut_slow_requests(self) -> None:
+        """Cut the connections of clients that neither send their request nor read the response in time, for ever."""
+        while True:
+            await asyncio.sleep(REQUEST_SECONDS / 6)
+            self._cut(time.monotonic() - REQUEST_SECONDS)
+
+    def _cut(self, latest: float) -> None:
+        for request, since in list(self._in_flight.values()):
+            if since < latest and request.transport is not None:
+                request.transport.abort()
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

@@ -86,6 +86,7 @@ class EmbeddedApiServer:
         self._housekeeper = Housekeeper(self.registry, self._log)
         self._housekeeper.tidy()
         self._chores: asyncio.Task[None] | None = None
+        self._cutting: asyncio.Task[None] | None = None
         self._handler = Handler(self.registry, self.token, self._log)
         self._runner: web.ServerRunner | None = None
 
@@ -133,6 +134,7 @@ class EmbeddedApiServer:
         self._runner = runner
         self._handler.is_stopping = False
         self._chores = asyncio.create_task(self._housekeeper.run())
+        self._cutting = asyncio.create_task(self._handler.cut_slow_requests())
         self.port = runner.addresses[0][1]
         self._handler.address = f"{self.host}:{self.port}"
 
@@ -141,8 +143,9 @@ class EmbeddedApiServer:
         runner, self._runner = self._runner, None
         if runner is None:
             return
-        if self._chores is not None:
-            self._chores.cancel()
+        for task in (self._chores, self._cutting):
+            if task is not None:
+                task.cancel()
         self._handler.is_stopping = True
         self._objects.end_watches()
         await runner.cleanup()
