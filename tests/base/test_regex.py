@@ -98,9 +98,9 @@ def test_patterns_are_kept_within_a_bound_of_memory(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(regex, "_CACHE", cache := regex._Cache())
     first = compiled("a{0}")
     assert compiled("a{0}") is first
-    for number in range(200):
+    for number in range(400):
         compiled(f"a{{{number}}}b")
-    assert cache._mib <= regex._CACHED_MIB
+    assert cache._kib <= regex._CACHED_KIB
     assert compiled("a{0}") is not first
 
 

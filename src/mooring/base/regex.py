@@ -17,25 +17,24 @@ from mooring.base.regex_syntax import BadPattern, translated
 
 __all__ = ["BadPattern", "Pattern", "compiled"]
 
-_MIB = 1 << 20
-_USUAL_MIB, _LARGE_MIB = 1, 8
+_USUAL_KIB, _LARGE_KIB = 256, 8192
 """What RE2 may use for a pattern: its program, and the states that it has met. Few need more than the usual."""
-_CACHED_MIB = 64
+_CACHED_KIB = 64 * 1024
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Pattern:
     """A compiled pattern."""
 
-    __slots__ = ("__weakref__", "_meets_halves", "_program", "mib", "size")
+    __slots__ = ("__weakref__", "_meets_halves", "_program", "kib", "size")
 
     def __init__(self, text: str) -> None:
         translation = translated(text).encode("utf-8", "surrogatepass")
-        self.mib = _USUAL_MIB
-        program = _program(translation, _USUAL_MIB)
+        self.kib = _USUAL_KIB
+        program = _program(translation, _USUAL_KIB)
         if program is None:
-            self.mib = _LARGE_MIB
-            program = _program(translation, _LARGE_MIB)
+            self.kib = _LARGE_KIB
+            program = _program(translation, _LARGE_KIB)
         if program is None:
             raise BadPattern("expression too large", text if len(text) <= 64 else text[:64] + "…")
         self._program = program
@@ -95,12 +94,12 @@ def _next_character(encoded: bytes, at: int) -> int:
     return at
 
 
-def _program(translation: bytes, mib: int) -> Any:
+def _program(translation: bytes, kib: int) -> Any:
     """None where it is too large."""
     import re2
 
     options = re2.Options()
-    options.max_mem = mib * _MIB
+    options.max_mem = kib * 1024
     options.never_capture = True
     options.log_errors = False
     try:
@@ -116,7 +115,7 @@ class _Cache:
 
     def __init__(self) -> None:
         self._patterns: OrderedDict[str, Pattern] = OrderedDict()
-        self._mib = 0
+        self._kib = 0
         self._lock = Lock()
 
     def get(self, text: str) -> Pattern:
@@ -129,10 +128,10 @@ class _Cache:
         with self._lock:
             if text not in self._patterns:
                 self._patterns[text] = made
-                self._mib += made.mib
-                while self._mib > _CACHED_MIB:
+                self._kib += made.kib
+                while self._kib > _CACHED_KIB:
                     _, oldest = self._patterns.popitem(last=False)
-                    self._mib -= oldest.mib
+                    self._kib -= oldest.kib
         return made
 
 
