@@ -126,10 +126,23 @@ def test_one_expression_is_compiled_once() -> None:
     assert compile_selector("device.driver == 'x'") is compile_selector("device.driver == 'x'")
 
 
-def test_a_selector_that_cannot_exceed_the_budget_is_not_metered() -> None:
-    program = DeviceSelector('device.driver.startsWith("gpu")').program
+ORDINARY = [
+    'device.driver.startsWith("gpu")',
+    'device.attributes["gpu.example.com"].model.matches("^a[0-9]+(-[a-z]{2,8})?$")',
+    'device.attributes["gpu.example.com"].model in ["a100", "h100"]',
+    'device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("10Gi").add(quantity("1Gi")))',
+    'device.attributes["gpu.example.com"].firmware.compareTo(semver("1.2.3")) >= 0',
+    '["a100", "h100"].exists(model, device.attributes["gpu.example.com"].model == model)',
+    'cel.bind(own, device.attributes["gpu.example.com"], has(own.model) && own.?index.orValue(0) < 4)',
+]
+
+
+@pytest.mark.parametrize("expression", ORDINARY)
+def test_a_selector_that_cannot_exceed_the_budget_is_not_metered(expression: str) -> None:
+    program = DeviceSelector(expression).program
     assert program is not None
-    assert program.cost.most < 100
+    assert program.cost.most < 1000
+    assert not program.is_metered
 
 
 def test_a_selector_that_exceeds_the_budget_is_stopped_and_nothing_absorbs_it() -> None:

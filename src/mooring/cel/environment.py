@@ -67,7 +67,7 @@ class Program:
         self._plain, slots = build.plain(tree)
         self._rest = [None] * (slots - FIRST_VARIABLE - len(names))
         self._metered: tuple[Evaluate, int] | None = None
-        self._counts = limit is not None and (self.cost.most * _ESTIMATES_MISS > limit or not is_light(tree))
+        self.is_metered = limit is not None and (self.cost.most * _ESTIMATES_MISS > limit or not is_light(tree))
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value for these variables; raises CelError where there is none."""
@@ -77,7 +77,7 @@ class Program:
         """As `evaluate`, with the values in the order of `variables`. `check` raises when the time is over."""
         if check is not None:
             check()
-        if not self._counts:
+        if not self.is_metered:
             try:
                 return self._plain([None, *values, *self._rest])
             except CelError:

@@ -26,6 +26,8 @@ from mooring.plugins.default.dynamic_resources.selectors import selects
 from mooring.plugins.default.dynamic_resources.taints import is_repelled
 
 STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 256
+DEVICES_IN_A_STEP = 32
+"""Devices that are passed over while a step looks for one."""
 
 
 class Outcome(Enum):
@@ -217,7 +219,7 @@ class _Search:
 
     def _device(self, claim: int, request: int, wanted: Wanted, number: int, start: int) -> Step:
         """The devices from this number on. Their order means nothing, so only devices from `start` on are tried."""
-        self._count_step()
+        self._count_steps(1 + (len(self._candidates) - start) // DEVICES_IN_A_STEP)
         count = self._count(wanted)
         if wanted.takes_all and not count:
             return Outcome.FAILED
@@ -236,7 +238,6 @@ class _Search:
             return outcome
         for place in range(start, len(self._candidates)):
             pool, offered = self._candidates[place]
-            self._count_step()
             if self._is_taken(claim, wanted, offered.id):
                 continue
             if not self._is_selectable(wanted, offered) or not self._has_room(wanted, offered):
@@ -252,9 +253,10 @@ class _Search:
                 return outcome
         return Outcome.FAILED
 
-    def _count_step(self) -> None:
-        self._steps += 1
-        if self._steps % STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0:
+    def _count_steps(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps >= STEPS_BETWEEN_LOOKS_AT_THE_CLOCK:
+            self._steps = 0
             self._allocator.check_time()
 
     # One device

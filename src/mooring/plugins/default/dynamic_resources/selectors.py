@@ -21,8 +21,6 @@ def selects(expression: str, whose: str, offered: OfferedDevice, check: Check | 
     """
     known = offered.selected.get(expression)
     if known is None:
-        if check is not None:
-            check()
         selector = compile_selector(expression)
         if selector.error is not None:
             raise AllocationFault(f"{whose}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
