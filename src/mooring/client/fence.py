@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -47,20 +47,18 @@ class WriteFence:
         self.now = now
         self._until = math.inf
         self._is_closed = False
-        self._in_flight = 0
+        self._in_flight: set[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = set()
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
     @property
     def is_open(self) -> bool:
         return self.now() <= self._until
 
-    @property
-    def in_flight(self) -> int:
-        """How many writes may have left and have neither been answered nor failed."""
-        return self._in_flight
-
     def extend(self, until: float) -> None:
-        """The lease holds until then, by `now`, even as the replica sees it that observed its renewal first."""
+        """The lease holds until then, by `now`, even as the replica sees it that observed its renewal first.
+
+        What was suspended goes on.
+        """
         if self._is_closed:
             return
         self._until = until
@@ -69,23 +67,34 @@ class WriteFence:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 loop.call_soon_threadsafe(_settle, waiter)
 
+    def suspend(self) -> None:
+        """Nothing leaves until the lease is renewed. Writes in flight end without an answer, their connections closed:
+        a server that stalls should not carry them out when another replica leads."""
+        self._until = -math.inf
+        for loop, limit in tuple(self._in_flight):
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                loop.call_soon_threadsafe(_expire, limit)
+
     def close(self) -> None:
         """Nothing leaves any more: the lease was lost or is about to be released."""
-        self._is_closed, self._until = True, -math.inf
+        self._is_closed = True
+        self.suspend()
 
     def check(self) -> None:
         if not self.is_open:
             raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
 
-    @contextlib.contextmanager
-    def sending(self) -> Iterator[None]:
-        """Around a write, from before its check until its answer."""
-        # Counted before the check, as `close` comes before the count is read: no write passes between the two.
-        self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
+    @contextlib.asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        """Around a write, from before its check until its answer. Raises TimeoutError where it is suspended between."""
+        async with asyncio.timeout(None) as limit:
+            # Added before the check, as the fence is shut before these are read: no write passes between the two.
+            entry = asyncio.get_running_loop(), limit
+            self._in_flight.add(entry)
+            try:
+                yield
+            finally:
+                self._in_flight.discard(entry)
 
     async def opened(self) -> None:
         """Until writes may leave again. Where the lease is lost that is never: the process ends."""
@@ -98,6 +107,11 @@ class WriteFence:
             if self.is_open:  # extended between the two lines above, perhaps without seeing this waiter
                 return
             await waiter
+
+
+def _expire(limit: asyncio.Timeout) -> None:
+    with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+        limit.reschedule(0)
 
 
 def _settle(waiter: asyncio.Future[None]) -> None:

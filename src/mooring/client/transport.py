@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from mooring.base.clock import Clock
+from mooring.base.clock import Clock, ends_within
 from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
 from mooring.base.nesting import Decoder
@@ -38,6 +38,8 @@ LONGEST_WAIT_SECONDS = 60.0
 LONG_WAIT_SECONDS = 1.0
 """A request that our own limit holds back so long is worth a line in the log."""
 LINES_APART_SECONDS = 60.0
+LEAST_PAUSE = 0.2
+"""The part of a pause that is kept although the server answers others."""
 
 _log = Log("client")
 
@@ -120,12 +122,27 @@ class Transport:
         self._base = connection.server.rstrip("/")
         self._host = connection.host
         self.observer: RequestObserver | None = None
+        self._contact = asyncio.Event()
 
     async def close(self) -> None:
         self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long before the next try after `Unreachable`; less long where the server answers others meanwhile.
+
+        So all go on as soon as one of them finds the server back, and none of them needs to try often.
+        """
+        # A part of it in any case: some requests may be answered while others are cut, again and again.
+        least = seconds * LEAST_PAUSE
+        await self._clock.sleep(least)
+        contact = asyncio.ensure_future(self._contact.wait())
+        try:
+            await ends_within(self._clock, seconds - least, contact)
+        finally:
+            contact.cancel()
 
     async def request(
         self,
@@ -187,14 +204,12 @@ class Transport:
         fence = self.fence if method not in READS else None
         while True:
             try:
-                async with self._in_flight:
-                    with fence.sending() if fence is not None else nullcontext():
-                        response, headers = await self._send(method, path, body, content, limits)
-                        try:
-                            async with response:
-                                return response, await response.read(), headers
-                        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                            raise self._unreachable(error) from error
+                async with self._in_flight, fence.sending() if fence is not None else nullcontext():
+                    response, headers = await self._send(method, path, body, content, limits)
+                    async with response:
+                        return response, await response.read(), headers
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._unreachable(error) from error
             except Fenced:
                 assert fence is not None
                 await fence.opened()
@@ -254,6 +269,7 @@ class Transport:
                 allow_redirects=False,
             )
             code = str(response.status)
+            self._contact.set()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:  # ValueError: an address that is none
             raise self._unreachable(error) from error
         except Fenced:
@@ -279,6 +295,7 @@ class Transport:
         return self._session
 
     def _unreachable(self, error: BaseException) -> Unreachable:
+        self._contact.clear()
         where = self.connection
         via = f" through the proxy {where.proxy}" if where.proxy else ""
         return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {self._why(error)}")

@@ -2,8 +2,9 @@
 
 Time is measured here, never read off the lease: clocks of two machines differ, so a lease counts as abandoned when
 *we* have seen no change in it for its duration. Whoever cannot renew in time must take itself for deposed before the
-others do; that is why renewDeadline is shorter than leaseDuration. A leader that was stopped meanwhile cannot know in
-time; so each renewal extends a `WriteFence`, which holds back what the replica would write after its lease expired.
+others do; that is why renewDeadline is shorter than leaseDuration. It stops writing then, and goes on when it could
+renew after all; it ends only where another replica has taken the lease. A leader that was stopped meanwhile cannot know
+in time; so each renewal extends a `WriteFence`, which holds back what would be written after the lease expired.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 JITTER = 1.2
 """Tries to acquire are spread over retryPeriod × (1 … 1 + this), so that candidates do not try in step."""
 HEALTH_LEEWAY_SECONDS = 20.0
-RELEASE_RETRY_SECONDS = 0.25
+REGAIN_SECONDS = 0.5
 
 _log = Log("leaderelection")
 
@@ -44,7 +45,7 @@ class Leases(Protocol):
 
 
 class LeaseLost(Fault):
-    """Somebody else leads now, or may."""
+    """Another replica leads now, or has led."""
 
 
 @dataclass
@@ -67,7 +68,7 @@ class _Seen:
 
 
 class Elector:
-    """A candidate. `run` leads when it may and raises `LeaseLost` when it may no longer; cancelled, it steps down."""
+    """A candidate. `run` leads when it may and raises `LeaseLost` when another does; cancelled, it steps down."""
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class Elector:
         *,
         on_leading: Callable[[], None],
         on_stopped: Callable[[], None] = lambda: None,
+        on_regained: Callable[[], None] = lambda: None,
         on_other: Callable[[str], None] = lambda _: None,
         on_slow_path: Callable[[], None] = lambda: None,
         jitter: Callable[[], float] = random.random,
@@ -90,11 +92,14 @@ class Elector:
         self._fence = fence
         self._on_leading = on_leading
         self._on_stopped = on_stopped
+        self._on_regained = on_regained
         self._on_other = on_other
         self._on_slow_path = on_slow_path
         self._jitter = jitter
         self._seen: _Seen | None = None
         self._renewed_at: float | None = None
+        """None while we do not lead: before the first lease, and while one could not be renewed in time."""
+        self._has_led = False
         self._said_leader = ""
 
     @property
@@ -130,58 +135,80 @@ class Elector:
         try:
             await self._acquire()
             _log.info("Successfully acquired lease", lock=self.name)
+            self._has_led = True
             self._on_leading()
-            await self._keep()
+            while True:
+                await self._clock.sleep(self._settings.retry_period_seconds)
+                if not await self._renew():
+                    await self._regain()
         except asyncio.CancelledError:
-            if self.is_leading:
-                self._stop_leading()
+            if self._has_led:
+                self._fence.close()
                 await asyncio.shield(self._release())
             raise
-        except LeaseLost:
-            expires = self._expires()
-            self._stop_leading()
-            await self._release_before(expires)
-            raise
         finally:
-            if self.is_leading:
+            if self._has_led:
+                self._fence.close()
                 self._stop_leading()
-
-    def _stop_leading(self) -> None:
-        self._fence.close()
-        self._renewed_at = None
-        self._on_stopped()
-
-    def _expires(self) -> float:
-        """When others may take the lease over, whichever of them observed its last renewal first."""
-        assert self._renewed_at is not None
-        return self._renewed_at + self._written_duration
 
     async def _acquire(self) -> None:
         while not await self._try():
             pause = self._settings.retry_period_seconds
             await self._clock.sleep(pause + self._jitter() * JITTER * pause)
 
-    async def _keep(self) -> None:
-        while True:
-            await self._clock.sleep(self._settings.retry_period_seconds)
-            await self._renew()
-
-    async def _renew(self) -> None:
-        assert self._renewed_at is not None
-        deadline = self._renewed_at + self._settings.renew_deadline_seconds
+    async def _renew(self) -> bool:
+        """Renew the lease; False if that could not be done in time."""
+        deadline = self._deadline()
         while not await self._try(self._most_seconds_to_renew()):
-            if self._seen is not None and self._seen.holder not in ("", self.identity):
-                raise LeaseLost(f"the lease {self.name} is held by {self._seen.holder} now")
+            self._check_not_taken()
             left = deadline - self._clock.monotonic()
             if left <= 0:
-                seconds = self._settings.renew_deadline_seconds
-                raise LeaseLost(f"the lease {self.name} could not be renewed for {seconds:g} s")
+                return False
             await self._clock.sleep(min(left, self._settings.retry_period_seconds))
+        return True
+
+    def _deadline(self) -> float:
+        """As kube-scheduler counts it, from the first try to renew; but well before others may take the lease over."""
+        assert self._renewed_at is not None
+        within = self._settings.renew_deadline_seconds
+        latest = self._expires() - self._settings.retry_period_seconds
+        return max(self._renewed_at + within, min(self._clock.monotonic() + within, latest))
+
+    async def _regain(self) -> None:
+        """The lease could not be renewed in time, and may expire: write nothing until it is renewed after all.
+
+        It can be renewed for as long as no other replica has taken it, however long the API server was away: the
+        server refuses a version of the lease that is not the last. So nothing needs to be listed again, and no replica
+        waits for the lease of one that has ended.
+        """
+        self._fence.suspend()
+        self._stop_leading()
+        _log.error("Failed to renew the lease in time; nothing is written until it is renewed", lock=self.name)
+        while not await self._try():
+            self._check_not_taken()
+            await self._clock.sleep(min(REGAIN_SECONDS, self._settings.retry_period_seconds))
+        _log.info("Renewed the lease; no other replica had taken it", lock=self.name)
+        self._on_regained()
+
+    def _check_not_taken(self) -> None:
+        """Whoever led meanwhile may have released it again, so that nobody holds it: that is lost too."""
+        if self._seen is not None and self._seen.holder != self.identity:
+            raise LeaseLost(f"the lease {self.name} is held by {self._seen.holder or 'nobody'} now")
+
+    def _stop_leading(self) -> None:
+        if self.is_leading:
+            self._renewed_at = None
+            self._on_stopped()
+
+    def _expires(self) -> float:
+        """When others may take the lease over, whichever of them observed its last renewal first."""
+        assert self._renewed_at is not None
+        return self._renewed_at + self._written_duration
 
     def _most_seconds_to_renew(self) -> float:
         """How long an answer may be waited for: who still waits when the lease ends leads beside somebody else."""
         left = self._expires() - self._clock.monotonic()
-        # Who was asleep for longer may still try: perhaps nobody has taken the lease meanwhile.
+        # One that was stopped for longer may still try: perhaps no other replica has taken the lease meanwhile.
         return left / 2 if left > 0 else math.inf
 
     async def _try(self, at_most_seconds: float = math.inf) -> bool:
@@ -191,8 +218,10 @@ class Elector:
             async with _Deadline(self._clock, min(at_most_seconds, self._settings.renew_deadline_seconds / 2)):
                 holds = await self._take_or_renew()
         except (MooringError, TimeoutError) as error:
-            what = "Failed to renew the lease" if self.is_leading else "Failed to acquire the lease"
-            _log.error(what, lock=self.name, err=self._why(error))
+            what = "Failed to renew the lease" if self._has_led else "Failed to acquire the lease"
+            # Where it has led and leads no longer, the log has it already that it cannot renew.
+            log = _log.v(2).info if self._has_led and not self.is_leading else _log.error
+            log(what, lock=self.name, err=self._why(error))
             return False
         if holds:
             # Not when the answer came: others may have seen the lease before us.
@@ -212,7 +241,7 @@ class Elector:
         return f"{error.message}; a Role in namespace {namespace} with this rule would allow it: {wanted}"
 
     async def _take_or_renew(self) -> bool:
-        if self.is_leading and self._seen is not None and self._seen.holder == self.identity:
+        if self._seen is not None and self._seen.holder == self.identity:
             # The usual case in one request. If somebody has written meanwhile, the long way finds out who.
             try:
                 await self._write(self._seen.lease)
@@ -233,6 +262,8 @@ class Elector:
             return await self._create()
         self._see(found)
         assert self._seen is not None
+        if self._has_led and self._seen.holder != self.identity:
+            return False
         if self._seen.holder not in ("", self.identity) and self._seen.ends() > self._clock.monotonic():
             _log.v(4).info("Lease is held by and has not yet expired", lock=self.name, holder=self._seen.holder)
             return False
@@ -282,24 +313,6 @@ class Elector:
                 await self._give_back(self._seen.lease)
         except (MooringError, TimeoutError) as error:
             _log.error("Failed to release the lease", lock=self.name, err=error)
-
-    async def _release_before(self, expires: float) -> None:
-        """Lost, because it could not be renewed: release it all the same if the server is back before it expires.
-
-        Otherwise a replica that starts now waits for a whole lease, which it counts from when it first observes it.
-        Not while a write of ours is in flight: the next leader must not decide before that was answered or has failed.
-        """
-        if self._seen is None or self._seen.holder != self.identity:
-            return
-        while (left := expires - self._clock.monotonic()) > 0:
-            if not self._fence.in_flight:
-                try:
-                    async with _Deadline(self._clock, left):
-                        await self._give_back(self._seen.lease)
-                    return
-                except (MooringError, TimeoutError) as error:
-                    _log.v(2).info("Failed to release the lost lease; retrying", lock=self.name, err=self._why(error))
-            await self._clock.sleep(min(left, RELEASE_RETRY_SECONDS))
 
     async def _give_back(self, lease: Document) -> None:
         try:

@@ -92,6 +92,7 @@ class Leadership:
                 self._fence,
                 on_leading=lambda: self._began(news),
                 on_stopped=lambda: self._on_change(False),
+                on_regained=lambda: self._on_change(True),
                 on_other=lambda _: self._set(self.standing_by),
                 on_slow_path=self._on_slow_path,
             )

@@ -106,14 +106,22 @@ class Candidate:
             clock,
             self.fence,
             on_leading=self._led,
+            on_stopped=self._stopped,
+            on_regained=self._regained,
             on_slow_path=self._looked_again,
             jitter=lambda: 0.5,
         )
-        self.led = self.second_looks = 0
+        self.led = self.stopped = self.regained = self.second_looks = 0
         self.task = asyncio.ensure_future(self.elector.run())
 
     def _led(self) -> None:
         self.led += 1
+
+    def _stopped(self) -> None:
+        self.stopped += 1
+
+    def _regained(self) -> None:
+        self.regained += 1
 
     def _looked_again(self) -> None:
         self.second_looks += 1
@@ -155,5 +163,6 @@ class Cluster:
 async def a_cluster() -> AsyncIterator[Cluster]:
     cluster = Cluster()
     yield cluster
+    cluster.leases.hangs = False  # whoever holds the lease releases it, and would wait for an answer
     for candidate in cluster.candidates:
         await candidate.stop()

@@ -115,7 +115,7 @@ class ExtenderClient:
             return await self._post(session, verb, body)
         while True:
             try:
-                with self._fence.sending():
+                async with self._fence.sending():
                     return await self._post(session, verb, body)
             except Fenced:
                 await self._fence.opened()
