@@ -18,7 +18,7 @@ from tests.client.conftest import until
 from mooring.base import log
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
-from mooring.client.reflector import LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
+from mooring.client.reflector import AWAY_SECONDS, LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
 
 
@@ -243,6 +243,22 @@ async def test_a_watch_that_keeps_ending_at_once_without_news_is_slowed_down(cli
     async with reflecting(Reflector(client, Pod, feed)):
         await server.held.wait()
     assert len(clock.slept) == 3
+
+
+async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
+    fake, serve, authority, tmp_path, feed, clock, reserved
+):
+    away = fake()
+    away.port = reserved.getsockname()[1]
+    async with ApiClient(away.connection(), clock=clock) as client:
+        reflector = Reflector(client, Pod, feed)
+        async with reflecting(reflector):
+            await until(lambda: len(clock.slept) > 40)
+            away.lists += [(503, a_status(503)), a_list(a_pod("a"))]
+            async with serve(away, authority.server_context(tmp_path), sock=reserved):
+                await feed.hears(("listed", ["a"]))
+    assert max(clock.slept) <= AWAY_SECONDS
+    assert clock.slept[-1] <= 0.5
 
 
 async def test_a_server_that_is_away_is_a_problem_until_it_is_back(

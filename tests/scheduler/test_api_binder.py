@@ -3,18 +3,17 @@
 from typing import Any, cast
 
 import pytest
+from tests.client.conftest import InstantClock
 
-from mooring.base.clock import SystemClock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient
-from mooring.scheduler.api_binder import ApiBinder
+from mooring.scheduler.api_binder import MOST_PAUSE_SECONDS, MOST_RETRIES_SECONDS, ApiBinder
 from mooring.testing import a_pod
 
 LOST = Unreachable("the connection was cut")
 ASSIGNED = ApiError(409, "Conflict", "pod web is already assigned to node")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
-
-
+NO_TIME = ApiError(504, "Timeout", "request did not complete within the timeout")
 FORBIDDEN = ApiError(403, "Forbidden", "cannot create pods/binding")
 
 
@@ -22,6 +21,7 @@ class Server:
     """Answers bindings with these failures, then with success; knows where the pod is."""
 
     def __init__(self, *failures: Exception, node: str = "", uid: str = "u1", silent: int = 0) -> None:
+        self.transport = self
         self.failures = list(failures)
         self.pod: dict[str, Any] = {"metadata": {"uid": uid}, "spec": {"nodeName": node} if node else {}}
         self.asked = 0
@@ -32,6 +32,9 @@ class Server:
         if self.failures:
             raise self.failures.pop(0)
 
+    async def pause(self, seconds: float) -> None:
+        """Until the server answers others."""
+
     async def get(self, kind: object, name: str, namespace: str) -> dict[str, Any]:
         if self.silent:
             self.silent -= 1
@@ -40,7 +43,7 @@ class Server:
 
 
 async def bind(server: Server) -> None:
-    await ApiBinder(cast(ApiClient, server), SystemClock()).bind(a_pod("web", uid="u1"), "here")
+    await ApiBinder(cast(ApiClient, server), InstantClock()).bind(a_pod("web", uid="u1"), "here")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,9 @@ async def bind(server: Server) -> None:
             Server(LOST, FORBIDDEN, node="here", silent=1), 3, id="though the server forbids all while it starts"
         ),
         pytest.param(Server(BROKEN, node="here"), 1, id="by a server that broke down afterwards"),
+        pytest.param(Server(NO_TIME, node="here"), 1, id="by a server that had no time to say so"),
+        pytest.param(Server(NO_TIME, NO_TIME, NO_TIME), 4, id="when a server that had no time has some"),
+        pytest.param(Server(LOST, NO_TIME), 3, id="when a server that came back has time"),
     ],
 )
 async def test_the_pod_is_bound(server: Server, asked: int):
@@ -68,8 +74,17 @@ async def test_the_pod_is_bound(server: Server, asked: int):
         pytest.param(Server(LOST, ASSIGNED, node="here", uid="u2"), ASSIGNED, id="a namesake is there"),
         pytest.param(Server(FORBIDDEN), FORBIDDEN, id="it is forbidden"),
         pytest.param(Server(BROKEN), BROKEN, id="the server broke down before it was bound"),
+        pytest.param(Server(*[NO_TIME] * 100), NO_TIME, id="the server has no time for long"),
+        pytest.param(Server(NO_TIME, NO_TIME, node="elsewhere"), NO_TIME, id="another bound it meanwhile"),
     ],
 )
 async def test_the_pod_is_not_bound_if(server: Server, answer: Exception):
     with pytest.raises(type(answer), match=str(answer)):
         await bind(server)
+
+
+async def test_a_pod_keeps_its_room_for_a_while_when_the_server_has_no_time_and_then_backs_off():
+    server, clock = Server(*[NO_TIME] * 100), InstantClock()
+    with pytest.raises(ApiError, match="did not complete"):
+        await ApiBinder(cast(ApiClient, server), clock).bind(a_pod("web", uid="u1"), "here")
+    assert MOST_RETRIES_SECONDS < sum(clock.slept) <= MOST_RETRIES_SECONDS + MOST_PAUSE_SECONDS

@@ -34,6 +34,8 @@ WATCH_SECONDS = 300
 """The server ends a watch after one to two times this, so that watches of many clients spread out."""
 FIRST_BACKOFF_SECONDS = 0.5
 LAST_BACKOFF_SECONDS = 10.0
+AWAY_SECONDS = 1.0
+"""The longest backoff while the server cannot be reached: tries cost it nothing then."""
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
 SILENT_LIST_SECONDS = 5.0
@@ -156,6 +158,8 @@ class Reflector(Generic[T]):
         self._said_at = float("-inf")
         self._undecodable: dict[tuple[str, str], str] = {}
         self._failures = 0
+        self._was_away = False
+        """The failures were those of a server out of reach; one that answers again gets a new count."""
         self._is_hidden = False
         """Not served, and we may not list it: another refusal would tell nothing, and worry who counts refusals."""
 
@@ -173,6 +177,8 @@ class Reflector(Generic[T]):
                     await self._list()
                 await self._watch()
             except ApiError as error:
+                if self._was_away:
+                    self._was_away, self._failures = False, 0
                 if error.code == GONE and not self._failures:
                     # The server forgot our place. List at once; if that does not help, ever more slowly.
                     self._version, self._failures = None, 1
@@ -183,6 +189,10 @@ class Reflector(Generic[T]):
                 else:
                     self._refused(error)
                 await self._back_off(error.retry_after)
+            except Unreachable as error:
+                self._was_away = True
+                self._trouble(str(error))
+                await self._until_back()
             except (Fault, OperatorMistake) as error:
                 # A credential file that vanished is a mistake at the start, and a passing trouble later.
                 self._trouble(str(error))
@@ -421,6 +431,13 @@ class Reflector(Generic[T]):
         self.problem = None
 
     async def _back_off(self, at_least: float | None = None) -> None:
-        wait = min(FIRST_BACKOFF_SECONDS * 2 ** min(self._failures, 10), LAST_BACKOFF_SECONDS)
+        await self._clock.sleep(max(self._backoff(LAST_BACKOFF_SECONDS), at_least or 0.0))
+
+    async def _until_back(self) -> None:
+        """A backoff that ends when the server answers any other request."""
+        await self._client.transport.pause(self._backoff(AWAY_SECONDS))
+
+    def _backoff(self, most: float) -> float:
+        wait: float = min(FIRST_BACKOFF_SECONDS * 2 ** min(self._failures, 10), most)
         self._failures += 1
-        await self._clock.sleep(max(wait * (0.5 + random.random() / 2), at_least or 0.0))
+        return wait * (0.5 + random.random() / 2)

@@ -1,7 +1,9 @@
 """Binds a pod through the API server, and finds out what became of a binding whose answer was lost.
 
 To take a lost answer for a failure would give the pod's room to another, while the pod may be there. So the binding is
-said again, until the server answers. That it is there already is then what we wanted.
+retried until the server answers. That it is there already is then what we wanted. A server that has no time or is not
+there for its proxy (503, 504) has not answered either: the pod keeps its room for a while, instead of waiting out a
+backoff after the server is well again.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from mooring.framework import Pod
 PAUSE_SECONDS, MOST_PAUSE_SECONDS, PAUSE_GROWTH = 0.05, 2.0, 2.0
 MOST_DOUBT_SECONDS = 60.0
 """How long a server may answer without saying where the pod is."""
+MOST_RETRIES_SECONDS = 15.0
+"""How long a binding is retried in place while the server has no time for it; then the pod backs off."""
 NOT_FOUND = 404
+NO_TIME = (503, 504)
 
 _log = Log("scheduler")
 
@@ -28,26 +33,37 @@ class ApiBinder:
         self._clock = clock
 
     async def bind(self, pod: Pod, node: str) -> None:
-        pause, in_doubt_since = PAUSE_SECONDS, None
+        pause, in_doubt_since, is_away = PAUSE_SECONDS, None, False
         while True:
             try:
                 await self._client.bind(pod.namespace, pod.name, pod.uid, node)
                 return
             except Unreachable as error:
-                in_doubt_since = in_doubt_since or self._clock.monotonic()
+                in_doubt_since, is_away = in_doubt_since or self._clock.monotonic(), True
                 _log.v(1).info("The answer to a binding was lost; asking again", pod=pod, node=node, err=error)
             except ApiError as error:
                 # A server that breaks down may have done what it was asked for; one that starts forbids everything.
                 if in_doubt_since is None and error.code < 500:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
+                if is_away:  # it is back: what it does not say yet, as it starts, it says soon
+                    is_away, pause = False, PAUSE_SECONDS
                 where = await self._where(pod)
                 if where == node:
                     return
-                if where is not None or self._clock.monotonic() > in_doubt_since + MOST_DOUBT_SECONDS:
+                if self._clock.monotonic() > in_doubt_since + self._patience(error, where):
                     raise
-            await self._clock.sleep(pause)
+            if is_away:
+                await self._client.transport.pause(pause)
+            else:
+                await self._clock.sleep(pause)
             pause = min(MOST_PAUSE_SECONDS, pause * PAUSE_GROWTH)
+
+    def _patience(self, error: ApiError, where: str | None) -> float:
+        """How long after the first doubt such an answer is not yet taken for the last word."""
+        if where is None:
+            return MOST_DOUBT_SECONDS
+        return MOST_RETRIES_SECONDS if where == "" and error.code in NO_TIME else -1.0
 
     async def _where(self, pod: Pod) -> str | None:
         """The pod's node, "" if it has none or is no more; None if the server does not say."""
