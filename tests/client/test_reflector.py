@@ -18,7 +18,7 @@ from tests.client.conftest import until
 from mooring.base import log
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
-from mooring.client.reflector import AWAY_SECONDS, LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
+from mooring.client.reflector import LAST_AWAY_SECONDS, LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
 
 
@@ -245,6 +245,18 @@ async def test_a_watch_that_keeps_ending_at_once_without_news_is_slowed_down(cli
     assert len(clock.slept) == 3
 
 
+async def test_watches_that_are_cut_again_and_again_are_resumed_soon_and_not_in_a_busy_loop(
+    client, server, feed, clock, watch
+):
+    server.lists.append(a_list())
+    server.watches += [watch(then="cut") for _ in range(12)]
+    async with reflecting(Reflector(client, Pod, feed)):
+        await server.held.wait()
+    pauses = [sum(parts) for parts in zip(clock.slept[::2], clock.slept[1::2], strict=True)]
+    assert pauses[0] <= 0.1
+    assert all(LAST_AWAY_SECONDS / 2 <= pause <= LAST_AWAY_SECONDS for pause in pauses[5:])
+
+
 async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
     fake, serve, authority, tmp_path, feed, clock, reserved
 ):
@@ -257,7 +269,7 @@ async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
             away.lists += [(503, a_status(503)), a_list(a_pod("a"))]
             async with serve(away, authority.server_context(tmp_path), sock=reserved):
                 await feed.hears(("listed", ["a"]))
-    assert max(clock.slept) <= AWAY_SECONDS
+    assert max(clock.slept) <= LAST_AWAY_SECONDS
     assert clock.slept[-1] <= 0.5
 
 

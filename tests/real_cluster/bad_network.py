@@ -17,6 +17,8 @@ class BadNetwork:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._torn: set[socket.socket] = set()
+        self._flows = threading.Event()
+        self._flows.set()
         self._threads = [threading.Thread(target=self._accept)]
 
     def __enter__(self) -> BadNetwork:
@@ -28,6 +30,7 @@ class BadNetwork:
             self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
         self._threads[0].join()
+        self.let_go()
         self.cut()
         for thread in self._threads[1:]:
             thread.join()
@@ -42,6 +45,13 @@ class BadNetwork:
         """End every connection that is open now in the middle of the next thing that comes from the server."""
         with self._lock:
             self._torn |= self._open
+
+    def hold(self) -> None:
+        """Deliver nothing until `let_go`; connections stay, and new ones are accepted."""
+        self._flows.clear()
+
+    def let_go(self) -> None:
+        self._flows.set()
 
     def _accept(self) -> None:
         while True:
@@ -75,6 +85,7 @@ class BadNetwork:
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while chunk := source.recv(65536):
+                self._flows.wait()
                 if sink in self._torn and source in self._torn:
                     sink.sendall(chunk[: len(chunk) // 2])
                     break

@@ -30,15 +30,26 @@ START_SECONDS = 180.0
 LOOK_AGAIN_SECONDS = 0.1
 IDLE_SECONDS = 30.0
 """A connection that nobody used for so long may be closed by the server at any moment."""
-ADMIN, SCHEDULER, POWERLESS = "admin", "scheduler", "powerless"
+ADMIN, SCHEDULER, SECOND_SCHEDULER, POWERLESS = "admin", "scheduler", "second-scheduler", "powerless"
 FRONT_PROXY = "front-proxy"
-USERS = {ADMIN: ("admin", "system:masters"), SCHEDULER: ("system:kube-scheduler", ""), POWERLESS: ("powerless", "")}
-"""Who may speak to the server: the scheduler with no more rights than a real cluster gives kube-scheduler."""
+USERS = {
+    ADMIN: ("admin", "system:masters"),
+    SCHEDULER: ("system:kube-scheduler", ""),
+    SECOND_SCHEDULER: ("system:kube-scheduler", ""),
+    POWERLESS: ("powerless", ""),
+}
+"""Who may speak to the server: the scheduler with no more rights than a real cluster gives kube-scheduler. The second
+is the same user for the server; the audit log tells the two apart by their uid, which is the name here."""
+WRITES = ["create", "update", "patch", "delete"]
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}],
+    "rules": [
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "Metadata", "users": ["system:kube-scheduler"], "verbs": WRITES},
+        {"level": "None"},
+    ],
 }
 
 
@@ -66,9 +77,9 @@ class ApiError(Exception):
 class Api:
     """Plain requests as an administrator, for what a test sets up and looks at; one after the other."""
 
-    def __init__(self, port: int, ca_pem: str, token: str) -> None:
+    def __init__(self, port: int, ca_pem: str, token: str, *, seconds: float = 60.0) -> None:
         self._connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, context=ssl.create_default_context(cadata=ca_pem), timeout=60
+            "127.0.0.1", port, context=ssl.create_default_context(cadata=ca_pem), timeout=seconds
         )
         self._token = token
         self._one_at_a_time = threading.Lock()
@@ -135,28 +146,14 @@ class ControlPlane:
         self.clients, self.front_proxies = an_authority("clients"), an_authority("front proxies")
         """Authorities of client certificates, and of those who may speak for others."""
         self.audit_log = folder / "audit.log"
-        """What service accounts asked the server for, one JSON object a line."""
+        """What service accounts asked the server for and what schedulers wrote, one JSON object a line."""
         self._etcd: subprocess.Popen[bytes] | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> ControlPlane:
         self._write_files()
         try:
-            peer, client = f"http://127.0.0.1:{self._peer_port}", f"http://127.0.0.1:{self._etcd_port}"
-            self._etcd = self._spawn(
-                "etcd",
-                [
-                    str(self._etcd_program),
-                    f"--data-dir={self.folder / 'etcd'}",
-                    "--unsafe-no-fsync",
-                    f"--listen-client-urls={client}",
-                    f"--advertise-client-urls={client}",
-                    f"--listen-peer-urls={peer}",
-                    f"--initial-advertise-peer-urls={peer}",
-                    f"--initial-cluster=default={peer}",
-                    "--log-level=warn",
-                ],
-            )
+            self.start_etcd()
             self.start_server()
         except BaseException:
             self.__exit__()
@@ -167,8 +164,40 @@ class ControlPlane:
         self.api.close()
         for process in (self._server, self._etcd):
             if process is not None:
+                process.send_signal(signal.SIGCONT)
                 _end(process)
         self._server = self._etcd = None
+
+    def start_etcd(self) -> None:
+        peer, client = f"http://127.0.0.1:{self._peer_port}", f"http://127.0.0.1:{self._etcd_port}"
+        self._etcd = self._spawn(
+            "etcd",
+            [
+                str(self._etcd_program),
+                f"--data-dir={self.folder / 'etcd'}",
+                "--unsafe-no-fsync",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls={peer}",
+                f"--initial-advertise-peer-urls={peer}",
+                f"--initial-cluster=default={peer}",
+                "--log-level=warn",
+            ],
+        )
+
+    def kill_etcd(self) -> None:
+        assert self._etcd is not None
+        self._etcd.kill()
+        self._etcd.wait()
+
+    def pause_etcd(self) -> None:
+        """Until `resume_etcd` it answers nothing, and keeps its connections."""
+        assert self._etcd is not None
+        self._etcd.send_signal(signal.SIGSTOP)
+
+    def resume_etcd(self) -> None:
+        assert self._etcd is not None
+        self._etcd.send_signal(signal.SIGCONT)
 
     def start_server(self) -> None:
         """Start the API server and wait until it answers."""
@@ -205,6 +234,15 @@ class ControlPlane:
             ],
         )
         self._wait_until_ready()
+
+    def pause_server(self) -> None:
+        """Until `resume_server` it answers nothing, and keeps its connections."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGSTOP)
+
+    def resume_server(self) -> None:
+        assert self._server is not None
+        self._server.send_signal(signal.SIGCONT)
 
     def kill_server(self) -> None:
         """End the API server without a word to anybody, as a crash does."""

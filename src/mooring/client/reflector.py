@@ -34,8 +34,8 @@ WATCH_SECONDS = 300
 """The server ends a watch after one to two times this, so that watches of many clients spread out."""
 FIRST_BACKOFF_SECONDS = 0.5
 LAST_BACKOFF_SECONDS = 10.0
-AWAY_SECONDS = 1.0
-"""The longest backoff while the server cannot be reached: tries cost it nothing then."""
+FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS = 0.1, 1.0
+"""Backoff while the server cannot be reached, or cuts connections: tries cost it little then."""
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
 SILENT_LIST_SECONDS = 5.0
@@ -251,7 +251,7 @@ class Reflector(Generic[T]):
         seconds = int(WATCH_SECONDS * (1 + random.random()))
         query = self._query | {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)} | start
         path = f"{path_of(self.kind, self._namespace)}?{urlencode(query)}"
-        started, before = self._clock.monotonic(), self._version
+        started, before, is_cut = self._clock.monotonic(), self._version, False
         # The server ends the watch; the extra seconds are for one that forgets to.
         async with self._client.transport.stream(path, seconds=seconds + 30) as chunks:
             if self._gathered is None:
@@ -262,11 +262,14 @@ class Reflector(Generic[T]):
                 if self._gathered is not None:
                     raise
                 # Not a problem yet: it is one if the next request fails too.
+                is_cut = True
                 self._log.v(2).info("A watch was cut; resuming it", kind=self.kind.name, err=error)
         if self._gathered is not None:
             return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
             self._failures = 0
+        elif is_cut:
+            await self._until_back()
         else:
             await self._back_off()
 
@@ -431,13 +434,14 @@ class Reflector(Generic[T]):
         self.problem = None
 
     async def _back_off(self, at_least: float | None = None) -> None:
-        await self._clock.sleep(max(self._backoff(LAST_BACKOFF_SECONDS), at_least or 0.0))
+        wait = self._backoff(FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS)
+        await self._clock.sleep(max(wait, at_least or 0.0))
 
     async def _until_back(self) -> None:
         """A backoff that ends when the server answers any other request."""
-        await self._client.transport.pause(self._backoff(AWAY_SECONDS))
+        await self._client.transport.pause(self._backoff(FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS))
 
-    def _backoff(self, most: float) -> float:
-        wait: float = min(FIRST_BACKOFF_SECONDS * 2 ** min(self._failures, 10), most)
+    def _backoff(self, first: float, last: float) -> float:
+        wait: float = min(first * 2 ** min(self._failures, 10), last)
         self._failures += 1
         return wait * (0.5 + random.random() / 2)
