@@ -20,7 +20,7 @@ QUICK = (
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
 )
-TIMES = 5
+TIMES = 3
 NODES, AT_ONCE = 3, 60
 
 
