@@ -44,8 +44,7 @@ async def test_accepting_pauses_while_it_fails(monkeypatch, capfd, reason):
         await listening.often_tried.wait()
     gate.close()
     gate.close()
-    said = capfd.readouterr().err
-    assert len(said.splitlines()) == 1
+    assert len(capfd.readouterr().err.splitlines()) == 1
     assert len(gate) == 0
 
 

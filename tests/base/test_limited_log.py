@@ -29,8 +29,8 @@ def test_a_flood_that_has_ended_is_counted(capfd):
     clock.advance(60)
     report_suppressed()
     report_suppressed()
-    said = capfd.readouterr().err
-    assert said.count('"Log lines were suppressed" message="bad" suppressed=2') == 1
+    written = capfd.readouterr().err
+    assert written.count('"Log lines were suppressed" message="bad" suppressed=2') == 1
 
 
 def test_a_silent_log_counts_nothing(capfd):

@@ -123,9 +123,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "told"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_makes_no_sense_is_refused(arguments, told):
-    assert told in refused("--config=scheduler.yaml", *arguments)
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_makes_no_sense_is_refused(arguments, message):
+    assert message in refused("--config=scheduler.yaml", *arguments)
 
 
 @pytest.mark.parametrize("mode", MODES)

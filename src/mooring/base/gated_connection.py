@@ -171,7 +171,7 @@ class GatedConnection(asyncio.Transport):
         except (ssl.SSLError, ssl.CertificateError, ValueError) as error:
             if not self._has_handshake:
                 self._gate.on_failed_handshake(self, error)
-            self._flush()  # the alert that says why
+            self._flush()  # the TLS alert with the reason
             self._end(error)
             return
         self._flush()
@@ -209,7 +209,7 @@ class GatedConnection(asyncio.Transport):
         protocol.data_received(head)
 
     def _on_eof(self) -> None:
-        """The client has closed its side: nothing more is to be read, and nobody waits for an answer."""
+        """The client has closed its side: there is nothing more to read, and an answer would not be read."""
         if self._is_lingering or self._protocol is None:
             self._end(None)
             return
@@ -298,7 +298,7 @@ class GatedConnection(asyncio.Transport):
         self._end(None)
 
     def _linger(self) -> None:
-        """Say that it ends, and let the client read that: closing with unread input would reset the connection."""
+        """Close our side, and let the client read up to there: closing with unread input would reset the connection."""
         if self._socket is None or self._is_lingering:
             return
         self._is_lingering = True

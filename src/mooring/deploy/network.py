@@ -1,8 +1,8 @@
-"""Who reaches the serving port: a NetworkPolicy that lets in metrics scrapers, and nodes where that must be said.
+"""Ingress to the serving port: a NetworkPolicy for metrics scrapers, and for nodes where they must be listed.
 
-A policy selects pods by label and addresses by CIDR. Traffic of the kubelet on the pod's own node passes with most
-network plugins whatever the policy says; where it does not, or for pods in the host's network (which no policy
-selects), the addresses of nodes must be listed. Only ingress is restricted: the API server's address is not known here.
+A policy selects pods by label and addresses by CIDR. Most network plugins let traffic of the kubelet on the pod's own
+node pass under any policy; where one does not, the addresses of nodes must be listed. Only ingress is restricted: the
+API server's address is not known here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Scraper:
 
 @dataclass(frozen=True)
 class Ingress:
-    """Who is let in. Nobody listed: only what the network plugin always lets through."""
+    """Sources that may connect. Without any: only what the network plugin always lets through."""
 
     scrapers: tuple[Scraper, ...] = (Scraper("monitoring"),)
     nodes: tuple[str, ...] = ()
