@@ -46,6 +46,8 @@ type result struct {
 	// FailedScheduling event (the event's is cut to 1024 bytes).
 	Message    string            `json:"message,omitempty"`
 	PostFilter *postFilterResult `json:"postFilter,omitempty"`
+	// Seconds is the CPU time of the scheduling cycle, with the flag -seconds.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 type status struct {

@@ -99,7 +99,7 @@ var deserializer = clientscheme.Codecs.UniversalDeserializer()
 
 func podKey(p *v1.Pod) string { return p.Namespace + "/" + p.Name }
 
-func evaluate(tc *testCase) (res *result) {
+func evaluate(tc *testCase, timed bool) (res *result) {
 	res = &result{Name: tc.Name}
 	fail := func(format string, args ...interface{}) *result {
 		return &result{Name: tc.Name, Error: fmt.Sprintf(format, args...)}
@@ -293,6 +293,13 @@ func evaluate(tc *testCase) (res *result) {
 		return fail("snapshot: %v", err)
 	}
 
+	var clock *meter
+	if timed {
+		clock = newMeter()
+		defer func() { res.Seconds = clock.seconds() }()
+	}
+	clock.run()
+
 	// PreEnqueue.
 	for _, pl := range fw.PreEnqueuePlugins() {
 		if s := pl.PreEnqueue(ctx, pod); !s.IsSuccess() {
@@ -395,7 +402,7 @@ func evaluate(tc *testCase) (res *result) {
 
 	if len(feasible) > 0 {
 		res.Result = "feasible"
-		if err := score(ctx, res, fw, plugins, state, pod, feasible); err != nil {
+		if err := score(ctx, res, fw, plugins, state, pod, feasible, clock); err != nil {
 			res.Scores, res.Best, res.ScoreSkipped = nil, nil, nil
 			if len(feasible) == 1 {
 				// kube-scheduler does not score a single node.
@@ -412,7 +419,7 @@ func evaluate(tc *testCase) (res *result) {
 	res.Result = "unschedulable"
 	fitError := &framework.FitError{Pod: pod, NumAllNodes: len(allNodes), Diagnosis: diagnosis}
 	if fw.HasPostFilterPlugins() {
-		pr, msg, err := postFilter(ctx, fw, plugins, factory, snapshot, state, pod, diagnosis.NodeToStatus)
+		pr, msg, err := postFilter(ctx, fw, plugins, factory, snapshot, state, pod, diagnosis.NodeToStatus, clock)
 		if err != nil {
 			return fail("%v", err)
 		}

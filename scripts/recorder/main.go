@@ -30,6 +30,7 @@ func main() {
 	_ = flag.Set("stderrthreshold", "FATAL")
 	embed := flag.Bool("pairs", false, "write {\"case\": ..., \"expect\": ...} instead of the result only")
 	timing := flag.Bool("timing", false, "write the time used to stderr")
+	seconds := flag.Bool("seconds", false, "add the CPU time of the scheduling cycle to each answer")
 	flag.Parse()
 	klog.SetOutput(io.Discard)
 	debug.SetGCPercent(400)
@@ -47,7 +48,7 @@ func main() {
 			if uerr := json.Unmarshal(line, tc); uerr != nil {
 				res = &result{Error: "case: " + uerr.Error()}
 			} else {
-				res = evaluate(tc)
+				res = evaluate(tc, *seconds)
 			}
 			var buf bytes.Buffer
 			enc := json.NewEncoder(&buf)

@@ -28,7 +28,7 @@ import (
 )
 
 // postFilter runs the PostFilter plugins and finds out which victims they take.
-func postFilter(ctx context.Context, fw framework.Framework, plugins map[string]fwk.Plugin, factory informers.SharedInformerFactory, snapshot *internalcache.Snapshot, state fwk.CycleState, pod *v1.Pod, m *framework.NodeToStatus) (*postFilterResult, string, error) {
+func postFilter(ctx context.Context, fw framework.Framework, plugins map[string]fwk.Plugin, factory informers.SharedInformerFactory, snapshot *internalcache.Snapshot, state fwk.CycleState, pod *v1.Pod, m *framework.NodeToStatus, clock *meter) (*postFilterResult, string, error) {
 	out := &postFilterResult{}
 	var dp *defaultpreemption.DefaultPreemption
 	for _, e := range fw.ListPlugins().PostFilter.Enabled {
@@ -39,6 +39,7 @@ func postFilter(ctx context.Context, fw framework.Framework, plugins map[string]
 	var deleted []string
 	var mu sync.Mutex
 	victimsOf := map[string]*extenderv1.Victims{}
+	clock.pause()
 	if dp != nil {
 		dp.Executor.PreemptPod = func(_ context.Context, _ preemption.Candidate, _ preemption.ExecutorPreemptor, victim *v1.Pod, _ string) error {
 			mu.Lock()
@@ -67,7 +68,9 @@ func postFilter(ctx context.Context, fw framework.Framework, plugins map[string]
 		}
 	}
 
+	clock.run()
 	r, s := fw.RunPostFilterPlugins(ctx, state, pod, m)
+	clock.pause()
 	out.Code = s.Code().String()
 	out.Message = s.Message()
 	if r != nil && r.NominatingInfo != nil && r.NominatingInfo.Mode() == fwk.ModeOverride {

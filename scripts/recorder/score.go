@@ -14,7 +14,7 @@ import (
 )
 
 // score runs PreScore and Score over the feasible nodes, like prioritizeNodes().
-func score(ctx context.Context, res *result, fw framework.Framework, plugins map[string]fwk.Plugin, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo) error {
+func score(ctx context.Context, res *result, fw framework.Framework, plugins map[string]fwk.Plugin, state fwk.CycleState, pod *v1.Pod, feasible []fwk.NodeInfo, clock *meter) error {
 	res.Scores = map[string]*nodeScore{}
 	for _, n := range feasible {
 		res.Scores[n.Node().Name] = &nodeScore{Scores: map[string]int64{}, Normalized: map[string]int64{}, Raw: map[string]int64{}}
@@ -30,6 +30,7 @@ func score(ctx context.Context, res *result, fw framework.Framework, plugins map
 		skipped := state.GetSkipScorePlugins()
 		res.ScoreSkipped = sets.List(skipped)
 		scores, s := fw.RunScorePlugins(ctx, state, pod, feasible)
+		clock.pause()
 		if !s.IsSuccess() {
 			return s.AsError()
 		}
