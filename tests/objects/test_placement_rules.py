@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.objects.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
-from mooring.objects.placement_rules import admits, first_untolerated, selector_matches, term_matches, tolerates
+from mooring.objects.placement_rules import (
+    Tolerations,
+    admits,
+    first_untolerated,
+    selector_matches,
+    term_matches,
+    tolerates,
+)
 from mooring.testing import a_pod, a_taint, a_toleration, requires
 
 
@@ -98,3 +107,22 @@ def test_the_first_taint_that_nothing_tolerates_is_named():
     assert first_untolerated([soft, first, second], [a_toleration("first")]) == second
     assert first_untolerated([soft, first, second], [a_toleration("first"), a_toleration("second")]) is None
     assert first_untolerated([soft, first], [], ["PreferNoSchedule"]) == soft
+
+
+words = st.sampled_from(["", "k", "l", "5", "10", "many"])
+effects = st.sampled_from(["", "NoSchedule", "NoExecute", "PreferNoSchedule"])
+some_tolerations = st.builds(
+    Toleration,
+    key=words,
+    operator=st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "Like"]),
+    value=words,
+    effect=effects,
+)
+
+
+@given(st.lists(some_tolerations, max_size=6), st.builds(Taint, key=words, value=words, effect=effects), st.booleans())
+def test_many_tolerations_cover_what_one_of_them_covers(tolerations, taint, compare_numbers):
+    covers = any(tolerates(each, taint, compare_numbers=compare_numbers) for each in tolerations)
+    assert Tolerations(tolerations).cover(taint, compare_numbers=compare_numbers) is covers
+    first = first_untolerated([taint], tolerations, compare_numbers=compare_numbers)
+    assert Tolerations(tolerations).first_uncovered([taint], compare_numbers=compare_numbers) == first

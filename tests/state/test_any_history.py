@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -26,7 +27,7 @@ from mooring.objects.core import (
 )
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
-from mooring.state import State
+from mooring.state import State, pod_classes, tallies
 from mooring.state.columns import LARGEST
 from mooring.testing import a_node_object, a_pod
 
@@ -316,3 +317,13 @@ def saturated(rows: dict[str, Any]) -> dict[str, Any]:
 
 TestAnyHistory = History.TestCase
 TestAnyHistory.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+
+class TestAnyHistoryAtOnce(History.TestCase):  # type: ignore[misc,valid-type]
+    """The same where pods, classes and domains are counted at once, as they are where they are many."""
+
+    settings = TestAnyHistory.settings
+
+    def setUp(self) -> None:
+        self.enterContext(mock.patch.object(pod_classes, "FEW_CLASSES", 0))
+        self.enterContext(mock.patch.object(tallies, "FEW_DOMAINS", 0))

@@ -36,6 +36,7 @@ def decide(
     `heard` is what extenders said, where there are any. `watch` times the plugins; nothing depends on it.
     Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
     """
+    state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed)
     cycle.watch = watch
     cycle.budget = budget

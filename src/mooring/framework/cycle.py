@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.verdicts import BoolArray, IntArray, Refusal
 from mooring.objects.core import NodeSelector, Pod, PodAffinityTerm, Toleration
 from mooring.objects.placed import PlacedPod
+from mooring.objects.placement_rules import Tolerations
 from mooring.objects.pod_affinity import TermKind
 from mooring.objects.selectors import Labels, LabelSelector, Requirement, selects
 
@@ -63,6 +65,14 @@ class PodsWhere(msgspec.Struct, frozen=True):
             return False
         return self.names(namespace, labels)
 
+    def some_label(self) -> list[tuple[str, str]] | None:
+        """Labels of which a matching pod has exactly one: those of the first `In`. None: no requirement names any."""
+        for selector in self.selectors:
+            for key, operator, values in selector:
+                if operator == "In":
+                    return [(key, value) for value in dict.fromkeys(values)]
+        return None
+
     def names(self, namespace: str, labels: Labels) -> bool:
         """Whether namespace and selectors match; `matches` says whether such a pod counts."""
         if self.namespaces is not None and namespace not in self.namespaces:
@@ -73,8 +83,11 @@ class PodsWhere(msgspec.Struct, frozen=True):
         return True
 
 
-class NodesWhere(msgspec.Struct, frozen=True):
-    """Which nodes count into a tally: those with all these keys, admitted by node affinity and taint policy."""
+class NodesWhere(msgspec.Struct, frozen=True, dict=True):
+    """Which nodes count into a tally: those with all these keys, admitted by node affinity and taint policy.
+
+    A pod may have thousands of constraints over the same nodes, each with this as a key: the hash is computed once.
+    """
 
     keys: tuple[str, ...] = ()
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -84,8 +97,17 @@ class NodesWhere(msgspec.Struct, frozen=True):
     compare_numbers: bool = False
     """Whether tolerations compare numbers (the gate TaintTolerationComparisonOperators)."""
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash(msgspec.msgpack.encode(self))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def tolerated(self) -> Tolerations | None:
+        """`tolerations`, read once."""
+        return None if self.tolerations is None else Tolerations(self.tolerations)
 
 
 ALL_NODES = NodesWhere()

@@ -141,6 +141,18 @@ class NodeRows(Protocol):
         """Where the label is there and has one of these values: faster than a test where values are many."""
         ...
 
+    def where_label_lacking(self, key: str) -> BoolArray:
+        """Where there is no label of this key."""
+        ...
+
+    def label_integers(self, key: str) -> tuple[IntArray, BoolArray]:
+        """The label as a whole number of 64 bits, and where it is one."""
+        ...
+
+    def where_named(self, names: Iterable[str]) -> BoolArray:
+        """Where the node has one of these names."""
+        ...
+
     def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
         """Where the taints pass; the test is asked once per distinct list of taints."""
         ...

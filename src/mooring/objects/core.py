@@ -16,6 +16,7 @@ from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
 if TYPE_CHECKING:
+    from mooring.objects.placement_rules import Tolerations
     from mooring.objects.requests import PodRequests
     from mooring.objects.volumes import PodVolume
 
@@ -246,6 +247,13 @@ class Pod(KubeObject, version="v1", plural="pods"):
         from mooring.objects.requests import requests_of
 
         return requests_of(self)
+
+    @cached_property
+    def tolerations(self) -> Tolerations:
+        """What it tolerates, read once per object."""
+        from mooring.objects.placement_rules import Tolerations
+
+        return Tolerations(self.spec.tolerations)
 
     @cached_property
     def volumes(self) -> tuple[PodVolume, ...]:

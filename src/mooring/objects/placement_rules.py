@@ -141,3 +141,50 @@ def first_untolerated(
         ):
             return taint
     return None
+
+
+class Tolerations:
+    """Many tolerations at once. Means what `tolerates` means, in a few lookups, however many they are."""
+
+    __slots__ = ("_equal", "_exist", "_greatest", "_least")
+
+    def __init__(self, tolerations: Iterable[Toleration]) -> None:
+        self._equal: set[tuple[str, str, str]] = set()
+        self._exist: set[tuple[str, str]] = set()
+        self._least: dict[tuple[str, str], int] = {}
+        """By key and effect the lowest bound of `Gt`: what is above another is above this."""
+        self._greatest: dict[tuple[str, str], int] = {}
+        for toleration in tolerations:
+            place = (toleration.key, toleration.effect)
+            match toleration.operator:
+                case "" | "Equal":
+                    self._equal.add((toleration.key, toleration.value, toleration.effect))
+                case "Exists":
+                    self._exist.add(place)
+                case "Gt" if (bound := _whole_number(toleration.value)) is not None:
+                    self._least[place] = min(bound, self._least.get(place, bound))
+                case "Lt" if (bound := _whole_number(toleration.value)) is not None:
+                    self._greatest[place] = max(bound, self._greatest.get(place, bound))
+
+    def cover(self, taint: Taint, *, compare_numbers: bool = False) -> bool:
+        """Whether one of them tolerates the taint."""
+        for key in (taint.key, ""):
+            for effect in (taint.effect, ""):
+                if (key, effect) in self._exist or (key, taint.value, effect) in self._equal:
+                    return True
+                if compare_numbers and self._compares(taint.value, (key, effect)):
+                    return True
+        return False
+
+    def _compares(self, value: str, place: tuple[str, str]) -> bool:
+        least, greatest = self._least.get(place), self._greatest.get(place)
+        if (least is None and greatest is None) or (number := _whole_number(value)) is None:
+            return False
+        return (least is not None and number > least) or (greatest is not None and number < greatest)
+
+    def first_uncovered(self, taints: Iterable[Taint], *, compare_numbers: bool = False) -> Taint | None:
+        """The first taint that keeps pods off a node and that nothing tolerates."""
+        for taint in taints:
+            if taint.effect in DO_NOT_SCHEDULE and not self.cover(taint, compare_numbers=compare_numbers):
+                return taint
+        return None

@@ -56,14 +56,14 @@ def requirement_matches(key: str, operator: str, values: Sequence[str], labels: 
         case "DoesNotExist":
             return found is None
         case "Gt" | "Lt":
-            ours, bound = _integer(found), _integer(values[0]) if len(values) == 1 else None
+            ours, bound = integer(found), integer(values[0]) if len(values) == 1 else None
             if ours is None or bound is None:
                 return False
             return ours > bound if operator == "Gt" else ours < bound
     return False
 
 
-def _integer(text: str | None) -> int | None:
+def integer(text: str | None) -> int | None:
     """As Go's ParseInt: digits with a sign, 64 bits."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
@@ -114,7 +114,7 @@ def requirement_mistakes(key: str, operator: str, values: Sequence[str], path: s
         wrong += [
             f"{path}values[{at}]: Invalid value: {_quoted(value)}: {whole}"
             for at, value in enumerate(values)
-            if _integer(value) is None
+            if integer(value) is None
         ]
     for at, value in enumerate(values):
         if sentences := label_value(value):
@@ -172,7 +172,7 @@ def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
     """Refuse what no label can be: it would match nothing, and nobody would know why."""
     wrong = [f'Invalid value: "{key}": {sentence}' for sentence in qualified_name(key)]
     for index, value in enumerate(values):
-        if operator in ("Gt", "Lt") and _integer(value) is None:
+        if operator in ("Gt", "Lt") and integer(value) is None:
             wrong.append(
                 f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
             )

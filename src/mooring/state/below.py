@@ -5,7 +5,7 @@ Kept for the priorities that were asked about last, and brought up to date by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,18 @@ class FreedRows:
 
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
         return self._nodes.where_label(key, test)
+
+    def where_label_in(self, key: str, values: Iterable[str]) -> BoolArray:
+        return self._nodes.where_label_in(key, values)
+
+    def where_label_lacking(self, key: str) -> BoolArray:
+        return self._nodes.where_label_lacking(key)
+
+    def label_integers(self, key: str) -> tuple[IntArray, BoolArray]:
+        return self._nodes.label_integers(key)
+
+    def where_named(self, names: Iterable[str]) -> BoolArray:
+        return self._nodes.where_named(names)
 
     def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
         return self._nodes.where_taints(test)

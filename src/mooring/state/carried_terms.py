@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.base.bounded import BoundedCache
 from mooring.framework import BoolArray, IntArray, NodeRows, NodeView, PodsWhere, Term, TermKind
 from mooring.objects import Pod
 from mooring.objects.core import Affinity
@@ -23,12 +24,15 @@ from mooring.objects.selectors import Labels, Requirement
 from mooring.state.columns import Column, InternedColumn
 from mooring.state.selector_index import SelectorIndex
 from mooring.state.table import NodeTable
+from mooring.state.tallies import MOSTLY_EMPTY
 from mooring.state.views import Rows
 
 _encode = msgspec.msgpack.Encoder().encode
 
-_MOSTLY_EMPTY = 64
-"""Where fewer than one domain in so many has a carrier, a column costs more to keep than to make when asked."""
+MOST_CACHED_BYTES = 16 * 1024 * 1024
+TERM_BYTES = 64
+"""What a reference to one takes; the terms themselves live as long as they are carried."""
+FEW_TERMS = 16
 
 _Identity = tuple[TermKind, int, str, PodsWhere, frozenset[str], tuple[Requirement, ...] | None]
 
@@ -91,7 +95,7 @@ class CarrierTally:
         size = self._column.size
         if self._shown is not None and len(self._shown.data) >= size:
             return self._shown.data
-        is_worth_keeping = len(self._by_domain) * _MOSTLY_EMPTY >= size
+        is_worth_keeping = len(self._by_domain) * MOSTLY_EMPTY >= size
         shown = Column(size + size // 8 + 16 if is_worth_keeping else size, np.int64)
         for domain, carriers in self._by_domain.items():
             shown.cells[domain] = carriers
@@ -131,7 +135,11 @@ class CarriedTerms:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._by_pod_template: dict[tuple[str, bytes], tuple[CarriedTerm, ...]] = {}
+        self._by_template: BoundedCache[tuple[str, bytes], tuple[CarriedTerm, ...]] = BoundedCache(MOST_CACHED_BYTES)
+        self._of_large: dict[str, tuple[Affinity, tuple[CarriedTerm, ...]]] = {}
+        """By uid, the terms of pods with many: to find them by the text would take as long as to count them."""
+        self.unused = 0
+        """How many terms no pod carries any more."""
         self._known: dict[_Identity, CarriedTerm] = {}
         self._index: dict[TermKind, SelectorIndex[CarriedTerm]] = {kind: SelectorIndex() for kind in TermKind}
 
@@ -141,8 +149,14 @@ class CarriedTerms:
     def count(self, pod: PlacedPod, row: int, sign: int) -> None:
         """A pod with its terms came onto a row (1) or left it (-1)."""
         for carried in self._carried_by(pod):
+            self.unused -= not carried.carriers
             carried.carriers += sign
+            self.unused += not carried.carriers
             carried.tally.count(row, sign)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, and will not be counted again."""
+        self._of_large.pop(uid, None)
 
     def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, CarrierTally]]:
         """The terms of this kind that select the pod, each with the count of its carriers."""
@@ -162,21 +176,23 @@ class CarriedTerms:
                 del self._known[identity]
                 self._index[carried.term.kind].remove(carried.where, carried)
                 carried.tally.close()
-        self._by_pod_template = {
-            template: terms
-            for template, terms in self._by_pod_template.items()
-            if terms and all(carried.carriers for carried in terms)
-        }
+        self.unused = 0
+        self._by_template.keep(_all_carried)
+        self._of_large = {uid: large for uid, large in self._of_large.items() if _all_carried(large[1])}
 
     def _carried_by(self, pod: PlacedPod) -> tuple[CarriedTerm, ...]:
         affinity = pod.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return ()
-        template = (pod.namespace, _encode(affinity))
-        terms = self._by_pod_template.get(template)
+        if (large := self._of_large.get(pod.uid)) is not None and large[0] is affinity:
+            return large[1]
+        template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
+        terms = self._by_template.get(template)
         if terms is None:
             terms = tuple(self._intern(term, pod.namespace) for term in _terms(affinity))
-            self._by_pod_template[template] = terms
+            self._by_template.put(template, terms, len(template[1]) + TERM_BYTES * len(terms))
+        if len(terms) > FEW_TERMS:
+            self._of_large[pod.uid] = (affinity, terms)
         return terms
 
     def _intern(self, term: Term, namespace: str) -> CarriedTerm:
@@ -185,8 +201,13 @@ class CarriedTerms:
         if carried is None:
             tally = CarrierTally(self._table, term.term.topology_key)
             carried = self._known[identity] = CarriedTerm(term, identity, tally)
+            self.unused += 1
             self._index[term.kind].add(carried.where, carried)
         return carried
+
+
+def _all_carried(terms: tuple[CarriedTerm, ...]) -> bool:
+    return all(carried.carriers for carried in terms)
 
 
 def _terms(affinity: Affinity) -> Iterator[Term]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mooring.framework import BoolArray, IntArray
 from mooring.framework.nodes import Capacity
 from mooring.framework.verdicts import constant
+from mooring.objects.selectors import integer
 
 LARGEST = 2**63 - 1
 
@@ -148,14 +149,18 @@ class InternedColumn(Generic[V]):
     A code whose last row has left is used again, so a column does not grow with nodes that come and go.
     """
 
-    __slots__ = ("_code_of", "_spare", "_uses", "codes", "pins", "values")
+    __slots__ = ("_code_of", "_empty", "_integers", "_spare", "_uses", "codes", "pins", "values")
 
-    def __init__(self, capacity: int, absent: V) -> None:
-        self.codes = Column(capacity, np.intp)  # NumPy indexes by this type without converting
+    def __init__(self, capacity: int, absent: V, empty: Column | None = None) -> None:
+        """`empty`: a column of zeros to share as long as no row has a value. Its owner lets it grow."""
+        self._empty = empty
+        # NumPy indexes by this type without converting.
+        self.codes = empty if empty is not None else Column(capacity, np.intp)
         self.values: list[V] = [absent]
         self._code_of: dict[V, int] = {absent: 0}
         self._uses: list[int] = [0]
         self._spare: list[int] = []
+        self._integers: tuple[IntArray, BoolArray] | None = None
         self.pins = 0
         """How many tallies count by these codes; a pinned column must not be dropped."""
 
@@ -164,16 +169,38 @@ class InternedColumn(Generic[V]):
         """One more than the largest code."""
         return len(self.values)
 
+    @property
+    def is_empty(self) -> bool:
+        """No row has, or had, a value: the codes are shared with other columns."""
+        return self.codes is self._empty
+
     def put(self, row: int, value: V) -> None:
         old = self.codes.cells[row]
-        if old and self.values[old] == value:
+        if self.values[old] == value:
             return
+        if self.is_empty:
+            self.codes = Column(len(self.codes.data), np.intp)
         self.codes.cells[row] = self._taken(value)
         self._release(old)
+
+    def fill(self, values: Iterable[tuple[int, V]]) -> None:
+        """`put` for many rows of a column that has no values yet."""
+        codes, code_of, uses = Column(len(self.codes.data), np.intp), self._code_of, self._uses
+        for row, value in values:
+            code = code_of.get(value)
+            if code is None:
+                code = code_of[value] = len(self.values)
+                self.values.append(value)
+                uses.append(0)
+            if code:
+                uses[code] += 1
+                codes.cells[row] = code
+        self.codes = codes
 
     def _taken(self, value: V) -> int:
         code = self._code_of.get(value)
         if code is None:
+            self._integers = None
             if self._spare:
                 code = self._spare.pop()
                 self.values[code] = value
@@ -182,12 +209,15 @@ class InternedColumn(Generic[V]):
                 self.values.append(value)
                 self._uses.append(0)
             self._code_of[value] = code
-        self._uses[code] += 1
+        if code:
+            self._uses[code] += 1
         return code
 
     def _release(self, code: int) -> None:
+        if not code:
+            return
         self._uses[code] -= 1
-        if code and not self._uses[code]:
+        if not self._uses[code]:
             del self._code_of[self.values[code]]
             self.values[code] = self.values[0]
             self._spare.append(code)
@@ -199,9 +229,19 @@ class InternedColumn(Generic[V]):
     def where_any(self, codes: NDArray[np.intp], values: Iterable[V]) -> BoolArray:
         """Where the value is one of these; asks nothing per distinct value, however many there are."""
         wanted = [code for value in set(values) if (code := self._code_of.get(value)) is not None]
+        if not wanted:
+            return np.zeros(len(codes), bool)
         is_wanted = np.zeros(len(self.values), bool)
         is_wanted[wanted] = True
         return is_wanted.take(codes)
+
+    def integers(self: InternedColumn[str | None]) -> tuple[IntArray, BoolArray]:
+        """Per code its value as a whole number, and whether it is one. Kept until a value is new."""
+        if self._integers is None:
+            read = [integer(value) for value in self.values]
+            numbers = np.array([number or 0 for number in read], np.int64)
+            self._integers = numbers, np.array([number is not None for number in read], np.bool_)
+        return self._integers
 
     def numbers(self, codes: NDArray[np.intp], number: Callable[[V], int]) -> IntArray:
         """A number per row from its value; asked once per distinct value."""

@@ -1,85 +1,98 @@
 """Topology domains: which nodes share a value of a label, over the nodes that count. Decides nothing about pods.
 
 Every tally by the same label over the same nodes shares one of these, so that a thousand Services cost a node's
-change no more than one does.
+change no more than one does. Which nodes count (`Included`) is computed once, however many labels are counted by.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mooring.framework import BoolArray, NodesWhere
-from mooring.objects.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.objects.placement_rules import first_untolerated, selector_matches, term_matches
-from mooring.objects.selectors import requirement_matches
+from mooring.framework.node_selectors import where_selector
+from mooring.objects.placement_rules import selector_matches
 from mooring.state.columns import Column, InternedColumn
 from mooring.state.views import Rows, RowView
-
-if TYPE_CHECKING:
-    from mooring.state.tallies import StandingTally
 
 NOWHERE = -1
 """The domain of a node that does not count. 0 is that of nodes that count but lack the label."""
 
 
+class Included:
+    """Per row whether its node counts."""
+
+    __slots__ = ("_on", "count", "rows", "users")
+
+    def __init__(self, on: NodesWhere, nodes: Rows, capacity: int) -> None:
+        self._on = on
+        self.users = 0
+        """How many domains need this."""
+        self.rows = Column(capacity, np.bool_)
+        mask = included(on, nodes)
+        self.rows.data[nodes.rows] = mask
+        self.count = int(np.count_nonzero(mask))
+
+    def enter(self, view: RowView, capacity: int) -> None:
+        if view.row >= len(self.rows.data):
+            self.rows.grow(capacity)
+        self.rows.cells[view.row] = counts = includes(self._on, view)
+        self.count += counts
+
+    def leave(self, row: int) -> None:
+        self.count -= self.rows.cells[row]
+        self.rows.cells[row] = False
+
+
 class Domains:
     """Per row the domain it is in; per domain how many nodes are. A domain exists while a node that counts is in it."""
 
-    __slots__ = ("_nodes", "_on", "column", "count", "lacking", "of_row", "tallies", "users")
+    __slots__ = ("_nodes", "column", "count", "included", "lacking", "users")
 
-    def __init__(self, column: InternedColumn[str | None], on: NodesWhere, nodes: Rows) -> None:
+    def __init__(self, column: InternedColumn[str | None], included: Included, nodes: Rows) -> None:
         self.column = column
         self.column.pins += 1
-        self._on = on
+        self.included = included
+        self.included.users += 1
         self.users = 0
         """How many tallies need these domains."""
-        self.tallies: dict[StandingTally, None] = {}
-        """Those that must hear of nodes."""
-        self.of_row = Column(len(column.codes.data), np.intp)
-        self._nodes = Column(max(16, 2 * column.size), np.int64)
-        codes = np.where(included(on, nodes), nodes.cells(column.codes), NOWHERE)
-        self.of_row.data[nodes.rows] = codes
-        nodes_in = np.bincount(codes[codes >= 0], minlength=1)
-        self._nodes.data[1 : len(nodes_in)] = nodes_in[1:]
-        self.count = int(np.count_nonzero(nodes_in[1:]))
-        self.lacking = int(nodes_in[0])
+        self._nodes = Column(16, np.int64)
+        self.count = 0
+        self.lacking = included.count
         """How many nodes count but lack the label."""
+        if not column.is_empty:
+            codes = nodes.cells(column.codes)
+            nodes_in = np.bincount(codes[nodes.cells(included.rows)], minlength=1)
+            self._nodes = Column(max(16, 2 * column.size), np.int64)
+            self._nodes.data[1 : len(nodes_in)] = nodes_in[1:]
+            self.count = int(np.count_nonzero(nodes_in[1:]))
+            self.lacking = int(nodes_in[0])
 
     def close(self) -> None:
-        """Nobody counts by these domains any more."""
+        """No tally counts by these domains any more."""
         self.column.pins -= 1
+        self.included.users -= 1
+
+    def of_row(self, row: int) -> int:
+        """The domain of the node on this row; NOWHERE if it does not count."""
+        return self.column.codes.cells[row] if self.included.rows.cells[row] else NOWHERE
 
     def enter(self, view: RowView) -> None:
         """A node came, or came back changed."""
-        row = view.row
-        if row >= len(self.of_row.data):
-            self.of_row.grow(len(self.column.codes.data))
-        code = self.column.codes.cells[row] if includes(self._on, view) else NOWHERE
-        self.of_row.cells[row] = code
+        code = self.of_row(view.row)
         if code == 0:
             self.lacking += 1
         elif code > 0:
             if code >= len(self._nodes.data):
-                self._nodes.grow(2 * self.column.size)
+                self._nodes.grow(max(16, 2 * self.column.size))
             self.count += not self._nodes.cells[code]
             self._nodes.cells[code] += 1
-        if code != NOWHERE:
-            for tally in self.tallies:
-                tally.row_entered(row, code)
 
     def leave(self, row: int) -> None:
         """A node goes, or is about to change."""
-        code = self.of_row.cells[row]
-        if code == NOWHERE:
-            return
-        for tally in self.tallies:
-            tally.row_left(row, code)
-        self.of_row.cells[row] = NOWHERE
+        code = self.of_row(row)
         if code == 0:
             self.lacking -= 1
-        else:
+        elif code > 0:
             self._nodes.cells[code] -= 1
             self.count -= not self._nodes.cells[code]
 
@@ -96,8 +109,8 @@ def includes(on: NodesWhere, view: RowView) -> bool:
         and all(labels.get(key) == value for key, value in on.node_selector)
         and (on.affinity is None or selector_matches(on.affinity, view.name, labels))
         and (
-            on.tolerations is None
-            or first_untolerated(view.taints, on.tolerations, compare_numbers=on.compare_numbers) is None
+            on.tolerated is None
+            or on.tolerated.first_uncovered(view.taints, compare_numbers=on.compare_numbers) is None
         )
     )
 
@@ -106,40 +119,18 @@ def included(on: NodesWhere, nodes: Rows) -> BoolArray:
     """`includes`, for many nodes at once: a new kind of pod must not cost a look at every node."""
     mask = np.ones(len(nodes), np.bool_)
     for key in on.keys:
-        mask &= nodes.where_label(key, lambda found: found is not None)
+        mask &= ~nodes.where_label_lacking(key)
+        if not mask.any():
+            return mask
     for key, value in on.node_selector:
-        mask &= nodes.where_label(key, lambda found, value=value: found == value)  # type: ignore[misc]
+        mask &= nodes.where_label_in(key, (value,))
+        if not mask.any():
+            return mask
     if on.affinity is not None:
-        mask &= _selected(on.affinity, nodes)
-    tolerations, compare_numbers = on.tolerations, on.compare_numbers
-    if tolerations is not None:
+        mask &= where_selector(on.affinity, nodes)
+    tolerated, compare_numbers = on.tolerated, on.compare_numbers
+    if tolerated is not None:
         mask &= nodes.where_taints(
-            lambda taints: first_untolerated(taints, tolerations, compare_numbers=compare_numbers) is None
+            lambda taints: tolerated.first_uncovered(taints, compare_numbers=compare_numbers) is None
         )
     return mask
-
-
-def _selected(selector: NodeSelector, nodes: Rows) -> BoolArray:
-    mask = np.zeros(len(nodes), np.bool_)
-    for term in selector.node_selector_terms:
-        mask |= _matching(term, nodes)
-    return mask
-
-
-def _matching(term: NodeSelectorTerm, nodes: Rows) -> BoolArray:
-    if not term.match_expressions and not term.match_fields:
-        return np.zeros(len(nodes), np.bool_)
-    mask = np.ones(len(nodes), np.bool_)
-    for part in term.match_expressions:
-        mask &= _where(part, nodes)
-    if term.match_fields:
-        by_name = NodeSelectorTerm(match_fields=term.match_fields)
-        mask &= np.fromiter((term_matches(by_name, name, {}) for name in nodes.names), np.bool_, len(nodes))
-    return mask
-
-
-def _where(part: NodeSelectorRequirement, nodes: Rows) -> BoolArray:
-    key, operator, values = part.key, part.operator, part.values
-    return nodes.where_label(
-        key, lambda found: requirement_matches(key, operator, values, {} if found is None else {key: found})
-    )

@@ -15,8 +15,8 @@ class PortsInUse:
     def __init__(self) -> None:
         self._holders: dict[tuple[str, int], dict[str, RowCounts]] = {}
         """(protocol, port) → address → the pods that hold it, by row."""
-        self.supposed_free: frozenset[tuple[int, HostPort]] = frozenset()
-        """Ports that a what-if takes to be free on a row, although another pod may hold them too.
+        self.supposed_free: dict[int, set[HostPort]] = {}
+        """By row, the ports that a what-if takes to be free, although another pod may hold them too.
 
         kube-scheduler keeps a node's ports as a set, so that in its dry runs a port is free as soon as one of its
         holders is away. Two pods that hold one port are rare; a plan that differs would not be right for it.
@@ -36,10 +36,23 @@ class PortsInUse:
                     del self._holders[protocol, port]
 
     def suppose_free(self, row: int, ports: Iterable[HostPort]) -> None:
-        self.supposed_free = self.supposed_free.union((row, port) for port in ports)
+        self.supposed_free.setdefault(row, set()).update(ports)
 
     def suppose_taken(self, row: int, ports: Iterable[HostPort]) -> None:
-        self.supposed_free = self.supposed_free.difference((row, port) for port in ports)
+        if free := self.supposed_free.get(row):
+            free.difference_update(ports)
+            if not free:
+                del self.supposed_free[row]
+
+    def supposed_free_at(self, row: int) -> frozenset[HostPort]:
+        return frozenset(self.supposed_free.get(row, ()))
+
+    def restore(self, row: int, free: frozenset[HostPort]) -> None:
+        """As it was before a what-if."""
+        if free:
+            self.supposed_free[row] = set(free)
+        else:
+            self.supposed_free.pop(row, None)
 
     def where_taken(self, wanted: Iterable[HostPort], capacity: int) -> BoolArray | None:
         """The rows, as a mask over the whole table, where one of these ports is taken; None: nowhere."""
@@ -52,7 +65,7 @@ class PortsInUse:
         return found
 
     def _really(self, mask: BoolArray, port: HostPort) -> BoolArray:
-        freed = [row for row, each in self.supposed_free if each == port]
+        freed = [row for row, free in self.supposed_free.items() if port in free]
         if freed:
             mask = mask.copy()
             mask[freed] = False

@@ -1,7 +1,8 @@
 """Standing selections: what plugins have asked about sets of pods, kept up to date as pods come and go.
 
 A selection (a `PodsWhere`) carries counts per domain (tallies), sums of requests (totals) and the pods themselves,
-each made when it is first asked for. What nobody has asked for during many pod changes is dropped.
+each made when it is first asked for. What costs more to keep than to make again is dropped, and so are the least
+recently used beyond a number: pods may ask for any number of selections.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from mooring.framework import NodesWhere, PodsWhere
+from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
-from mooring.state.pod_classes import PodClasses, Selectable
+from mooring.state.pod_classes import NO_ROW, PodClasses, Selectable
 from mooring.state.selector_index import SelectorIndex
-from mooring.state.table import PODS
-from mooring.state.tallies import StandingTally
+from mooring.state.table import PODS, NodeTable
+from mooring.state.tallies import PodsPerRow, StandingTally
 
 UNASKED_CHANGES = 20_000
 """After so many pod changes without a question a selection is dropped: keeping it costs at each change."""
+UNASKED_TOUCHES = 64
+"""As well after so many changes of its own pods, and one more for every eighth pod: making it again costs no more."""
+MOST_COUNTS = 10_000
+"""The selections and tallies that are kept from one decision to the next."""
+MOST_COLUMN_BYTES = 64 * 1024 * 1024
+"""The columns of tallies that are kept; those of the least recently used are made again when asked for."""
+CHECKED_AFTER = 128
+"""The two limits are checked when so many were made."""
 
 
 P = TypeVar("P", bound=Selectable)
@@ -26,19 +35,46 @@ P = TypeVar("P", bound=Selectable)
 class Members(Generic[P]):
     """The pods of one selection, and when it was last asked about."""
 
-    __slots__ = ("asked", "pods", "where")
+    __slots__ = ("asked", "pods", "touches", "where")
 
-    def __init__(self, where: PodsWhere, pods: Iterable[P]) -> None:
+    def __init__(self, where: PodsWhere, index: object = None) -> None:
         self.where = where
         self.asked = 0
         """In pod changes, by which "a while" is measured."""
-        self.pods = {pod.uid: pod for pod in pods}
+        self.touches = 0
+        """How many of its pods came or went since it was asked about."""
+        self.pods: dict[str, P] | None = None
+        """By uid, once the pods themselves were asked for."""
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether `sum_up` has anything to do."""
+        return False
+
+    @property
+    def counts(self) -> int:
+        """How many standing counts this is."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """About how many pods there are, as far as that is known."""
+        return len(self.pods) if self.pods is not None else 0
 
     def sum_up(self, pod: P, sign: int) -> None:
         """A member came (1) or went (-1): keep what is summed over the members."""
 
     def drop_unasked(self, since: int) -> None:
         """Let go of what hangs on it and was not asked for since then."""
+
+    def column_bytes(self) -> int:
+        return 0
+
+    def drop_columns(self) -> None:
+        """Free what can be computed again."""
+
+    def close(self) -> None:
+        """It is no longer kept."""
 
 
 def selects(where: PodsWhere, pod: Selectable) -> bool:
@@ -61,18 +97,23 @@ M = TypeVar("M", bound=Members)  # type: ignore[type-arg]
 class PodIndex(Generic[P, M]):
     """All pods of a sort, and the standing selections among them."""
 
-    def __init__(self, make: Callable[[PodsWhere, Iterable[P]], M]) -> None:
+    def __init__(self, make: Callable[[PodsWhere, PodIndex[P, M]], M]) -> None:
         self._make = make
         self._pods: PodClasses[P] = PodClasses()
         self._selections: dict[PodsWhere, M] = {}
+        """The least recently used first."""
         self._index: SelectorIndex[M] = SelectorIndex()
         self._changes = 0
+        self.made = 0
+        """How many selections and tallies were made since the limits were checked."""
         self._of_nobody = 0
-        """How many selections count nobody, except in a what-if."""
+        """How many selections count no pods, except in a what-if."""
         self.hidden: dict[str, P] = {}
         """Pods that a what-if has taken away: still filed in their places, so that undoing it restores the order."""
         self.supposing = False
         """Whether a what-if goes on: then nothing is dropped, because undoing it must find everything."""
+        self._moved: dict[str, list[M]] = {}
+        """In a what-if, the selections that a pod moves, by uid: a dry run takes a pod away and puts it back."""
 
     def __iter__(self) -> Iterator[M]:
         return iter(self._selections.values())
@@ -82,9 +123,10 @@ class PodIndex(Generic[P, M]):
         self._pods.put(pod)
         touched = self.selecting(pod)
         for selection in touched:
-            selection.pods[pod.uid] = pod
+            if selection.pods is not None:
+                selection.pods[pod.uid] = pod
             selection.sum_up(pod, 1)
-        self._count_change()
+        self._count_change(touched)
         return touched
 
     def take(self, pod: P) -> list[M]:
@@ -92,9 +134,10 @@ class PodIndex(Generic[P, M]):
         self._pods.take(pod)
         touched = self.selecting(pod)
         for selection in touched:
-            del selection.pods[pod.uid]
+            if selection.pods is not None:
+                del selection.pods[pod.uid]
             selection.sum_up(pod, -1)
-        self._count_change()
+        self._count_change(touched)
         return touched
 
     def hide(self, pod: P) -> list[M]:
@@ -110,24 +153,36 @@ class PodIndex(Generic[P, M]):
     def _sum_up(self, pod: P, sign: int) -> list[M]:
         if not self._selections:
             return []
-        touched = [
-            selection for selection in self._index.candidates(pod.namespace, pod.labels) if moves(selection.where, pod)
-        ]
+        touched = self._moved.get(pod.uid)
+        if touched is None:
+            candidates = self._index.candidates(pod.namespace, pod.labels)
+            touched = self._moved[pod.uid] = [each for each in candidates if moves(each.where, pod)]
         for selection in touched:
-            if selects(selection.where, pod):
+            if selection.has_sums and selects(selection.where, pod):
                 selection.sum_up(pod, sign)
         return touched
 
-    def taken_off(self, selection: Members[P]) -> list[P]:
-        """Pods that are not its members, and that a what-if takes off its counts nevertheless (see `moves`)."""
-        where = selection.where
-        return [pod for pod in self.hidden.values() if not selects(where, pod) and moves(where, pod)]
+    def begin_supposing(self) -> None:
+        self.supposing = True
+
+    def end_supposing(self) -> None:
+        self.supposing = False
+        self._moved.clear()
+
+    def taken_off(self, where: PodsWhere) -> list[P]:
+        """Pods that a what-if takes off the counts; also such as do not count (see `moves`)."""
+        return [pod for pod in self.hidden.values() if moves(where, pod)]
+
+    def rows(self, where: PodsWhere, row_of: Callable[[P], int], version: int) -> IntArray:
+        """The rows of the pods that count, also of those that a what-if has taken away."""
+        return self._pods.rows(where, row_of, version)
 
     def replace(self, pod: P) -> None:
         """A newer record of a pod that selections and sums see alike."""
         self._pods.put(pod)
         for selection in self.selecting(pod):
-            selection.pods[pod.uid] = pod
+            if selection.pods is not None:
+                selection.pods[pod.uid] = pod
 
     def selecting(self, pod: P) -> list[M]:
         """The standing selections that the pod belongs to."""
@@ -148,45 +203,129 @@ class PodIndex(Generic[P, M]):
         ]
 
     def selection(self, where: PodsWhere) -> M:
-        """The standing selection, made now if nobody asked before."""
-        selection = self._selections.get(where)
+        """The standing selection, made now if there is none yet."""
+        selection = self._selections.pop(where, None)
         if selection is None:
-            selection = self._selections[where] = self._make(where, self._pods.matching(where))
+            selection = self._make(where, self)
             self._index.add(where, selection)
             self._of_nobody += where.nobody
+            self.made += 1
+            self._moved.clear()
+        self._selections[where] = selection
         selection.asked = self._changes
+        selection.touches = 0
         return selection
 
     def members(self, where: PodsWhere) -> list[P]:
-        return self.visible(self.selection(where))
-
-    def visible(self, selection: Members[P]) -> list[P]:
-        """Its pods, without those that a what-if has taken away."""
+        """The pods of a selection, without those that a what-if has taken away."""
+        selection = self.selection(where)
+        if selection.pods is None:
+            selection.pods = {pod.uid: pod for pod in self._pods.matching(where)}
         if self.hidden:
             return [pod for uid, pod in selection.pods.items() if uid not in self.hidden]
         return list(selection.pods.values())
 
-    def _count_change(self) -> None:
+    def matching(self, where: PodsWhere) -> Iterator[P]:
+        """As `members`, for whoever goes through them once."""
+        found = self._pods.matching(where)
+        return (pod for pod in found if pod.uid not in self.hidden) if self.hidden else found
+
+    def trim(self) -> None:
+        """Keep within the limits. Between two decisions only: what a decision asked for must stand until its end."""
+        if self.made < CHECKED_AFTER or self.supposing:
+            return
+        self.made = counts = column_bytes = 0
+        kept = list(self._selections.values())
+        while kept:
+            selection = kept.pop()  # the most recently used first
+            counts += selection.counts
+            if counts > MOST_COUNTS:
+                self._drop(selection)
+                continue
+            column_bytes += selection.column_bytes()
+            if column_bytes > MOST_COLUMN_BYTES:
+                selection.drop_columns()
+                if selection.column_bytes():
+                    self._drop(selection)
+
+    def _count_change(self, touched: Iterable[M]) -> None:
         self._changes += 1
-        if self._changes % (UNASKED_CHANGES // 2) == 0 and not self.supposing:
+        if self.supposing:
+            return
+        for selection in touched:
+            selection.touches += 1
+            if selection.touches > UNASKED_TOUCHES and selection.touches > UNASKED_TOUCHES + selection.size // 8:
+                self._drop(selection)
+        if self._changes % (UNASKED_CHANGES // 2) == 0:
             since = self._changes - UNASKED_CHANGES
             for selection in list(self._selections.values()):
                 selection.drop_unasked(since)
                 if selection.asked <= since:
-                    del self._selections[selection.where]
-                    self._index.remove(selection.where, selection)
-                    self._of_nobody -= selection.where.nobody
+                    self._drop(selection)
+
+    def _drop(self, selection: M) -> None:
+        del self._selections[selection.where]
+        self._index.remove(selection.where, selection)
+        self._of_nobody -= selection.where.nobody
+        selection.close()
 
 
 class Selection(Members[PlacedPod]):
     """Placed pods: with counts per domain and sums of requests."""
 
-    __slots__ = ("tallies", "totals")
+    __slots__ = ("_per_row", "_table", "found", "tallies", "totals")
 
-    def __init__(self, where: PodsWhere, pods: Iterable[PlacedPod]) -> None:
-        super().__init__(where, pods)
+    def __init__(self, where: PodsWhere, index: PodIndex[PlacedPod, Selection], table: NodeTable) -> None:
+        super().__init__(where)
+        self.found = index
+        self._table = table
         self.tallies: dict[tuple[str, NodesWhere], StandingTally] = {}
+        self._per_row: PodsPerRow | None = None
         self.totals: dict[str, int] = {}
+
+    @property
+    def has_sums(self) -> bool:
+        return bool(self.totals)
+
+    @property
+    def counts(self) -> int:
+        return 1 + sum(tally.weight for tally in self.tallies.values())
+
+    @property
+    def size(self) -> int:
+        return max((super().size, *(tally.total for tally in self.tallies.values())))
+
+    def tally(self, key: str, on: NodesWhere) -> StandingTally:
+        tally = self.tallies.get((key, on))
+        if tally is None:
+            tally = self.tallies[key, on] = StandingTally(self._table, key, on, self)
+            self.found.made += 1
+        tally.asked = self.asked
+        return tally
+
+    def rows(self) -> IntArray:
+        return self.found.rows(self.where, self._row_of, self._table.row_version)
+
+    def supposed_away(self) -> list[int]:
+        return [row for pod in self.found.taken_off(self.where) if (row := self._row_of(pod)) != NO_ROW]
+
+    def per_row(self) -> PodsPerRow:
+        if self._per_row is None:
+            self._per_row = PodsPerRow(self._table, self.rows())
+            for row in self.supposed_away():
+                self._per_row.add(row, -1)
+        return self._per_row
+
+    def _row_of(self, pod: PlacedPod) -> int:
+        view = self._table.get(pod.node)
+        return NO_ROW if view is None else view.row
+
+    def count(self, row: int, sign: int) -> None:
+        """A pod that moves the counts came onto a row (1) or left it (-1)."""
+        if self._per_row is not None:
+            self._per_row.add(row, sign)
+        for tally in self.tallies.values():
+            tally.count(row, sign)
 
     def sum_up(self, pod: PlacedPod, sign: int) -> None:
         for resource in self.totals:
@@ -197,6 +336,20 @@ class Selection(Members[PlacedPod]):
             if tally.asked <= since:
                 del self.tallies[place]
                 tally.close()
+
+    def column_bytes(self) -> int:
+        total = self._per_row.column_bytes if self._per_row is not None else 0
+        return total + sum(tally.column_bytes for tally in self.tallies.values())
+
+    def drop_columns(self) -> None:
+        if self._per_row is not None:
+            self._per_row.drop_column()
+        for tally in self.tallies.values():
+            tally.drop_column()
+
+    def close(self) -> None:
+        for tally in self.tallies.values():
+            tally.close()
 
 
 def amount_of(pod: PlacedPod, resource: str) -> int:

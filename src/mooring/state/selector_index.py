@@ -54,15 +54,8 @@ class SelectorIndex(Generic[T]):
 
 def _places(where: PodsWhere) -> list[_Place]:
     homes: list[str | None] = [None] if where.namespaces is None else list(where.namespaces)
-    labels: list[tuple[str | None, str | None]] = [(None, None)]
-    for selector in where.selectors:
-        for key, operator, values in selector:
-            if operator == "In":
-                labels = [(key, value) for value in dict.fromkeys(values)]
-                break
-        else:
-            continue
-        break
+    required = where.some_label()
+    labels: list[tuple[str | None, str | None]] = [(None, None)] if required is None else [*required]
     if len(homes) * len(labels) > _MOST_PLACES:
         homes = [None]
     return [(home, key, value) for home in homes for key, value in labels]

@@ -31,8 +31,8 @@ from mooring.state.views import Rows, RowView
 
 log = Log("state")
 
-_TERM_SWEEP = 4_096
-"""Carried terms that nobody carries are forgotten every so many departures."""
+MOST_UNUSED_TERMS = 4_096
+"""Beyond so many, terms that no pod carries are forgotten."""
 
 
 class State:
@@ -43,11 +43,12 @@ class State:
         self._pods: dict[str, PlacedPod] = {}
         self._ghosts: dict[str, dict[str, PlacedPod]] = {}
         """Pods on nodes that we do not know (yet, or any more), by node name."""
-        self._index: PodIndex[PlacedPod, Selection] = PodIndex(Selection)
+        self._index: PodIndex[PlacedPod, Selection] = PodIndex(
+            lambda where, index: Selection(where, index, self._table)
+        )
         self._waiting: dict[str, Pod] = {}
         self._waiting_index: PodIndex[Pod, Members[Pod]] = PodIndex(Members)
         self._terms = CarriedTerms(self._table)
-        self._departures = 0
         self.nominations = Nominations()
         self._below = BelowPriorities(self._table)
 
@@ -96,9 +97,9 @@ class State:
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
             self._table.replace(view, node)
             return old
-        self._count_terms(view, -1)
+        self._count_all(view, -1)
         self._table.replace(view, node)
-        self._count_terms(view, 1)
+        self._count_all(view, 1)
         return old
 
     def remove_node(self, name: str) -> Node | None:
@@ -113,11 +114,10 @@ class State:
         self._table.remove(view)
         return view.object
 
-    def _count_terms(self, view: RowView, sign: int) -> None:
-        """The terms on a row, whose domains are about to change (-1) or have changed (1)."""
+    def _count_all(self, view: RowView, sign: int) -> None:
+        """The pods on a row, whose domains are about to change (-1) or have changed (1)."""
         for pod in view.placed.values():
-            if pod.affinity is not None:
-                self._terms.count(pod, view.row, sign)
+            self._count(pod, view.row, self._index.selecting(pod), sign)
 
     # Pods on nodes
 
@@ -202,8 +202,8 @@ class State:
         else:
             self._count(pod, view.row, touched, -1)
             self._table.take_pod(view, pod)
-        self._departures += 1
-        if self._departures % _TERM_SWEEP == 0:
+        self._terms.forget(pod.uid)
+        if self._terms.unused > MOST_UNUSED_TERMS:
             self._terms.drop_unused()
 
     def _replace(self, pod: PlacedPod) -> None:
@@ -220,8 +220,7 @@ class State:
     def _count(self, pod: PlacedPod, row: int, touched: Iterable[Selection], sign: int) -> None:
         """Tallies and terms of a pod that comes onto a row or leaves it."""
         for selection in touched:
-            for tally in selection.tallies.values():
-                tally.count(row, sign)
+            selection.count(row, sign)
         if pod.affinity is not None:
             self._terms.count(pod, row, sign)
 
@@ -229,24 +228,20 @@ class State:
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> StandingTally:
         """The standing count of these pods per value of the label; kept from the first question on."""
-        selection = self._index.selection(pods)
-        tally = selection.tallies.get((key, on))
-        if tally is None:
-            tally = selection.tallies[key, on] = StandingTally(self._table, key, on)
-            counted = [(pod, 1) for pod in self._index.visible(selection)]
-            for pod, sign in [*counted, *((pod, -1) for pod in self._index.taken_off(selection))]:
-                view = self._table.get(pod.node)
-                if view is not None:
-                    tally.count(view.row, sign)
-        tally.asked = selection.asked
-        return tally
+        return self._index.selection(pods).tally(key, on)
+
+    def trim(self) -> None:
+        """Keep what stands for decisions to come within limits. Between two decisions only."""
+        self._index.trim()
+        self._waiting_index.trim()
+        self._table.drop_unused_labels()
 
     def total(self, pods: PodsWhere, resource: str) -> int:
         """The standing sum of what these pods request; also of pods on nodes that we do not know."""
         selection = self._index.selection(pods)
         total = selection.totals.get(resource)
         if total is None:
-            total = sum(amount_of(pod, resource) for pod in self._index.visible(selection))
+            total = sum(amount_of(pod, resource) for pod in self._index.matching(pods))
             selection.totals[resource] = total
         return total
 
@@ -300,12 +295,14 @@ class State:
         """Returns whether this is the outermost supposition."""
         if self._index.supposing:
             return False
-        self._index.supposing = self.node_changes.paused = self.pod_changes.paused = True
+        self._index.begin_supposing()
+        self.node_changes.paused = self.pod_changes.paused = True
         return True
 
     def end_supposing(self, is_outermost: bool) -> None:
         if is_outermost:
-            self._index.supposing = self.node_changes.paused = self.pod_changes.paused = False
+            self._index.end_supposing()
+            self.node_changes.paused = self.pod_changes.paused = False
 
     def hide(self, view: RowView, pods: Collection[PlacedPod]) -> None:
         """Suppose pods away; only a `Supposition` may, because it undoes it."""

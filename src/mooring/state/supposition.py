@@ -46,7 +46,7 @@ class Supposition:
         state, view = self._state, self._view
         self._is_outermost = state.begin_supposing()
         self._before = view.placed
-        self._ports_before = state.ports.supposed_free
+        self._ports_before = state.ports.supposed_free_at(view.row)
         view.placed = dict(self._before)
         if self._gone:
             state.hide(view, self._gone.values())
@@ -68,5 +68,5 @@ class Supposition:
         if self._gone:
             state.show(view, self._gone.values())
         view.placed = self._before
-        state.ports.supposed_free = self._ports_before
+        state.ports.restore(view.row, self._ports_before)
         state.end_supposing(self._is_outermost)

@@ -6,6 +6,7 @@ moved, `pod_changes` rows whose pods moved.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from mooring.objects.quantity import BadQuantity, amount
 from mooring.objects.requests import Amounts, is_counted
 from mooring.state.changes import ChangeLog
 from mooring.state.columns import AmountColumn, CapacityColumn, Column, InternedColumn
-from mooring.state.domains import Domains
+from mooring.state.domains import Domains, Included
 from mooring.state.images import ImageIndex
 from mooring.state.kept_columns import KeptColumn
 from mooring.state.ports import PortsInUse
@@ -44,6 +45,8 @@ class NodeTable:
         self._used = 0
         """Rows below this have been given to a node at some time."""
         self._freed: list[int] = []
+        self.row_version = 0
+        """Changes when a node gets or loses its row."""
         self._row_of: dict[str, int] = {}
         self._all: Rows | None = None
         self.views: list[RowView | None] = []
@@ -57,11 +60,17 @@ class NodeTable:
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(self._capacity, ())
         self.features: InternedColumn[tuple[str, ...]] = InternedColumn(self._capacity, ())
         self._labels: dict[str, InternedColumn[str | None]] = {}
-        """The label columns somebody asked for, the longest unasked first."""
+        """The label columns that were asked for, the least recently used first."""
+        self._label_keys: Counter[str] = Counter()
+        """How many nodes have a label of this key."""
+        self._has_new_labels = False
+        self._no_label = Column(self._capacity, np.intp)
+        """The codes of every label that no node has: pods may name any number of those."""
         self.images = ImageIndex(self)
         self.ports = PortsInUse()
         self.volumes = VolumesInUse(self._capacity)
         self._domains: dict[tuple[str, NodesWhere], Domains] = {}
+        self._included: dict[NodesWhere, Included] = {}
         self._kept: dict[Hashable, KeptColumn] = {}
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
@@ -102,10 +111,11 @@ class NodeTable:
         view = RowView(self, row, node)
         self.views[row] = view
         self._row_of[node.name] = row
+        self.row_version += 1
         self._all = None
+        self._label_keys.update(view.labels.keys())
         self._write(view)
-        for domains in self._domains.values():
-            domains.enter(view)
+        self._enter_domains(view)
         return view
 
     def replace(self, view: RowView, node: Node) -> None:
@@ -117,17 +127,17 @@ class NodeTable:
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
             self._write(view, old)
             return
-        for domains in self._domains.values():
-            domains.leave(view.row)
+        self._leave_domains(view.row)
+        self._count_labels_out(old)
+        self._label_keys.update(view.labels.keys())
         self._write(view, old)
-        for domains in self._domains.values():
-            domains.enter(view)
+        self._enter_domains(view)
 
     def remove(self, view: RowView) -> None:
         """Take the node out. Its pods must have been taken off before."""
         row = view.row
-        for domains in self._domains.values():
-            domains.leave(row)
+        self._leave_domains(row)
+        self._count_labels_out(view.object)
         for column in self.allocatable.values():
             column.put(row, 0)
         self.is_unschedulable.cells[row] = False
@@ -137,6 +147,7 @@ class NodeTable:
             labels.put(row, None)
         self.images.take(row, view.images)
         del self._row_of[view.name]
+        self.row_version += 1
         self.views[row] = None
         self._freed.append(row)
         self._all = None
@@ -201,10 +212,10 @@ class NodeTable:
         """The column of a label, made when it is first asked for and kept up to date from then on."""
         column = self._labels.pop(key, None)
         if column is None:
-            column = InternedColumn(self._capacity, None)
-            for view in self:
-                column.put(view.row, view.labels.get(key))
-            self._drop_unasked_labels()
+            column = InternedColumn(self._capacity, None, self._no_label)
+            self._has_new_labels = True
+            if key in self._label_keys:
+                column.fill((view.row, value) for view in self if (value := view.labels.get(key)) is not None)
         self._labels[key] = column
         return column
 
@@ -212,7 +223,10 @@ class NodeTable:
         """The topology domains of a label over these nodes, kept until `drop_domains`."""
         domains = self._domains.get((key, on))
         if domains is None:
-            domains = self._domains[key, on] = Domains(self.label(key), on, self.all())
+            included = self._included.get(on)
+            if included is None:
+                included = self._included[on] = Included(on, self.all(), self._capacity)
+            domains = self._domains[key, on] = Domains(self.label(key), included, self.all())
         return domains
 
     def kept(
@@ -231,15 +245,41 @@ class NodeTable:
         return column.read(nodes, judge, judge_one)
 
     def drop_domains(self, key: str, on: NodesWhere) -> None:
-        """Nobody needs them any more."""
-        self._domains.pop((key, on)).close()
+        """No tally counts by them any more."""
+        domains = self._domains.pop((key, on))
+        domains.close()
+        if not domains.included.users:
+            del self._included[on]
 
-    def _drop_unasked_labels(self) -> None:
-        """Keep the number of columns bounded: a pod may ask for any key it likes."""
-        if len(self._labels) >= MOST_LABEL_COLUMNS:
+    def drop_unused_labels(self) -> None:
+        """Keep the number of columns bounded: a pod may name any key.
+
+        Between two decisions only, so that a decision computes each column once.
+        """
+        excess = len(self._labels) - MOST_LABEL_COLUMNS
+        if excess > 0 and self._has_new_labels:
+            self._has_new_labels = False
             unpinned = [key for key, column in self._labels.items() if not column.pins]
-            for key in unpinned[: len(self._labels) - MOST_LABEL_COLUMNS + 1]:
+            for key in unpinned[:excess]:
                 del self._labels[key]
+
+    def _enter_domains(self, view: RowView) -> None:
+        for included in self._included.values():
+            included.enter(view, self._capacity)
+        for domains in self._domains.values():
+            domains.enter(view)
+
+    def _leave_domains(self, row: int) -> None:
+        for domains in self._domains.values():
+            domains.leave(row)
+        for included in self._included.values():
+            included.leave(row)
+
+    def _count_labels_out(self, node: Node) -> None:
+        for key in node.labels:
+            self._label_keys[key] -= 1
+            if not self._label_keys[key]:
+                del self._label_keys[key]
 
     def _free_row(self) -> int:
         if self._freed:
@@ -260,8 +300,10 @@ class NodeTable:
         self.volumes.mounts.grow(self._capacity)
         self.taints.codes.grow(self._capacity)
         self.features.codes.grow(self._capacity)
+        self._no_label.grow(self._capacity)
         for labels in self._labels.values():
-            labels.codes.grow(self._capacity)
+            if not labels.is_empty:
+                labels.codes.grow(self._capacity)
 
     def _requested(self, resource: str) -> AmountColumn:
         column = self.requested.get(resource)

@@ -2,104 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework import ALL_NODES, BoolArray, IntArray, NodeRows, NodesWhere, NodeView
 from mooring.state.columns import Column
-from mooring.state.domains import NOWHERE
 from mooring.state.table import NodeTable
 from mooring.state.views import Rows
 
+FEW_DOMAINS = 64
+"""Counts of so many domains are kept one by one."""
+MOSTLY_EMPTY = 64
+"""Where fewer than one domain in so many has a pod, a column costs more to keep than to make when asked."""
+
+
+class PodsPerRow:
+    """How many pods of a selection each row has, whether its node counts or not."""
+
+    __slots__ = ("_column", "_pods", "_table")
+
+    def __init__(self, table: NodeTable, rows: IntArray) -> None:
+        self._table = table
+        distinct, pods = np.unique(rows, return_counts=True)
+        self._pods: dict[int, int] = dict(zip(distinct.tolist(), pods.tolist(), strict=True))
+        self._column: Column | None = None
+        """The same as a column, once many nodes were asked about."""
+
+    def __len__(self) -> int:
+        """How many rows have any."""
+        return len(self._pods)
+
+    def get(self, row: int) -> int:
+        return self._pods.get(row, 0)
+
+    def add(self, row: int, pods: int) -> None:
+        left = self._pods.get(row, 0) + pods
+        if left:
+            self._pods[row] = left
+        else:
+            del self._pods[row]
+        if self._column is not None:
+            self._fit(self._column).cells[row] = left
+
+    def column(self) -> Column:
+        if self._column is None:
+            self._column = Column(self._table.capacity, np.int64)
+            for row, pods in self._pods.items():
+                self._column.cells[row] = pods
+        return self._fit(self._column)
+
+    def drop_column(self) -> None:
+        self._column = None
+
+    @property
+    def column_bytes(self) -> int:
+        return 0 if self._column is None else self._column.data.nbytes
+
+    def _fit(self, column: Column) -> Column:
+        if len(column.data) < self._table.capacity:
+            column.grow(self._table.capacity)
+        return column
+
+
+class Counted(Protocol):
+    """The selection whose pods a tally counts."""
+
+    def rows(self) -> IntArray:
+        """The rows of its pods as things are really, one for each pod."""
+        ...
+
+    def supposed_away(self) -> Iterable[int]:
+        """The rows that a what-if has taken one pod off, as often as it has."""
+        ...
+
+    def per_row(self) -> PodsPerRow:
+        """Its pods by row, kept from the first question on."""
+        ...
+
 
 class StandingTally:
-    """How many pods there are per value of a label, over the nodes that count.
+    """How many pods of a selection there are per value of a label, over the nodes that count.
 
-    Told of every pod that comes or goes (`count`), and by its domains of nodes.
+    Told of pods only (`count`): where a node changes, its pods are taken off before and put back after.
     """
 
     __slots__ = (
         "_by_domain",
-        "_by_row",
         "_domains",
         "_everywhere",
         "_in_domain",
         "_key",
+        "_of",
         "_on",
-        "_on_row",
         "_table",
         "_with",
+        "_without_key",
         "asked",
         "total",
-        "without_key",
     )
 
-    def __init__(self, table: NodeTable, key: str, on: NodesWhere) -> None:
-        self._table, self._key, self._on = table, key, on
+    def __init__(self, table: NodeTable, key: str, on: NodesWhere, of: Counted) -> None:
+        self._table, self._key, self._on, self._of = table, key, on, of
         self._domains = table.domains(key, on)
-        self._domains.tallies[self] = None
         self._everywhere = table.domains(key, ALL_NODES)
-        """The domains of the label over all nodes, whoever counts."""
+        """The domains of the label over all nodes, whether they count or not."""
         self._domains.users += 1
         self._everywhere.users += 1
-        self._in_domain: dict[int, int] = {}
+        self._in_domain: dict[int, int] | None = {}
+        """None: most domains have pods, and the column is all there is."""
         self._by_domain: Column | None = None
-        """The same as a column, once somebody has asked about many nodes: most Services have few pods."""
+        """The same as a column, once many nodes were asked about: most Services have few pods."""
         self._with: dict[int, int] = {}
         """A number of pods (not 0) → how many domains have it."""
-        self._on_row: dict[int, int] = {}
-        """Matching pods per row, also of rows that do not count: a node may begin to count."""
-        self._by_row: Column | None = None
-        """The same as a column, once somebody has asked about many nodes."""
         self.total = 0
-        self.without_key = 0
+        self._without_key: int | None = None
+        """None: not counted yet. Few ask, and pods may name any number of keys that no node has."""
         self.asked = 0
         """When a plugin last asked for it, in pod changes."""
+        if self._domains.count:
+            self._count_all(of.rows())
+            for row in of.supposed_away():
+                self.count(row, -1)
 
     def close(self) -> None:
         """The count is no longer kept."""
-        del self._domains.tallies[self]
         for domains, on in ((self._domains, self._on), (self._everywhere, ALL_NODES)):
             domains.users -= 1
             if not domains.users:
                 self._table.drop_domains(self._key, on)
 
-    def row_entered(self, row: int, code: int) -> None:
-        """A node counts from now on, into this domain."""
-        if pods := self._on_row.get(row):
-            self._add(code, pods)
+    def drop_column(self) -> None:
+        """Free what can be computed again from the counts."""
+        if self._in_domain is not None:
+            self._by_domain = None
 
-    def row_left(self, row: int, code: int) -> None:
-        """A node that counted into this domain does so no longer."""
-        if pods := self._on_row.get(row):
-            self._add(code, -pods)
+    @property
+    def column_bytes(self) -> int:
+        return 0 if self._by_domain is None else self._by_domain.data.nbytes
+
+    @property
+    def weight(self) -> int:
+        """About its size, in those of a tally with few pods."""
+        return 1 if self._in_domain is None else 1 + len(self._in_domain) // 32
+
+    def _count_all(self, rows: IntArray) -> None:
+        """`count` for every pod, at once."""
+        if not len(rows):
+            return
+        is_included = self._domains.included.rows.data.take(rows)
+        column = self._domains.column
+        counts = np.bincount(column.codes.data.take(rows)[is_included], minlength=column.size)
+        counts[0] = 0
+        domains = np.flatnonzero(counts)
+        pods = counts.take(domains)
+        self.total = int(pods.sum())
+        equal, how_many = np.unique(pods, return_counts=True)
+        self._with = dict(zip(equal.tolist(), how_many.tolist(), strict=True))
+        if len(domains) > FEW_DOMAINS and len(domains) * MOSTLY_EMPTY >= column.size:
+            self._in_domain = None
+            self._by_domain = Column(column.size + column.size // 8 + 16, np.int64)
+            self._by_domain.data[: len(counts)] = counts
+        else:
+            self._in_domain = dict(zip(domains.tolist(), pods.tolist(), strict=True))
 
     def count(self, row: int, pods: int) -> None:
         """So many more matching pods on this row."""
-        left = self._on_row.get(row, 0) + pods
-        if left:
-            self._on_row[row] = left
-        else:
-            del self._on_row[row]
-        if self._by_row is not None:
-            self._fit_rows(self._by_row).cells[row] = left
-        code = self._domains.of_row.cells[row]
-        if code != NOWHERE:
-            self._add(code, pods)
+        domains = self._domains
+        if domains.included.rows.cells[row]:
+            self._add(domains.column.codes.cells[row], pods)
+
+    @property
+    def without_key(self) -> int:
+        if self._without_key is None:
+            of_row = self._domains.of_row
+            there = sum(1 for row in self._of.rows().tolist() if of_row(row) == 0)
+            self._without_key = there - sum(1 for row in self._of.supposed_away() if of_row(row) == 0)
+        return self._without_key
 
     def _add(self, code: int, pods: int) -> None:
         if not code:
-            self.without_key += pods
+            if self._without_key is not None:
+                self._without_key += pods
             return
-        before = self._in_domain.get(code, 0)
+        before = self._in(code)
         after = before + pods
-        if after:
-            self._in_domain[code] = after
-        else:
-            del self._in_domain[code]
+        if self._in_domain is not None:
+            if after:
+                self._in_domain[code] = after
+            else:
+                del self._in_domain[code]
         if self._by_domain is not None:
             self._fit(self._by_domain).cells[code] = after
         self.total += pods
@@ -112,23 +206,30 @@ class StandingTally:
         if after:
             equal[after] = equal.get(after, 0) + 1
 
-    def _counts(self) -> Column:
-        """The counts by domain, as a column with a cell for every domain there is by now."""
-        if self._by_domain is None:
-            self._by_domain = Column(max(16, 2 * self._domains.column.size), np.int64)
-            for code, pods in self._in_domain.items():
-                self._by_domain.cells[code] = pods
-        return self._fit(self._by_domain)
+    def _in(self, code: int) -> int:
+        """The count in a domain."""
+        if self._in_domain is not None:
+            return self._in_domain.get(code, 0)
+        assert self._by_domain is not None
+        count: int = self._fit(self._by_domain).cells[code]
+        return count
+
+    def _counts(self) -> IntArray:
+        """The counts by domain, with a cell for every domain there is by now."""
+        if self._by_domain is not None:
+            return self._fit(self._by_domain).data
+        assert self._in_domain is not None
+        size = self._domains.column.size
+        is_worth_keeping = len(self._in_domain) * MOSTLY_EMPTY >= size
+        counts = Column(size + size // 8 + 16 if is_worth_keeping else size, np.int64)
+        for code, pods in self._in_domain.items():
+            counts.cells[code] = pods
+        self._by_domain = counts if is_worth_keeping else None
+        return counts.data
 
     def _fit(self, column: Column) -> Column:
         if len(column.data) < self._domains.column.size:
             column.grow(2 * self._domains.column.size)
-        return column
-
-    def _fit_rows(self, column: Column) -> Column:
-        capacity = len(self._domains.column.codes.data)
-        if len(column.data) < capacity:
-            column.grow(capacity)
         return column
 
     @property
@@ -146,24 +247,20 @@ class StandingTally:
         code = self._domains.column.codes.cells[node.row]
         if not code:
             return None
-        return self._in_domain.get(code, 0)
+        return self._in(code)
 
     def at_rows(self, nodes: NodeRows) -> IntArray:
-        counts: IntArray = self._counts().data.take(self._codes(nodes))
+        counts: IntArray = self._counts().take(self._codes(nodes))
         return counts
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
-        return rule(self._counts().data).take(self._codes(nodes))
+        return rule(self._counts()).take(self._codes(nodes))
 
     def on(self, node: NodeView) -> int:
-        return self._on_row.get(node.row, 0)
+        return self._of.per_row().get(node.row)
 
     def on_rows(self, nodes: NodeRows) -> IntArray:
-        if self._by_row is None:
-            self._by_row = Column(len(self._domains.column.codes.data), np.int64)
-            for row, pods in self._on_row.items():
-                self._by_row.cells[row] = pods
-        return cast(Rows, nodes).cells(self._fit_rows(self._by_row))
+        return cast(Rows, nodes).cells(self._of.per_row().column())
 
     def lacking(self, nodes: NodeRows) -> BoolArray:
         lacking: BoolArray = self._codes(nodes) == 0
@@ -187,4 +284,4 @@ class StandingTally:
     def per_domain(self) -> dict[str, int]:
         """The counts by domain, for people and tests."""
         values = self._domains.column.values
-        return {str(values[code]): self._in_domain.get(code, 0) for code in self._domains.codes()}
+        return {str(values[code]): self._in(code) for code in self._domains.codes()}

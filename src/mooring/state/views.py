@@ -81,8 +81,8 @@ class RowView:
     @property
     def ports(self) -> Sequence[HostPort]:
         held = [port for pod in self.placed.values() for port in pod.ports]
-        if held and (free := self._table.ports.supposed_free):
-            return [port for port in held if (self.row, port) not in free]
+        if held and (free := self._table.ports.supposed_free.get(self.row)):
+            return [port for port in held if port not in free]
         return held
 
     def allocatable(self, resource: str) -> int:
@@ -216,6 +216,24 @@ class Rows:
     def where_label_in(self, key: str, values: Iterable[str]) -> BoolArray:
         column = self._table.label(key)
         return column.where_any(self.codes(column), values)
+
+    def where_label_lacking(self, key: str) -> BoolArray:
+        lacking: BoolArray = self.codes(self._table.label(key)) == 0
+        return lacking
+
+    def label_integers(self, key: str) -> tuple[IntArray, BoolArray]:
+        column = self._table.label(key)
+        numbers, is_number = column.integers()
+        codes = self.codes(column)
+        return numbers.take(codes), is_number.take(codes)
+
+    def where_named(self, names: Iterable[str]) -> BoolArray:
+        mask = np.zeros(self._table.capacity, bool)
+        for name in names:
+            view = self._table.get(name)
+            if view is not None:
+                mask[view.row] = True
+        return self.cells_of(mask)
 
     def label_numbers(self, key: str, number: Callable[[str | None], int]) -> IntArray:
         column = self._table.label(key)

@@ -314,12 +314,12 @@ def test_equal_scores_become_0():
 def test_many_templates_do_not_fill_the_memory(monkeypatch):
     from mooring.plugins.default.inter_pod_affinity import wishes
 
-    monkeypatch.setattr(wishes, "MOST_TEMPLATES", 3)
+    monkeypatch.setattr(wishes, "MOST_CACHED_BYTES", 4 * wishes.TERM_BYTES)
     plugin, cluster = a_situation({"a1": [web]})
     for number in range(10):
         pod = a_pod_with(pod_rules(away=[a_term({"app": str(number)})]))
         plugin.pre_filter(pod, a_cycle(pod, cluster))
-    assert len(plugin._wishes._known) == 3
+    assert len(plugin._wishes._known) == 3  # each a little heavier than a term
     placed_again = a_pod_with(AWAY_FROM_WEB)
     cluster.state.set_pod(placed(placed_again, "a1"))
     assert set(cluster.decide(a_pod(labels=WEB)).rejections) == {"a1", "a2"}

@@ -33,6 +33,7 @@ from mooring.framework import (
     Skip,
     ToMax,
 )
+from mooring.framework.node_selectors import where_selector, where_term
 from mooring.objects import core
 from mooring.objects.placement_rules import (
     admits,
@@ -43,7 +44,6 @@ from mooring.objects.placement_rules import (
     term_mistakes,
 )
 from mooring.objects.selectors import Labels, one_text
-from mooring.plugins.default.node_selectors import where_selector, where_term
 
 NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -116,6 +116,8 @@ class NodeAffinity(Plugin):
         is_admitted = np.ones(len(nodes), bool)
         for key, value in pod.spec.node_selector.items():
             is_admitted &= nodes.where_label_in(key, (value,))
+            if not is_admitted.any():
+                break
         if (required := required_node_selector(pod)) is not None:
             is_admitted &= where_selector(required, nodes)
         yield Rejections(is_enforced & ~is_admitted, NOT_SELECTED, unresolvable=True)
@@ -155,7 +157,7 @@ class NodeAffinity(Plugin):
 
 def _only_names(required: core.NodeSelector) -> frozenset[str] | None:
     """The node names that the terms name, if every term names some: only those nodes need be looked at."""
-    names: frozenset[str] = frozenset()
+    names: set[str] = set()
     for term in required.node_selector_terms:
         named = [
             frozenset(field.values)
@@ -165,7 +167,7 @@ def _only_names(required: core.NodeSelector) -> frozenset[str] | None:
         if not named:
             return None
         names |= frozenset.intersection(*named)
-    return names if required.node_selector_terms else None
+    return frozenset(names) if required.node_selector_terms else None
 
 
 def _is_readable(preferred: core.PreferredSchedulingTerm) -> bool:

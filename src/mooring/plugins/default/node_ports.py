@@ -27,6 +27,26 @@ from mooring.objects.placed import ANY_ADDRESS, HostPort, host_ports
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 
 
+class Wanted:
+    """The ports that a pod asks for."""
+
+    __slots__ = ("_addresses", "ports")
+
+    def __init__(self, ports: Sequence[HostPort]) -> None:
+        self.ports = ports
+        self._addresses: dict[tuple[str, int], set[str]] = {}
+        for address, protocol, port in ports:
+            self._addresses.setdefault((protocol, port), set()).add(address)
+
+    def conflicts(self, held: Iterable[HostPort]) -> bool:
+        """Whether one of them is among those that are held."""
+        for address, protocol, port in held:
+            same_port = self._addresses.get((protocol, port))
+            if same_port and (address == ANY_ADDRESS or address in same_port or ANY_ADDRESS in same_port):
+                return True
+        return False
+
+
 class NodePorts(Plugin):
     """Refuse nodes where a host port that the pod asks for is taken."""
 
@@ -37,28 +57,21 @@ class NodePorts(Plugin):
     def events(self) -> Iterable[Hint]:
         return [Hint(Pod, Action.DELETE, self._freed_a_port), Hint(Node, Action.ADD)]
 
-    def pre_filter(self, pod: Pod, cycle: Cycle) -> tuple[HostPort, ...] | Skip:
-        """The ports that the pod asks for."""
-        return host_ports(pod) or Skip()
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> Wanted | Skip:
+        ports = host_ports(pod)
+        return Wanted(ports) if ports else Skip()
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
-        wanted = cycle.filter_state(self)
-        return Rejection(TAKEN) if _conflict(wanted, node.ports) else None
+        wanted: Wanted = cycle.filter_state(self)
+        return Rejection(TAKEN) if wanted.conflicts(node.ports) else None
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
-        yield Rejections(nodes.where_port_taken(cycle.filter_state(self)), TAKEN)
+        wanted: Wanted = cycle.filter_state(self)
+        yield Rejections(nodes.where_port_taken(wanted.ports), TAKEN)
 
     def _freed_a_port(self, pod: Pod, before: PlacedPod | Pod, after: None) -> bool:
         if isinstance(before, PlacedPod):
-            return _conflict(host_ports(pod), before.ports)
+            return Wanted(host_ports(pod)).conflicts(before.ports)
         had_a_place = bool(before.spec.node_name or before.status.nominated_node_name)
-        return had_a_place and _conflict(host_ports(pod), host_ports(before))
-
-
-def _conflict(wanted: Sequence[HostPort], held: Sequence[HostPort]) -> bool:
-    return any(
-        one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
-        for one in held
-        for other in wanted
-    )
+        return had_a_place and Wanted(host_ports(pod)).conflicts(host_ports(before))

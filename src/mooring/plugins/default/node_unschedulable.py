@@ -19,7 +19,6 @@ from mooring.framework import (
     Rejections,
 )
 from mooring.objects.core import Taint
-from mooring.objects.placement_rules import tolerates
 
 CORDONED = "node(s) were unschedulable"
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -56,4 +55,4 @@ class NodeUnschedulable(Plugin):
 
 
 def _tolerates_cordon(pod: Pod) -> bool:
-    return any(tolerates(toleration, CORDON_TAINT) for toleration in pod.spec.tolerations)
+    return pod.tolerations.cover(CORDON_TAINT)

@@ -26,8 +26,8 @@ from mooring.framework import (
     Rejections,
     ToMax,
 )
-from mooring.objects.core import Taint, Toleration
-from mooring.objects.placement_rules import first_untolerated, tolerates
+from mooring.objects.core import Taint
+from mooring.objects.placement_rules import Tolerations
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 SOFT = "PreferNoSchedule"
@@ -63,9 +63,8 @@ class TaintToleration(Plugin):
         mask = nodes.where_taints(lambda taints: self._untolerated(pod, taints) is not None)
         yield Rejections(mask, UNTOLERATED, unresolvable=True)
 
-    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> list[Toleration]:
-        """The tolerations that can cover a soft taint."""
-        return [toleration for toleration in pod.spec.tolerations if toleration.effect in ("", SOFT)]
+    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Tolerations:
+        return pod.tolerations
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return self._untolerated_soft(node.taints, cycle.score_state(self))
@@ -76,14 +75,11 @@ class TaintToleration(Plugin):
         return nodes.count_taints(lambda taints: self._untolerated_soft(taints, tolerations))
 
     def _untolerated(self, pod: Pod, taints: Sequence[Taint]) -> Taint | None:
-        return first_untolerated(taints, pod.spec.tolerations, compare_numbers=self._compare_numbers)
+        return pod.tolerations.first_uncovered(taints, compare_numbers=self._compare_numbers)
 
-    def _untolerated_soft(self, taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
+    def _untolerated_soft(self, taints: Sequence[Taint], tolerations: Tolerations) -> int:
         return sum(
-            taint.effect == SOFT
-            and not any(
-                tolerates(toleration, taint, compare_numbers=self._compare_numbers) for toleration in tolerations
-            )
+            taint.effect == SOFT and not tolerations.cover(taint, compare_numbers=self._compare_numbers)
             for taint in taints
         )
 

@@ -40,6 +40,7 @@ from mooring.framework import (
     WhatIf,
     same_for_all,
 )
+from mooring.framework.node_selectors import where_selector
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -61,7 +62,6 @@ from mooring.plugins.default.dynamic_resources.results import check_selectors
 from mooring.plugins.default.dynamic_resources.scoring import preference_score
 from mooring.plugins.default.dynamic_resources.state import NodeAllocation, PodClaims
 from mooring.plugins.default.dynamic_resources.writing import ClaimBinding
-from mooring.plugins.default.node_selectors import where_selector
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"

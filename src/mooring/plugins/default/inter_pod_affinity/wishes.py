@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mooring.base.bounded import BoundedCache
 from mooring.framework import Objects, Pod, PodsWhere, TermKind
 from mooring.objects.core import Affinity, Namespace, PodAffinityTerm
 from mooring.objects.pod_affinity import mistakes_in, named_namespaces, terms_of
 from mooring.objects.selectors import Labels
 
-MOST_TEMPLATES = 4_096
+MOST_CACHED_BYTES = 16 * 1024 * 1024
+TERM_BYTES = 1024
+"""About what one takes in memory, besides its text."""
 
 NOBODY = PodsWhere(namespaces=frozenset())
 """Whom a term without a label selector selects."""
@@ -40,6 +43,11 @@ class Wishes:
     version: int | None = None
     """The version of the namespaces that were looked through, if any were."""
 
+    @property
+    def size(self) -> int:
+        """How many selectors there are."""
+        return len(self.near.selectors) + len(self.near_keys) + len(self.away) + len(self.preferred)
+
 
 NO_WISHES = Wishes()
 
@@ -49,18 +57,24 @@ class WishReader:
 
     def __init__(self, namespaces: Objects[Namespace]) -> None:
         self._namespaces = namespaces
-        self._known: dict[tuple[str, bytes], Wishes] = {}
+        self._known: BoundedCache[tuple[str, bytes], Wishes] = BoundedCache(MOST_CACHED_BYTES)
+        self._last: tuple[Affinity, str, Wishes] | None = None
+        """Of the last pod: one decision asks about it again and again, and large terms take long to encode."""
 
     def of(self, pod: Pod) -> Wishes:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_WISHES
+        if self._last is not None and self._last[0] is affinity and self._last[1] == pod.namespace:
+            last = self._last[2]
+            if last.version in (None, self._namespaces.version):
+                return last
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
         known = self._known.get(template)
         if known is None or known.version not in (None, self._namespaces.version):
-            if len(self._known) >= MOST_TEMPLATES:
-                del self._known[next(iter(self._known))]
-            known = self._known[template] = self._read(affinity, pod.namespace)
+            known = self._read(affinity, pod.namespace)
+            self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
+        self._last = (affinity, pod.namespace, known)
         return known
 
     def namespace_labels(self, pod: Pod) -> Labels:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mooring.base.bounded import BoundedCache
 from mooring.base.errors import Fault
 from mooring.framework import FeatureGates, NodesWhere, Pod, PodsWhere
 from mooring.objects.core import TopologySpreadConstraint
@@ -18,7 +19,9 @@ from mooring.objects.selectors import Labels, Requirement, mistake_in, selects
 from mooring.plugins.default.pod_topology_spread.args import HARD, SOFT
 from mooring.plugins.default.pod_topology_spread.workloads import Workloads
 
-MOST_REMEMBERED = 4_096
+MOST_CACHED_BYTES = 16 * 1024 * 1024
+CONSTRAINT_BYTES = 512
+"""About what one takes in memory, besides its text."""
 NOBODY = PodsWhere(namespaces=frozenset())
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -61,7 +64,9 @@ class Reading:
         self._match_label_keys = gates.on("MatchLabelKeysInPodTopologySpread")
         self._inclusion_policies = gates.on("NodeInclusionPolicyInPodTopologySpread")
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
-        self._remembered: dict[tuple[object, ...], Constraints] = {}
+        self._cache: BoundedCache[tuple[object, ...], Constraints] = BoundedCache(MOST_CACHED_BYTES)
+        self._last: dict[str, tuple[Pod, Constraints]] = {}
+        """Of the last pod, by action: one decision asks about it again and again, and many take long to encode."""
 
     def hard(self, pod: Pod) -> Constraints:
         """Those that refuse nodes. A selector that cannot be read is a fault, in kube-scheduler's words."""
@@ -80,18 +85,26 @@ class Reading:
 
     def _read(self, pod: Pod, action: str, kind: str) -> Constraints:
         if own := pod.spec.topology_spread_constraints:
+            last = self._last.get(action)
+            if last is not None and last[0] is pod:
+                return last[1]
             wanted = _of(action, own)
             if not wanted:
                 return ()
             text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
-            return self._remember((pod.namespace, text, self._nodes_text(pod)), pod, wanted, kind)
+            nodes = self._nodes_text(pod)
+            read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
+            self._last[action] = (pod, read)
+            return read
         defaults = self._defaults[action]
         if not defaults:
             return ()
         selector = self._workloads.selector(pod)
         if not selector:
             return ()
-        return self._remember((pod.namespace, action, selector, self._nodes_text(pod)), pod, defaults, kind, selector)
+        nodes = self._nodes_text(pod)
+        size = len(nodes) + CONSTRAINT_BYTES * len(selector)
+        return self._cached((pod.namespace, action, selector, nodes), size, pod, defaults, kind, selector)
 
     def _nodes_text(self, pod: Pod) -> bytes:
         """All of the pod that may decide which nodes count."""
@@ -101,25 +114,25 @@ class Reading:
             return b""
         return _encode((spec.node_selector, affinity.required if affinity is not None else None, spec.tolerations))
 
-    def _remember(
+    def _cached(
         self,
         text: tuple[object, ...],
+        size: int,
         pod: Pod,
         wanted: Sequence[TopologySpreadConstraint],
         kind: str,
         selector: tuple[Requirement, ...] | None = None,
     ) -> Constraints:
-        known = self._remembered.get(text)
-        if known is None:
-            if len(self._remembered) >= MOST_REMEMBERED:
-                self._remembered.clear()
-            selectors = [selector if selector is not None else self._selector(each, pod, kind) for each in wanted]
-            needs_every_key = kind == "hard" or self.needs_every_key(pod)
-            keys = sorted({each.topology_key for each in wanted}) if needs_every_key else []
-            known = self._remembered[text] = tuple(
-                self._constraint(each, pod, chosen, keys) for each, chosen in zip(wanted, selectors, strict=True)
-            )
-        return known
+        known = self._cache.get(text)
+        if known is not None:
+            return known
+        selectors = [selector if selector is not None else self._selector(each, pod, kind) for each in wanted]
+        needs_every_key = kind == "hard" or self.needs_every_key(pod)
+        keys = tuple(sorted({each.topology_key for each in wanted})) if needs_every_key else ()
+        # With a single key, its domains are those of the nodes that have it: no need to name it.
+        nodes = Nodes(pod, keys if len(keys) > 1 else (), compare_numbers=self._compare_numbers)
+        read = tuple(self._constraint(each, pod, chosen, nodes) for each, chosen in zip(wanted, selectors, strict=True))
+        return self._cache.put(text, read, size + CONSTRAINT_BYTES * len(read))
 
     def _selector(self, constraint: TopologySpreadConstraint, pod: Pod, kind: str) -> tuple[Requirement, ...] | None:
         selector = constraint.label_selector
@@ -138,7 +151,7 @@ class Reading:
         constraint: TopologySpreadConstraint,
         pod: Pod,
         selector: tuple[Requirement, ...] | None,
-        keys: Sequence[str],
+        nodes: Nodes,
     ) -> Constraint:
         minds_affinity, minds_taints = True, False
         if self._inclusion_policies:
@@ -150,17 +163,32 @@ class Reading:
         if selector is not None:
             here = frozenset((pod.namespace,))
             pods = PodsWhere(here, (selector,), terminating=False, nobody=not selector, all_supposed=True)
-        nodes = NodesWhere(
-            keys=tuple(key for key in keys if key != constraint.topology_key),
-            node_selector=tuple(sorted(pod.spec.node_selector.items())) if minds_affinity else (),
-            affinity=required_node_selector(pod) if minds_affinity else None,
-            tolerations=tuple(pod.spec.tolerations) if minds_taints else None,
-            compare_numbers=self._compare_numbers and minds_taints,
-        )
+        on = nodes.where(minds_affinity=minds_affinity, minds_taints=minds_taints)
         min_domains = 1 if constraint.min_domains is None else constraint.min_domains
-        return Constraint(
-            constraint.topology_key, constraint.max_skew, min_domains, selector, pods, nodes, minds_taints
-        )
+        return Constraint(constraint.topology_key, constraint.max_skew, min_domains, selector, pods, on, minds_taints)
+
+
+class Nodes:
+    """The nodes that the constraints of one pod count: one `NodesWhere` for all constraints of the same policies."""
+
+    def __init__(self, pod: Pod, keys: tuple[str, ...], *, compare_numbers: bool) -> None:
+        self._pod = pod
+        self._keys = keys
+        self._compare_numbers = compare_numbers
+        self._known: dict[tuple[bool, bool], NodesWhere] = {}
+
+    def where(self, *, minds_affinity: bool, minds_taints: bool) -> NodesWhere:
+        policies = (minds_affinity, minds_taints)
+        if policies not in self._known:
+            pod = self._pod
+            self._known[policies] = NodesWhere(
+                keys=self._keys,
+                node_selector=tuple(sorted(pod.spec.node_selector.items())) if minds_affinity else (),
+                affinity=required_node_selector(pod) if minds_affinity else None,
+                tolerations=tuple(pod.spec.tolerations) if minds_taints else None,
+                compare_numbers=self._compare_numbers and minds_taints,
+            )
+        return self._known[policies]
 
 
 def _of(action: str, constraints: Iterable[TopologySpreadConstraint]) -> tuple[TopologySpreadConstraint, ...]:

@@ -7,7 +7,7 @@ and a node that lacks the constraint's label. Soft constraints prefer domains wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from mooring.framework import (
     Rejections,
     Skip,
     Tally,
+    same_for_all,
 )
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -81,6 +82,9 @@ class Preferences:
     each: tuple[Preference, ...]
     need_every_key: bool
     """Nodes that lack one of the keys get no score."""
+    feasible: NodeRows
+    ignored_feasible: BoolArray | None
+    """Where feasible nodes are ignored; None: nowhere."""
 
     def ignores(self, node: NodeView) -> bool:
         return self.need_every_key and any(preference.key not in node.labels for preference in self.each)
@@ -89,6 +93,8 @@ class Preferences:
         """`ignores`, for many nodes at once; None where none is."""
         if not self.need_every_key:
             return None
+        if nodes is self.feasible:
+            return self.ignored_feasible
         return _lacking_any([preference.tally for preference in self.each if preference.some_lack_key], nodes)
 
 
@@ -132,15 +138,21 @@ class PodTopologySpread(Plugin):
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
         limits: tuple[Limit, ...] = cycle.filter_state(self)
+        lacking: BoolArray | None = None
+        full: BoolArray | None = None
         rejected: BoolArray | None = None
         for limit in limits:
+            if rejected is not None and rejected.all():
+                break
             if not limit.tally.spans(nodes):
-                lacks_key = limit.tally.lacking(nodes)
-                yield Rejections(_but_not(rejected, lacks_key), NO_LABEL, unresolvable=True)
-                rejected = lacks_key if rejected is None else rejected | lacks_key
-            is_full = _full(limit, nodes)
-            yield Rejections(_but_not(rejected, is_full), NOT_SPREAD)
-            rejected = is_full if rejected is None else rejected | is_full
+                lacks_key = _but_not(rejected, limit.tally.lacking(nodes))
+                lacking, rejected = _or(lacking, lacks_key), _or(rejected, lacks_key)
+            is_full = _but_not(rejected, _full(limit, nodes))
+            full, rejected = _or(full, is_full), _or(rejected, is_full)
+        if lacking is not None:
+            yield Rejections(lacking, NO_LABEL, unresolvable=True)
+        if full is not None:
+            yield Rejections(full, NOT_SPREAD)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Preferences | Skip:
         try:
@@ -165,10 +177,13 @@ class PodTopologySpread(Plugin):
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
         preferences: Preferences = cycle.score_state(self)
+        ignored = preferences.ignored(nodes)
+        if ignored is not None and ignored.all():
+            return same_for_all(0, nodes)
         scores, *others = (_weighed(preference, nodes) for preference in preferences.each)
         for other in others:
             scores += other
-        if (ignored := preferences.ignored(nodes)) is not None:
+        if ignored is not None:
             scores[ignored] = 0
         # Go rounds halves up. No score lies between 0 and ln 2, where adding a half could lead to the wrong side.
         scores += 0.5
@@ -194,6 +209,10 @@ def _full(limit: Limit, nodes: NodeRows) -> BoolArray:
     return limit.tally.compute(nodes, lambda there: there > limit.most)
 
 
+def _or(one: BoolArray | None, other: BoolArray) -> BoolArray:
+    return other if one is None else one | other
+
+
 def _but_not(rejected: BoolArray | None, mask: BoolArray) -> BoolArray:
     return mask if rejected is None else mask & ~rejected
 
@@ -208,7 +227,7 @@ def _limit(constraint: Constraint, pod: Pod, cycle: Cycle) -> Limit:
 
 def _preferences(constraints: Constraints, need_every_key: bool, feasible: NodeRows, cycle: Cycle) -> Preferences:
     tallies = [cycle.tally(constraint.pods, constraint.key, constraint.nodes) for constraint in constraints]
-    with_gaps = [tally for tally in tallies if not tally.spans(feasible)]
+    with_gaps = {tally for tally in tallies if not tally.spans(feasible)}
     ignored = _lacking_any(with_gaps, feasible) if need_every_key else None
     scored = None if ignored is None else ~ignored
     each = []
@@ -224,14 +243,16 @@ def _preferences(constraints: Constraints, need_every_key: bool, feasible: NodeR
         weight = math.log(domains + 2)
         in_empty = 0 if need_every_key else tally.without_key
         each.append(Preference(tally, constraint.key, weight, constraint.max_skew - 1, in_empty, has_gaps))
-    return Preferences(tuple(each), need_every_key)
+    return Preferences(tuple(each), need_every_key, feasible, ignored)
 
 
-def _lacking_any(tallies: Sequence[Tally], nodes: NodeRows) -> BoolArray | None:
+def _lacking_any(tallies: Iterable[Tally], nodes: NodeRows) -> BoolArray | None:
     """Where a node lacks the key of one of these; None: nowhere."""
-    if not tallies:
-        return None
-    lacking: BoolArray = np.logical_or.reduce([tally.lacking(nodes) for tally in tallies])
+    lacking: BoolArray | None = None
+    for tally in tallies:
+        if lacking is not None and lacking.all():
+            break
+        lacking = _or(lacking, tally.lacking(nodes))
     return lacking
 
 

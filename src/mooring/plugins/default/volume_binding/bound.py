@@ -12,12 +12,12 @@ import numpy as np
 
 from mooring.base.errors import Fault
 from mooring.framework import BoolArray, NodeRows, NodeView, Objects
+from mooring.framework.node_selectors import where_selector
 from mooring.objects.core import NodeSelector
 from mooring.objects.migration import InTree, Untranslatable, in_tree_of, migrated_nodes_of
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from mooring.plugins.default.csi_node_rows import CSINodeRows
-from mooring.plugins.default.node_selectors import where_selector
 from mooring.plugins.default.volume_binding.assumed import AssumedObjects
 
 

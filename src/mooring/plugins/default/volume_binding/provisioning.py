@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.framework import BoolArray, IntArray, NodeRows, NodeView, Objects
+from mooring.framework.node_selectors import where_labels
 from mooring.framework.services import Index
 from mooring.objects.selectors import Labels
 from mooring.objects.storage import (
@@ -22,7 +23,6 @@ from mooring.objects.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
-from mooring.plugins.default.node_selectors import where_labels
 from mooring.plugins.default.volume_binding.matching import NONE
 
 

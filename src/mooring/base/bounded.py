@@ -1,0 +1,57 @@
+"""A cache that forgets what was used longest ago, bounded by the weight of what it holds.
+
+A number of entries is no bound where others choose their size: one pod may have thousands of terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BoundedCache(Generic[K, V]):
+    """Values by key. What is heavier than the bound alone is not kept at all."""
+
+    __slots__ = ("_held", "_most", "_weight")
+
+    def __init__(self, most: int) -> None:
+        """`most`: the weight of all values together, in units of the caller's choice."""
+        self._most = most
+        self._weight = 0
+        self._held: dict[K, tuple[V, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def weight(self) -> int:
+        return self._weight
+
+    def get(self, key: K) -> V | None:
+        held = self._held.pop(key, None)
+        if held is None:
+            return None
+        self._held[key] = held
+        return held[0]
+
+    def put(self, key: K, value: V, weight: int) -> V:
+        """Keep the value, and return it."""
+        self._forget(key)
+        if weight <= self._most:
+            self._held[key] = (value, weight)
+            self._weight += weight
+            while self._weight > self._most:
+                self._forget(next(iter(self._held)))
+        return value
+
+    def keep(self, is_wanted: Callable[[V], bool]) -> None:
+        """Forget the values that are not wanted any more."""
+        for key in [key for key, (value, _) in self._held.items() if not is_wanted(value)]:
+            self._forget(key)
+
+    def _forget(self, key: K) -> None:
+        if key in self._held:
+            self._weight -= self._held.pop(key)[1]
