@@ -9,6 +9,9 @@ import pytest
 from tests.conformance.builders import a_case, a_file, a_node, answer, recorded
 
 from mooring.cli.main import exit_code
+from mooring.conformance import slow
+from mooring.conformance.generate import hostile
+from mooring.conformance.generate.hostile import Shape
 
 AGREEING = recorded(a_case(a_node("a"), a_node("b"), name="agreeing"))
 DIFFERING = recorded(
@@ -82,6 +85,8 @@ MISTAKES = {
     "no such plugin": (["--plugin", "NodeNam"], 'there is no plugin "NodeNam". Did you mean "NodeName"?'),
     "files and fresh cases": (["bad.jsonl", "--against", "x"], "FILES are run as they are"),
     "a seed for nothing": (["--seed", "1"], "they need --against"),
+    "files and slow pods": (["bad.jsonl", "--slow"], "FILES are run as they are"),
+    "a family of slow pods": (["--slow", "--family", "dra"], "--slow makes pods of every shape"),
     "a recorder that is not there": (["--against", "./none", "--count", "1"], "the recorder none cannot be started"),
 }
 
@@ -94,3 +99,22 @@ def test_a_mistake_is_explained_and_ends_with_two(arguments, words, tmp_path, mo
     (tmp_path / "other.jsonl").write_text('{"text": ""}')
     assert run(*arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.fixture
+def few_shapes(monkeypatch):
+    few = {name: Shape(20, shape.apply) for name, shape in hostile.SHAPES.items() if name in ("disks", "tolerations")}
+    monkeypatch.setattr(slow, "SHAPES", few)
+
+
+def test_a_search_for_slow_pods_prints_the_slowest_of_each_plugin(few_shapes, capsys):
+    assert run("--slow", "--count", "2") == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:4] == ["plugin", "ours", "theirs", "ratio"]
+    assert all("(200 nodes, 400 pods, seed 1)" in row for row in rows)
+
+
+def test_a_slow_pod_is_made_small_and_ends_with_one(few_shapes, monkeypatch, capsys):
+    monkeypatch.setattr(slow, "SLOW_SECONDS", -1.0)
+    assert run("--slow", "--count", "1") == 1
+    assert "The smallest pod of this kind takes" in capsys.readouterr().out.splitlines()[-1]

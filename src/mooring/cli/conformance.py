@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ FORMS = {"plain": ("plain",), "vector": ("vector",), "both": ("plain", "vector")
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="RECORDER", help="Ask this recorder about fresh cases."
 )
+@click.option("--slow", is_flag=True, help="Look for hostile pods that are slow to decide.")
 @click.option("--seed", metavar="S", help="Which fresh cases.  [default: 1]")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many of a family.  [default: 100]")
 @click.option(
@@ -58,6 +60,7 @@ def conformance(
     form: str,
     churn: bool,
     against: Path | None,
+    slow: bool,
     seed: str | None,
     count: int | None,
     write: Path | None,
@@ -71,10 +74,15 @@ def conformance(
     (scripts/build-recorder builds the program), and a case that differs is made small and written to a file that this
     command can run again.
 
+    With --slow, hostile pods are made and changed towards slower ones. The slowest decision of each plugin is printed
+    with its CPU time and, with --against, kube-scheduler's for the same pod; one that takes more than a second and ten
+    times kube-scheduler's time is made small and ends the command with 1.
+
     \b
     Example:
       mooring conformance
       mooring conformance --against $(scripts/build-recorder) --family interpod --seed 7 --count 2000
+      mooring conformance --slow --against $(scripts/build-recorder) --seed 7 --count 200
     """
     from mooring.conformance.generate import FAMILIES
     from mooring.conformance.reporting import Printer
@@ -85,10 +93,14 @@ def conformance(
             raise click.BadParameter(f'"{family}" is none of {", ".join(sorted(FAMILIES))}.', param_hint="--family")
     for plugin in plugins:
         plugin_named(plugin, ())
-    if files and (families or against):
-        raise click.UsageError("FILES are run as they are: without --family and --against.")
-    if not against and (seed or count or write):
-        raise click.UsageError("--seed, --count and --write are about fresh cases: they need --against.")
+    if files and (families or against or slow):
+        raise click.UsageError("FILES are run as they are: without --family, --against and --slow.")
+    if slow and (families or plugins):
+        raise click.UsageError("--slow makes pods of every shape: without --family and --plugin.")
+    if not against and not slow and (seed or count or write):
+        raise click.UsageError("--seed, --count and --write are about fresh cases: they need --against or --slow.")
+    if slow:
+        return _look_for_slow(seed or "1", count or 100, against, write or Path("slow.jsonl"))
     ways = tuple(Way(each) for each in FORMS[form]) + (Way.CHURNED,) * churn
     options = Options(ways, frozenset(plugins))
     printer = Printer(say_lines, show)
@@ -135,3 +147,27 @@ def _fuzz(
             for small in shrunk_cases(report, seed, recorder, options, printer.most):
                 append(write, small)
                 printer.small(small, write)
+
+
+def _look_for_slow(seed: str, count: int, against: Path | None, write: Path) -> int:
+    from mooring.conformance.cases import append
+    from mooring.conformance.recorder import Recorder
+    from mooring.conformance.reporting import SlowPrinter
+    from mooring.conformance.slow import Measured, as_recorded, measure, search, shrunk
+
+    with Recorder(against, timed=True) if against else nullcontext() as recorder:
+        printer = SlowPrinter(click.echo)
+        worst: dict[str, Measured] = {}
+        for found in search(seed, count, lambda recipe: measure(recipe, recorder)):
+            printer.measured(found)
+            if found.plugin not in worst or found.score > worst[found.plugin].score:
+                worst[found.plugin] = found
+        wrong = [*printer.wrong, *(found for found in worst.values() if found.is_slow)]
+        printer.worst(worst)
+        for found in wrong:
+            is_alike = (lambda each: bool(each.differences)) if found.differences else (lambda each: each.is_slow)
+            small = shrunk(found, lambda recipe: measure(recipe, recorder), is_alike)
+            if recorder is not None:
+                append(write, as_recorded(small, recorder))
+            printer.small(small, write if recorder is not None else None)
+    return int(bool(wrong))

@@ -22,12 +22,16 @@ Json = dict[str, Any]
 class Recorder:
     """A running recorder. Asked one case after the other; it keeps nothing between them."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, *, timed: bool = False) -> None:
+        """`timed`: it adds to each answer the CPU seconds of the scheduling cycle, as `seconds`."""
         self._program = program
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process whose words it keeps
         try:
             self._process = subprocess.Popen(
-                [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
+                [program, *(["-seconds"] if timed else [])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
             )
         except OSError as error:
             self._complaints.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mooring.base.documents import written
 from mooring.conformance.doubtful import DOUBTFUL
 from mooring.conformance.running import Differing, Report
+from mooring.conformance.slow import Measured
 
 MOST_DIFFERENCES = 8
 """So many of one case are shown."""
@@ -48,6 +49,33 @@ class Printer:
     def small(self, recorded: dict[str, Any], file: Path) -> None:
         """A case that was made small, and where to find it."""
         self._echo(f"The smallest case of this kind, added to {file}:\n\n{written(recorded['case'])}")
+
+
+class SlowPrinter:
+    """Prints what hostile pods cost."""
+
+    def __init__(self, echo: Callable[[str], object]) -> None:
+        self._echo = echo
+        self.wrong: list[Measured] = []
+        """Those that kube-scheduler decides otherwise."""
+
+    def measured(self, found: Measured) -> None:
+        if found.differences:
+            self.wrong.append(found)
+            self._echo(f"\n{shown(Differing(str(found.recipe), ('vector',), found.differences))}\n")
+
+    def worst(self, by_plugin: Mapping[str, Measured]) -> None:
+        """The slowest decision of each plugin."""
+        self._echo(f"{'plugin':<32}{'ours':>8}{'theirs':>8}{'ratio':>8}   (s of CPU)")
+        for plugin, found in sorted(by_plugin.items(), key=lambda item: -item[1].seconds):
+            theirs = "" if found.theirs is None else f"{found.theirs:.3f}"
+            ratio = "" if found.ratio is None else f"{found.ratio:.1f}"
+            self._echo(f"{plugin or '(the engine)':<32}{found.seconds:>8.3f}{theirs:>8}{ratio:>8}   {found.recipe}")
+
+    def small(self, found: Measured, file: Path | None) -> None:
+        what = "differs" if found.differences else f"takes {found.seconds:.2f} s of CPU"
+        added = f", added to {file}" if file is not None else ""
+        self._echo(f"The smallest pod of this kind {what}{added}: {found.recipe}")
 
 
 def _row(family: str, cases: object, agreeing: object) -> str:
