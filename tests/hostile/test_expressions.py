@@ -174,6 +174,8 @@ PIECES = [
     "X.flatten(10)", "X.distinct()", "X.sort()", "X && X", "X || X", "X ? X : X", "cel.bind(v, X, [v, v] == [v, v])",
     "cel.bind(v, X, v + v)", "sets.contains(X, X)", "X in X", "quantity(X)", "isQuantity(X)", "semver(X)", "string(X)",
     "double(X)", "duration(X)", "1 / 0", "dyn(X)", "optional.of(X).optMap(v, v)", "X.lowerAscii()", "X.contains(X)",
+    "X.exists_one(i, X)", "X.transformList(i, v, X)", "X.sortBy(e, X)", "{'a': X, 'b': X}", "X[0]", "[?optional.of(X)]",
+    "X.sum()", "X.max()", "X.reverse()", "X.indexOf(X)", "strings.quote(X)", "url(X)", "timestamp(X)", "X.find(X)",
 ]  # fmt: skip
 
 
@@ -182,12 +184,12 @@ def any_expression(dice: random.Random, depth: int) -> str:
     while depth == 0 and "X" in piece:
         piece = dice.choice(PIECES)
     head, *rest = piece.split("X")
-    return head + "".join(f"({any_expression(dice, depth - 1)}){part}" for part in rest)
+    return head + "".join(f"dyn({any_expression(dice, depth - 1)}){part}" for part in rest)
 
 
 def slowest(seed: int, count: int) -> tuple[float, str]:
     dice = random.Random(seed)
-    expressions = (f"dyn({any_expression(dice, dice.randrange(1, 5))}) == 1" for _ in range(count))
+    expressions = (f"dyn({any_expression(dice, dice.randrange(1, 7))}) == 1" for _ in range(count))
     return max((evaluated(each)[0], each) for each in expressions)
 
 

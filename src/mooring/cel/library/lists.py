@@ -107,6 +107,8 @@ _ORDERED_KINDS = frozenset(_COMPARABLE)
 
 
 def _sort_by(elements: Any, keys: list[Any]) -> list[Any]:
+    if not is_list(elements):
+        raise CelError(f"{NO_SUCH_OVERLOAD}: @sortByAssociatedKeys")
     if len(elements) != len(keys):
         raise CelError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got "
