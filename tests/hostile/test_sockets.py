@@ -194,7 +194,7 @@ def flooded(mebibytes: int) -> list[str]:
 
 
 def test_an_answer_without_end_is_not_read_to_its_end():
-    [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=200)
+    [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=400)
     assert f"answered with more than {control_client.MOST_ANSWER_BYTES} bytes" in problem
 
 
