@@ -19,6 +19,7 @@ from mooring.conformance.generate.hostile import SHAPES, Recipe, hostile_case
 from mooring.conformance.situation import Situation
 from mooring.conformance.slow import SLOW_SECONDS, Measured, measure, search, shrunk
 from mooring.engine import Profile, decide
+from mooring.framework import Point
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
@@ -201,6 +202,32 @@ def _everybody(number: int) -> LabelSelector:
 
 def test_counts_that_only_a_hostile_pod_asked_for_do_not_slow_down_other_pods() -> None:
     assert bounded(f"{HERE}:later_decisions", 3000, cpu_seconds=30) < 0.5
+
+
+def hints(pods: int) -> float:
+    """CPU seconds of holding one deleted pod and one new node against so many hostile pods that wait."""
+    terms = [a_term({"app": "web"}, f"key-{number}") for number in range(2000)]
+    constraints = [a_constraint(f"key-{number}", labels={"app": "web"}) for number in range(1500)]
+    waiting = [a_pod(labels={"app": "x"}, affinity=pod_rules(away=terms), spread=constraints) for _ in range(pods)]
+    gone = placed(a_pod(labels={"app": "other"}, affinity=pod_rules(away=terms)), "node")
+    node = a_node_object("node")
+    tests = [
+        (hint.resource, hint.test)
+        for plugin, _ in default_profile().points[Point.FILTER]
+        if plugin.name in ("InterPodAffinity", "PodTopologySpread")
+        for hint in plugin.events() or ()
+        if hint.test is not None
+    ]
+    for _ in range(2):  # the first reads them
+        began = time.process_time()
+        for pod in waiting:
+            for kind, test in tests:
+                _ = test(pod, gone, None) if kind == "Pod" else test(pod, None, node)
+    return time.process_time() - began
+
+
+def test_holding_events_against_hostile_pods_that_wait_is_cheap() -> None:
+    assert bounded(f"{HERE}:hints", 50, cpu_seconds=40) < 0.5
 
 
 def find_slow(count: int) -> list[tuple[float, str]]:

@@ -31,10 +31,11 @@ class BoundedCache(Generic[K, V]):
         return self._weight
 
     def get(self, key: K) -> V | None:
-        held = self._held.pop(key, None)
+        held = self._held.get(key)
         if held is None:
             return None
-        self._held[key] = held
+        if 2 * self._weight > self._most:  # as long as there is room, the order does not matter
+            self._held[key] = self._held.pop(key)
         return held[0]
 
     def put(self, key: K, value: V, weight: int) -> V:

@@ -5,6 +5,7 @@ Fields that only a kubelet or a person reads are not here; the embedded API serv
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -249,11 +250,16 @@ class Pod(KubeObject, version="v1", plural="pods"):
         return requests_of(self)
 
     @cached_property
+    def notes(self) -> dict[Hashable, Any]:
+        """What was read of a large spec, by its reader: it lives as long as the object does."""
+        return {}
+
+    @cached_property
     def tolerations(self) -> Tolerations:
         """What it tolerates, read once per object."""
-        from mooring.objects.placement_rules import Tolerations
+        from mooring.objects.placement_rules import NO_TOLERATIONS, Tolerations
 
-        return Tolerations(self.spec.tolerations)
+        return Tolerations(self.spec.tolerations) if self.spec.tolerations else NO_TOLERATIONS
 
     @cached_property
     def volumes(self) -> tuple[PodVolume, ...]:

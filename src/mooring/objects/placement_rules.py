@@ -188,3 +188,6 @@ class Tolerations:
             if taint.effect in DO_NOT_SCHEDULE and not self.cover(taint, compare_numbers=compare_numbers):
                 return taint
         return None
+
+
+NO_TOLERATIONS = Tolerations(())

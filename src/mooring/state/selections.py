@@ -101,7 +101,6 @@ class PodIndex(Generic[P, M]):
         self._make = make
         self._pods: PodClasses[P] = PodClasses()
         self._selections: dict[PodsWhere, M] = {}
-        """The least recently used first."""
         self._index: SelectorIndex[M] = SelectorIndex()
         self._changes = 0
         self.made = 0
@@ -204,14 +203,13 @@ class PodIndex(Generic[P, M]):
 
     def selection(self, where: PodsWhere) -> M:
         """The standing selection, made now if there is none yet."""
-        selection = self._selections.pop(where, None)
+        selection = self._selections.get(where)
         if selection is None:
-            selection = self._make(where, self)
+            selection = self._selections[where] = self._make(where, self)
             self._index.add(where, selection)
             self._of_nobody += where.nobody
             self.made += 1
             self._moved.clear()
-        self._selections[where] = selection
         selection.asked = self._changes
         selection.touches = 0
         return selection
@@ -232,10 +230,10 @@ class PodIndex(Generic[P, M]):
 
     def trim(self) -> None:
         """Keep within the limits. Between two decisions only: what a decision asked for must stand until its end."""
-        if self.made < CHECKED_AFTER or self.supposing:
+        if self.supposing:
             return
         self.made = counts = column_bytes = 0
-        kept = list(self._selections.values())
+        kept = sorted(self._selections.values(), key=lambda selection: selection.asked)
         while kept:
             selection = kept.pop()  # the most recently used first
             counts += selection.counts

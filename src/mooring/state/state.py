@@ -23,7 +23,7 @@ from mooring.state.images import KnownImage
 from mooring.state.kept_columns import KeptColumn
 from mooring.state.nominations import Nominations
 from mooring.state.ports import PortsInUse
-from mooring.state.selections import Members, PodIndex, Selection, amount_of
+from mooring.state.selections import CHECKED_AFTER, Members, PodIndex, Selection, amount_of
 from mooring.state.supposition import Supposition
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
@@ -232,9 +232,11 @@ class State:
 
     def trim(self) -> None:
         """Keep what stands for decisions to come within limits. Between two decisions only."""
-        self._index.trim()
-        self._waiting_index.trim()
-        self._table.drop_unused_labels()
+        for index in (self._index, self._waiting_index):
+            if index.made >= CHECKED_AFTER:
+                index.trim()
+        if self._table.has_new_labels:
+            self._table.drop_unused_labels()
 
     def total(self, pods: PodsWhere, resource: str) -> int:
         """The standing sum of what these pods request; also of pods on nodes that we do not know."""

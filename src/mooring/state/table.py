@@ -63,7 +63,7 @@ class NodeTable:
         """The label columns that were asked for, the least recently used first."""
         self._label_keys: Counter[str] = Counter()
         """How many nodes have a label of this key."""
-        self._has_new_labels = False
+        self.has_new_labels = False
         self._no_label = Column(self._capacity, np.intp)
         """The codes of every label that no node has: pods may name any number of those."""
         self.images = ImageIndex(self)
@@ -213,7 +213,7 @@ class NodeTable:
         column = self._labels.pop(key, None)
         if column is None:
             column = InternedColumn(self._capacity, None, self._no_label)
-            self._has_new_labels = True
+            self.has_new_labels = True
             if key in self._label_keys:
                 column.fill((view.row, value) for view in self if (value := view.labels.get(key)) is not None)
         self._labels[key] = column
@@ -257,8 +257,8 @@ class NodeTable:
         Between two decisions only, so that a decision computes each column once.
         """
         excess = len(self._labels) - MOST_LABEL_COLUMNS
-        if excess > 0 and self._has_new_labels:
-            self._has_new_labels = False
+        self.has_new_labels = False
+        if excess > 0:
             unpinned = [key for key, column in self._labels.items() if not column.pins]
             for key in unpinned[:excess]:
                 del self._labels[key]

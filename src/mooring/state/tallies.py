@@ -187,13 +187,14 @@ class StandingTally:
             if self._without_key is not None:
                 self._without_key += pods
             return
-        before = self._in(code)
+        few = self._in_domain
+        before = few.get(code, 0) if few is not None else self._in(code)
         after = before + pods
-        if self._in_domain is not None:
+        if few is not None:
             if after:
-                self._in_domain[code] = after
+                few[code] = after
             else:
-                del self._in_domain[code]
+                del few[code]
         if self._by_domain is not None:
             self._fit(self._by_domain).cells[code] = after
         self.total += pods

@@ -7,13 +7,16 @@ would need them may miss a change; the pod is then tried again at the next flush
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
+from mooring.base.bounded import BoundedCache
 from mooring.framework import Node, PlacedPod, Pod, TermKind
 from mooring.objects.core import Affinity, PodAffinityTerm
-from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
+from mooring.objects.pod_affinity import WeightedTerm, named_namespaces, terms_of, unreadable
 
 Terms = Sequence[PodAffinityTerm] | None
 """None: they cannot be read."""
+FEW = 16
 
 
 def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPod | None) -> bool:
@@ -22,9 +25,7 @@ def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPo
         return True
     if not all(_counts(each) for each in (before, after) if each is not None):
         return False
-    near, away = (
-        _required(pod.spec.affinity, kind) for kind in (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY)
-    )
+    near, away = (_of(pod, kind) for kind in (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY))
     if near is None or away is None:
         return True
     if before is not None and after is not None:
@@ -35,20 +36,20 @@ def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPo
         return _matches_all(near, pod, after)
     if before is None or _matches_all(away, pod, before):
         return True
-    theirs = _required(_affinity(before), TermKind.REQUIRED_ANTI_AFFINITY)
+    theirs = _of(before, TermKind.REQUIRED_ANTI_AFFINITY)
     return theirs is None or _matches_all(theirs, before, pod)
 
 
 def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
     """Whether a node that came or changed its labels may be, or make, a domain where the pod can go."""
-    near = _required(pod.spec.affinity, TermKind.REQUIRED_AFFINITY)
+    near = _of(pod, TermKind.REQUIRED_AFFINITY)
     if near is None:
         return True
     for term in near:
         then, now = _domain(before, term), _domain(after, term)
         if now is not None and now != then:
             return True
-    away = _required(pod.spec.affinity, TermKind.REQUIRED_ANTI_AFFINITY)
+    away = _of(pod, TermKind.REQUIRED_ANTI_AFFINITY)
     if away is None:
         return True
     for term in away:
@@ -59,9 +60,27 @@ def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
     return False
 
 
-def _required(affinity: Affinity | None, kind: TermKind) -> Terms:
-    terms = terms_of(affinity, kind)
+def _of(pod: Pod | PlacedPod, kind: TermKind) -> Terms:
+    """The pod's required terms. Many are read once: every event is held against every pod that waits."""
+    terms = terms_of(_affinity(pod), kind)
+    if len(terms) <= FEW:
+        return _read(terms)
+    if isinstance(pod, Pod):
+        if kind not in pod.notes:
+            pod.notes[kind] = _read(terms)
+        return cast(Terms, pod.notes[kind])
+    read = _gone.get((pod.uid, kind))
+    if read is None or read[0] is not pod.affinity:
+        read = _gone.put((pod.uid, kind), (pod.affinity, _read(terms)), len(terms))
+    return read[1]
+
+
+def _read(terms: Sequence[WeightedTerm]) -> Terms:
     return None if unreadable(terms) else [term for _, term in terms]
+
+
+_gone: BoundedCache[tuple[str, TermKind], tuple[Affinity | None, Terms]] = BoundedCache(10_000)
+"""Of pods that went, by uid, as many terms: what is gone is held against every pod that waits."""
 
 
 def _domain(node: Node | None, term: PodAffinityTerm) -> str | None:

@@ -16,6 +16,7 @@ from mooring.objects.core import Affinity, Namespace, PodAffinityTerm
 from mooring.objects.pod_affinity import mistakes_in, named_namespaces, terms_of
 from mooring.objects.selectors import Labels
 
+FEW = 16
 MOST_CACHED_BYTES = 16 * 1024 * 1024
 TERM_BYTES = 1024
 """About what one takes in memory, besides its text."""
@@ -58,23 +59,21 @@ class WishReader:
     def __init__(self, namespaces: Objects[Namespace]) -> None:
         self._namespaces = namespaces
         self._known: BoundedCache[tuple[str, bytes], Wishes] = BoundedCache(MOST_CACHED_BYTES)
-        self._last: tuple[Affinity, str, Wishes] | None = None
-        """Of the last pod: one decision asks about it again and again, and large terms take long to encode."""
 
     def of(self, pod: Pod) -> Wishes:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_WISHES
-        if self._last is not None and self._last[0] is affinity and self._last[1] == pod.namespace:
-            last = self._last[2]
-            if last.version in (None, self._namespaces.version):
-                return last
+        noted: Wishes | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
+        if noted is not None and noted.version in (None, self._namespaces.version):
+            return noted
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
         known = self._known.get(template)
         if known is None or known.version not in (None, self._namespaces.version):
             known = self._read(affinity, pod.namespace)
             self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
-        self._last = (affinity, pod.namespace, known)
+        if known.size > FEW:  # a dry run asks often, and many terms take long to encode
+            pod.notes[self] = known
         return known
 
     def namespace_labels(self, pod: Pod) -> Labels:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
@@ -22,6 +23,7 @@ from mooring.plugins.default.pod_topology_spread.workloads import Workloads
 MOST_CACHED_BYTES = 16 * 1024 * 1024
 CONSTRAINT_BYTES = 512
 """About what one takes in memory, besides its text."""
+FEW = 16
 NOBODY = PodsWhere(namespaces=frozenset())
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -65,8 +67,6 @@ class Reading:
         self._inclusion_policies = gates.on("NodeInclusionPolicyInPodTopologySpread")
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
         self._cache: BoundedCache[tuple[object, ...], Constraints] = BoundedCache(MOST_CACHED_BYTES)
-        self._last: dict[str, tuple[Pod, Constraints]] = {}
-        """Of the last pod, by action: one decision asks about it again and again, and many take long to encode."""
 
     def hard(self, pod: Pod) -> Constraints:
         """Those that refuse nodes. A selector that cannot be read is a fault, in kube-scheduler's words."""
@@ -85,16 +85,16 @@ class Reading:
 
     def _read(self, pod: Pod, action: str, kind: str) -> Constraints:
         if own := pod.spec.topology_spread_constraints:
-            last = self._last.get(action)
-            if last is not None and last[0] is pod:
-                return last[1]
+            if len(own) > FEW and (noted := pod.notes.get((self, action))) is not None:
+                return cast(Constraints, noted)
             wanted = _of(action, own)
             if not wanted:
                 return ()
             text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
             nodes = self._nodes_text(pod)
             read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
-            self._last[action] = (pod, read)
+            if len(own) > FEW:  # dry runs and hints ask often, and many take long to encode
+                pod.notes[self, action] = read
             return read
         defaults = self._defaults[action]
         if not defaults:
