@@ -151,16 +151,17 @@ class Scheduler:
             if self._is_over:
                 return
             self.restarts += 1
-            self._log("ended")
+            self._close("ended")
             self._program = self._start()
 
     def close(self) -> None:
         self._is_over = True
+        self._close("closed")
+        self._keeper.join()
+
+    def _close(self, why: str) -> None:
         with self._program:
             pass
-        self._log("closed")
-
-    def _log(self, why: str) -> None:
         with (self._home / f"{self.name}.log").open("a", encoding="utf-8") as log:
             log.write(f"--- {why}\n{self._program.written()}\n")
 
@@ -187,6 +188,9 @@ class Pods:
         self._api = Api(control_plane.port, control_plane.ca_pem, f"token-of-{ADMIN}", seconds=2.0)
         self._scheduler = scheduler
         self._made = 0
+
+    def close(self) -> None:
+        self._api.close()
 
     def create(self, *, until: float) -> str | None:
         """A new pod's name; None if it could not be created by then."""
@@ -265,6 +269,8 @@ class Comparison:
             for scheduler in schedulers.values():
                 stack.callback(scheduler.close)
             pods = {name: Pods(self._control_plane, name) for name in schedulers}
+            for each in pods.values():
+                stack.callback(each.close)
             for number in range(rounds):
                 for name in names:
                     self._one(world, name, schedulers, pods)
