@@ -34,7 +34,7 @@ WATCH_SECONDS = 300
 """The server ends a watch after one to two times this, so that watches of many clients spread out."""
 FIRST_BACKOFF_SECONDS = 0.5
 LAST_BACKOFF_SECONDS = 10.0
-FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS = 0.1, 1.0
+FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS = 0.05, 1.0
 """Backoff while the server cannot be reached, or cuts connections: tries cost it little then."""
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""

@@ -28,7 +28,7 @@ LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 JITTER = 1.2
 """Tries to acquire are spread over retryPeriod × (1 … 1 + this), so that candidates do not try in step."""
 HEALTH_LEEWAY_SECONDS = 20.0
-REGAIN_SECONDS = 0.5
+REGAIN_SECONDS = 0.2
 
 _log = Log("leaderelection")
 
