@@ -215,3 +215,31 @@ async def test_every_listed_kind_can_be_printed(api: Client):
     for row in api.server.registry.table:
         for column in columns_for(row):
             column.cell(bare, 1_700_000_000.0)
+
+
+NETWORKING = {
+    "networkpolicies": (
+        {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"]},
+        {"Name": "web", "Pod-Selector": "app=web"},
+    ),
+    "ingresses": (
+        {
+            "ingressClassName": "nginx",
+            "rules": [{"host": f"{name}.example"} for name in "abcd"],
+            "tls": [{"secretName": "cert"}],
+        },
+        {"Name": "web", "Class": "nginx", "Hosts": "a.example,b.example,c.example + 1 more...", "Ports": "80, 443"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("plural", "spec", "expected"), [(name, *each) for name, each in NETWORKING.items()])
+async def test_networking_objects_are_stored_and_printed(api: Client, plural: str, spec: Any, expected: Any):
+    path = f"/apis/networking.k8s.io/v1/namespaces/default/{plural}"
+    kind = {"networkpolicies": "NetworkPolicy", "ingresses": "Ingress"}[plural]
+    body = {"apiVersion": "networking.k8s.io/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    assert (await api.post(path, body)).body["spec"] == spec
+    table = (await api.get(path, Accept=TABLE)).body
+    names = [column["name"] for column in table["columnDefinitions"]]
+    shown = dict(zip(names, table["rows"][0]["cells"], strict=True))
+    assert {name: shown[name] for name in expected} == expected

@@ -156,8 +156,10 @@ class Scheduler:
 
     def close(self) -> None:
         self._is_over = True
-        self._close("closed")
+        with self._program:
+            pass
         self._keeper.join()
+        self._close("closed")  # perhaps one that was started meanwhile
 
     def _close(self, why: str) -> None:
         with self._program:

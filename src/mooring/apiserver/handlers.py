@@ -256,8 +256,10 @@ class Handler:
 
     async def _patch(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:
         row, query = route.row, request.query
+        content_type = request.headers.get("Content-Type", "")
+        kind = patch_kind(content_type)
         options = write_options(query, "PatchOptions")
-        change = patch_change(row, await request.read(), request.headers.get("Content-Type", ""), options.policy)
+        change = patch_change(row, kind, parse_body(await request.read(), content_type), options.policy)
         # Kinds that a PUT may create (leases, events) are not created from a patch: there is nothing to patch.
         self._registry.stored(row, route.namespace, route.name)
         stored, _ = self._registry.update(
@@ -350,8 +352,8 @@ def _is_watch(request: web.BaseRequest) -> bool:
     return request.method == "GET" and "watch" in request.query_string and boolean(request.query, "watch") is True
 
 
-def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPolicy) -> Change:
-    """What a PATCH does to the current object."""
+def patch_kind(content_type: str) -> str:
+    """Checked before the options: what an apply patch may say there is unknown to the others."""
     kind = content_type.partition(";")[0].strip()
     if kind == APPLY_PATCH:
         raise unsupported_media_type(APPLY_REFUSAL)
@@ -360,7 +362,11 @@ def patch_change(row: Resource, raw: bytes, content_type: str, policy: FieldPoli
             "the body of the request was in an unknown format - accepted media types include:"
             f" {JSON_PATCH}, {MERGE_PATCH}, {STRATEGIC_PATCH}"
         )
-    patch = parse_body(raw, content_type)
+    return kind
+
+
+def patch_change(row: Resource, kind: str, patch: Any, policy: FieldPolicy) -> Change:
+    """What a PATCH does to the current object."""
     changes: dict[str, Change] = {
         JSON_PATCH: lambda document: json_patch(document, patch),
         MERGE_PATCH: lambda document: merge_patch(document, patch),

@@ -18,6 +18,7 @@ from mooring.apiserver.tables.columns import (
     column,
     integer,
     labels_text,
+    selector_cell,
     text,
 )
 
@@ -47,6 +48,17 @@ def _kernel(node: Document) -> str:
     info = part(node, "status", "nodeInfo")
     kernel = info.get("kernelVersion") or UNKNOWN
     return f"{kernel} ({info['architecture']})" if info.get("architecture") else kernel
+
+
+def _hosts(ingress: Document) -> str:
+    hosts = [str(rule["host"]) for rule in items_of(part(ingress, "spec"), "rules") if rule.get("host")]
+    more = f" + {len(hosts) - 3} more..." if len(hosts) > 3 else ""
+    return ",".join(hosts[:3]) + more if hosts else "*"
+
+
+def _load_balancers(ingress: Document) -> str:
+    points = items_of(part(ingress, "status", "loadBalancer"), "ingress")
+    return ",".join(str(point.get("ip") or point.get("hostname") or "") for point in points)
 
 
 def _core(event: Document) -> Document:
@@ -221,6 +233,20 @@ CLUSTER_COLUMNS: dict[str, list[Column]] = {
         text("PreemptionPolicy", "preemptionPolicy"),
     ],
     "leases.coordination.k8s.io": [NAME, text("Holder", "spec", "holderIdentity"), AGE],
+    "networkpolicies.networking.k8s.io": [
+        NAME,
+        column("Pod-Selector", lambda policy: selector_cell(at(policy, "spec", "podSelector"))),
+        AGE,
+    ],
+    "ingresses.networking.k8s.io": [
+        NAME,
+        text("Class", "spec", "ingressClassName", otherwise=NONE),
+        column("Hosts", _hosts),
+        column("Address", _load_balancers),
+        column("Ports", lambda ingress: "80, 443" if at(ingress, "spec", "tls") else "80"),
+        AGE,
+    ],
+    "ingressclasses.networking.k8s.io": [NAME, text("Controller", "spec", "controller"), AGE],
     "runtimeclasses.node.k8s.io": [NAME, text("Handler", "handler"), AGE],
     "customresourcedefinitions.apiextensions.k8s.io": [NAME, text("Created At", "metadata", "creationTimestamp")],
 }
