@@ -257,9 +257,9 @@ class Pod(KubeObject, version="v1", plural="pods"):
     @cached_property
     def tolerations(self) -> Tolerations:
         """What it tolerates, read once per object."""
-        from mooring.objects.placement_rules import NO_TOLERATIONS, Tolerations
+        from mooring.objects.placement_rules import Tolerations
 
-        return Tolerations(self.spec.tolerations) if self.spec.tolerations else NO_TOLERATIONS
+        return Tolerations(self.spec.tolerations)
 
     @cached_property
     def volumes(self) -> tuple[PodVolume, ...]:

@@ -19,6 +19,7 @@ from mooring.framework import (
     Rejections,
 )
 from mooring.objects.core import Taint
+from mooring.objects.placement_rules import tolerations_of
 
 CORDONED = "node(s) were unschedulable"
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -55,4 +56,4 @@ class NodeUnschedulable(Plugin):
 
 
 def _tolerates_cordon(pod: Pod) -> bool:
-    return pod.tolerations.cover(CORDON_TAINT)
+    return tolerations_of(pod).cover(CORDON_TAINT)

@@ -27,7 +27,7 @@ from mooring.framework import (
     ToMax,
 )
 from mooring.objects.core import Taint
-from mooring.objects.placement_rules import Tolerations
+from mooring.objects.placement_rules import Tolerations, tolerations_of
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 SOFT = "PreferNoSchedule"
@@ -64,7 +64,7 @@ class TaintToleration(Plugin):
         yield Rejections(mask, UNTOLERATED, unresolvable=True)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Tolerations:
-        return pod.tolerations
+        return tolerations_of(pod)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return self._untolerated_soft(node.taints, cycle.score_state(self))
@@ -75,7 +75,7 @@ class TaintToleration(Plugin):
         return nodes.count_taints(lambda taints: self._untolerated_soft(taints, tolerations))
 
     def _untolerated(self, pod: Pod, taints: Sequence[Taint]) -> Taint | None:
-        return pod.tolerations.first_uncovered(taints, compare_numbers=self._compare_numbers)
+        return tolerations_of(pod).first_uncovered(taints, compare_numbers=self._compare_numbers)
 
     def _untolerated_soft(self, taints: Sequence[Taint], tolerations: Tolerations) -> int:
         return sum(
