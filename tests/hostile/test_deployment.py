@@ -114,6 +114,8 @@ REFUSED = {
     "a label without a value": (("--metrics-from=obs/app",), "'app' is not a label with its value"),
     "a label that no pod can have": (("--metrics-from=obs/a b=c",), "--metrics-from\n"),
     "no network": (("--probes-from=10.0.0.1/8",), "--probes-from\n    must be a network such as 10.0.0.0/16"),
+    "an address alone": (("--probes-from=10.0.0.0",), "must be a network such as 10.0.0.0/16, got '10.0.0.0'"),
+    "a netmask": (("--probes-from=10.0.0.0/255.0.0.0",), "must be a network such as 10.0.0.0/16"),
     "no quantity": (("--memory-limit=much",), "--memory-limit\n    'much' is not a quantity"),
     "too little": (("--memory-limit=1Mi",), "--memory-limit\n    must be 64Mi or more, got 1Mi"),
     "less than is requested": (("--memory-limit=128Mi",), "--memory-limit\n    must be at least what is requested"),

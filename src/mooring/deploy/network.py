@@ -60,13 +60,22 @@ def ingress_of(metrics_from: Sequence[str], probes_from: Sequence[str]) -> tuple
     """What the flags ask for, and what is wrong with them. `--metrics-from ""` lets no scraper in."""
     problems: list[Problem] = []
     scrapers = tuple(_scraper(text, problems) for text in metrics_from if text)
-    for text in probes_from:
-        try:
-            ipaddress.ip_network(text)
-        except ValueError:
-            problems.append(Problem(PROBES_FROM, f"must be a network such as 10.0.0.0/16, got {text!r}"))
+    problems += [
+        Problem(PROBES_FROM, f"must be a network such as 10.0.0.0/16, got {text!r}")
+        for text in probes_from
+        if not _is_network(text)
+    ]
     found = Ingress(scrapers, tuple(probes_from)) if metrics_from else Ingress(nodes=tuple(probes_from))
     return found, problems
+
+
+def _is_network(text: str) -> bool:
+    """Whether the API server accepts it as a CIDR: Python reads an address alone and netmasks too."""
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return text.partition("/")[2].isdecimal()
 
 
 def _scraper(text: str, problems: list[Problem]) -> Scraper:
