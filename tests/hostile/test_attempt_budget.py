@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile, among_themselves
 from tests.scheduler.world import World
 
 from mooring.base.clock import ManualClock
-from mooring.base.errors import BudgetExceeded
 from mooring.framework import Plugin, Pod
 from mooring.objects.core import Namespace
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.journal import Journal
-from mooring.scheduler.overruns import LOST_SHARE, Overruns, Penalties
+from mooring.scheduler.overruns import LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
 from mooring.testing import a_pod
 
 __all__ = ["among_themselves"]
@@ -67,18 +67,50 @@ async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(s
         assert f"{__file__}:" in logged
 
 
-EXCEEDED = BudgetExceeded("Slow", "exceeded", "PreFilter")
-
-
 def overruns(world: World) -> Overruns:
     clock = world.server.clock
-    return Overruns(Penalties(clock), world.queue, world.failures, Journal(clock), budget_seconds=5.0)
+    return Overruns(Penalties(clock), world.queue, world.failures, Journal(clock))
+
+
+CHARGED = {
+    "an attempt of a moment is free": ({"shop": 0.001}, 0.5, False),
+    "a long one beside short ones of others is charged": ({"shop": 0.001}, 3.0, True),
+    "a long one where those of others are long too is free": ({"shop": 2.0, "bank": 3.0}, 5.0, False),
+    "one short one of others is enough": ({"shop": 2.0, "bank": 0.001}, 5.0, True),
+    "a long one where nobody else has pods is free": ({}, 5.0, False),
+    "its own earlier attempts do not count": ({"tenant": 0.001}, 5.0, False),
+}
+
+
+@pytest.mark.parametrize(("before", "seconds", "is_charged"), CHARGED.values(), ids=CHARGED.keys())
+def test_whether_a_namespace_pays(before, seconds, is_charged):
+    held = overruns(World())
+    for namespace, spent in before.items():
+        held.attempted(namespace, spent)
+    held.attempted("tenant", seconds)
+    assert (held.penalties.left("tenant") > 0) is is_charged
+
+
+def test_attempts_of_long_ago_are_not_compared_with():
+    world = World()
+    held = overruns(world)
+    held.attempted("shop", 0.001)
+    world.server.clock.advance(seconds=RECENT_SECONDS)
+    held.attempted("tenant", 5.0)
+    assert not held.penalties.left("tenant")
+
+
+def after_a_long_attempt(world: World) -> Overruns:
+    """5 s for a pod of `tenant`, beside a short attempt of another namespace."""
+    held = overruns(world)
+    held.attempted("shop", 0.001)
+    held.attempted("tenant", 5.0)
+    return held
 
 
 async def test_the_other_pods_of_the_namespace_wait_until_the_lost_time_is_a_tenth():
     world = World()
-    held = overruns(world)
-    held.exceeded(world.popped(a_pod("hostile", namespace="tenant")), EXCEEDED)
+    held = after_a_long_attempt(world)
     assert held.holds(world.popped(a_pod("another", namespace="tenant")))
     assert not held.holds(world.popped(a_pod("ours", namespace="shop")))
 
@@ -107,13 +139,12 @@ def test_all_namespaces_together_lose_a_tenth_beside_the_first_attempt_of_each(a
 
 async def test_a_held_pod_is_reported_once():
     world = World()
-    held = overruns(world)
-    held.exceeded(world.popped(a_pod("hostile", namespace="tenant")), EXCEEDED)
+    held = after_a_long_attempt(world)
     pod = a_pod("another", namespace="tenant")
     assert held.holds(world.popped(pod))
     await world.settle()
     patched = len(world.server.bodies)
-    assert patched == 2
+    assert patched == 1
 
     world.queue.activate([pod])
     again = world.queue.pop()

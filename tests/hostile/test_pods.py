@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from tests.hostile.bounds import bounded
 
+from mooring.base.memory import keep_collector_calm
 from mooring.bench.decide import default_profile
 from mooring.conformance.cases import Case
 from mooring.conformance.generate.hostile import SHAPES, Recipe, hostile_case
@@ -202,6 +203,29 @@ def _everybody(number: int) -> LabelSelector:
 
 def test_counts_that_only_a_hostile_pod_asked_for_do_not_slow_down_other_pods() -> None:
     assert bounded(f"{HERE}:later_decisions", 3000, cpu_seconds=30) < 0.5
+
+
+def among_running(pods: int, terms: int) -> float:
+    """CPU seconds of the fastest of three decisions beside running pods whose terms all select the pod."""
+    services = Services()
+    profile, state = default_profile(services), services.state
+    for number in range(100):
+        state.set_node(a_node_object(f"node-{number}", cpu="1000", pods=10_000, labels={"zone": f"z{number % 4}"}))
+    for number in range(pods):
+        carried = [a_term(_everybody(number * terms + each), "zone") for each in range(terms)]
+        rules = pod_rules(rather_away=[(1 + each % 100, term) for each, term in enumerate(carried)])
+        state.set_pod(placed(a_pod(f"running-{number}", affinity=rules), f"node-{number}"))
+    keep_collector_calm()
+    seconds = []
+    for number in range(3):
+        began = time.process_time()
+        assert decide(profile, a_pod(f"pod-{number}"), state).node is not None
+        seconds.append(time.process_time() - began)
+    return min(seconds)
+
+
+def test_running_pods_with_thousands_of_terms_cost_other_pods_little() -> None:
+    assert bounded(f"{HERE}:among_running", 40, 3000, cpu_seconds=60) < 0.5
 
 
 def hints(pods: int) -> float:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from unittest import mock
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.framework import TermKind
 from mooring.objects.core import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
-from mooring.state import State
+from mooring.state import State, carried_terms
 from mooring.testing import a_node_object, a_pod
 
 WEB = LabelSelector(match_labels={"app": "web"})
@@ -103,3 +108,51 @@ def test_terms_that_cannot_be_read(
 ) -> None:
     state = two_zones(affinity)
     assert (where(state), where(state, PREFERABLY_AWAY)) == (required, preferred)
+
+
+def a_selector(key: str, operator: str, value: str) -> LabelSelector:
+    values = [value] if operator in ("In", "NotIn") else []
+    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator=operator, values=values)])
+
+
+TERMS = st.builds(
+    PodAffinityTerm,
+    label_selector=st.builds(
+        a_selector,
+        st.sampled_from(["app", "tier", "none"]),
+        st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+        st.sampled_from(["web", "db"]),
+    ),
+    topology_key=st.sampled_from(["zone", "host"]),
+    namespaces=st.sampled_from([[], ["default"], ["other"]]),
+    namespace_selector=st.sampled_from([None, LabelSelector(), LabelSelector(match_labels={"team": "a"})]),
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.tuples(st.integers(1, 3), TERMS), max_size=5)), max_size=8),
+    st.sampled_from(list(TermKind)),
+    st.sampled_from([{}, {"team": "a"}]),
+)
+def test_many_terms_that_select_a_pod_are_counted_together(carriers, kind, namespace_labels) -> None:
+    state = State()
+    for name in "abc":
+        state.set_node(a_node_object(name, labels={"zone": name, **({"host": name} if name != "c" else {})}))
+    for node, terms in carriers:
+        preferred = [WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in terms]
+        rules = PodAffinity(required=[term for _, term in terms], preferred=preferred)
+        state.set_pod(placed(a_pod(affinity=Affinity(pod_affinity=rules, pod_anti_affinity=rules)), node))
+
+    def counted() -> Counter[tuple[int, str, str]]:
+        found: Counter[tuple[int, str, str]] = Counter()
+        for term, tally in state.carriers(INCOMING, kind, namespace_labels):
+            assert tally.total == sum(tally.per_domain().values())
+            for domain, count in tally.per_domain().items():
+                found[term.weight, term.term.topology_key, domain] += count
+        return +found
+
+    one_by_one = counted()
+    with mock.patch.object(carried_terms, "MANY_SELECTING", 0):
+        assert counted() == one_by_one
+        together = state.carriers(INCOMING, kind, namespace_labels)
+        assert len({(term.weight, term.term.topology_key) for term, _ in together}) == len(together)

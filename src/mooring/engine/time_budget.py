@@ -58,6 +58,11 @@ class TimeBudget:
         self.exceeded: BudgetExceeded | None = None
         """The first plugin that was interrupted, as a fault."""
 
+    @property
+    def spent_seconds(self) -> float:
+        """The time of this attempt so far, while the budget does not run."""
+        return self._spent
+
     def __enter__(self) -> None:
         self._last_look = time.monotonic()
         _start(self)

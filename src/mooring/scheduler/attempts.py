@@ -72,6 +72,7 @@ class Attempts:
             if (profile := self._taken_up(waiting)) is not None:
                 watch = self.metrics.attempts.begin()
                 decision = decide(profile, waiting.pod, self.state, watch=watch, **self._inputs(waiting, profile))
+                self._charge(waiting)
                 self.metrics.attempts.decided(profile, decision)
                 self._starts[profile.name] = decision.next_start
                 self.conclude(waiting, profile, decision)
@@ -89,6 +90,7 @@ class Attempts:
                 inputs = self._inputs(waiting, profile)
                 watch = self.metrics.attempts.begin()
                 decision = await decide_with(extenders, profile, waiting.pod, self.state, watch=watch, **inputs)
+                self._charge(waiting)
                 self.metrics.attempts.decided(profile, decision)
                 if not self._is_lost(waiting):
                     self._starts[profile.name] = decision.next_start
@@ -177,6 +179,10 @@ class Attempts:
             start=self._starts.get(profile.name, 0),
             budget=self.budget,
         )
+
+    def _charge(self, waiting: Waiting) -> None:
+        if self.budget is not None:
+            self.overruns.attempted(waiting.pod.namespace, self.budget.spent_seconds)
 
     def kind_came(self) -> None:
         """A kind has been listed that plugins read: whoever waited for one tries again."""

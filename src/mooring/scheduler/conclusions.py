@@ -16,7 +16,6 @@ from mooring.scheduler.evictions import Evictions
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.overruns import Overruns
 from mooring.scheduler.rivals import Rivals
 from mooring.state import State
 
@@ -39,14 +38,13 @@ class Conclusions:
     evictions: Evictions
     claim_releases: ClaimReleases
     rivals: Rivals
-    overruns: Overruns
     metrics: SchedulerMetrics
 
     def conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
         """Do what was decided: place the pod, or let it wait."""
         self.journal.write(waiting.pod, decision.evidence())
         if isinstance(decision.fault, BudgetExceeded):
-            self.overruns.exceeded(waiting, decision.fault)
+            self.failures.set_aside(waiting, decision.fault)
         elif decision.fault is not None:
             self.failures.broken(waiting, decision.fault)
         elif decision.node is None:

@@ -60,7 +60,8 @@ class Failures:
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
 
     def set_aside(self, waiting: Waiting, fault: BudgetExceeded) -> None:
-        """Evaluating the pod takes too long: it waits where no cluster event brings it back."""
+        """Evaluating the pod takes too long. No cluster event requeues it: only the flush of unschedulable pods, or
+        another configuration."""
         self._errors.count(fault)
         where = {} if fault.raised_at is None else {"at": fault.raised_at}
         _log.error("Scheduling attempt exceeded its time budget; pod is set aside", pod=waiting.pod, err=fault, **where)

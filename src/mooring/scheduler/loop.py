@@ -205,9 +205,7 @@ class Scheduler:
             ),
         )
         self._budget = TimeBudget(attempt_timeout_seconds) if attempt_timeout_seconds else None
-        self._overruns = Overruns(
-            Penalties(self._clock), self.queue, self._failures, self.journal, attempt_timeout_seconds
-        )
+        self._overruns = Overruns(Penalties(self._clock), self.queue, self._failures, self.journal)
         self._conclusions = Conclusions(
             state=self.state,
             queue=self.queue,
@@ -218,7 +216,6 @@ class Scheduler:
             evictions=self._evictions,
             claim_releases=self._claim_releases,
             rivals=self._rivals,
-            overruns=self._overruns,
             metrics=self.metrics,
         )
         self._attempts = Attempts(

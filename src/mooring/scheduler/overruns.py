@@ -1,8 +1,12 @@
-"""Pods whose attempts exceed their time budget, and what that costs their namespace.
+"""What attempts that take long cost their namespace.
 
-The pod is set aside: no cluster event requeues it, only the flush of unschedulable pods or another configuration. A
-tenant could still create such pods faster than they are set aside. So all pods of the namespace wait until the time
-lost is a tenth, or less, of the time that has passed; with several such namespaces, a tenth for all of them together.
+A pod that exceeds its time budget is set aside (`Failures.set_aside`). A tenant could still create such pods faster
+than they are set aside, or pods that stay just below the budget. So where a namespace's attempts take long beside those
+of others, all its pods wait until the time lost is a tenth, or less, of the time that has passed; with several such
+namespaces, a tenth for all of them together.
+
+Where the attempts of all namespaces take long, or only one namespace has pods, no namespace waits: the reason is the
+cluster, or a plugin, and nothing would be gained.
 """
 
 from __future__ import annotations
@@ -10,13 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.base.clock import Clock
-from mooring.base.errors import BudgetExceeded
 from mooring.queue import SchedulingQueue, Waiting
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
 
 LOST_SHARE = 10
 """A second lost is a penalty of this many seconds."""
+LONG_SECONDS = 1.0
+"""An attempt that takes longer is compared with those of other namespaces."""
+TIMES_OTHERS = 4
+"""So many times as long as the shortest recent one of others is too long."""
+RECENT_SECONDS = 120.0
+MOST_NAMESPACES = 1000
 
 
 @dataclass
@@ -43,18 +52,35 @@ class Penalties:
 
 @dataclass
 class Overruns:
-    """Sets aside pods whose attempt was stopped, and holds back the pods of their namespaces."""
+    """Holds back the pods of namespaces that take too much time."""
 
     penalties: Penalties
     queue: SchedulingQueue
     failures: Failures
     journal: Journal
-    budget_seconds: float
+    _last: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By namespace how long its last attempt took, and when it ended."""
 
-    def exceeded(self, waiting: Waiting, fault: BudgetExceeded) -> None:
-        """The attempt was stopped: set the pod aside, and let its namespace wait."""
-        self.penalties.add(waiting.pod.namespace, self.budget_seconds)
-        self.failures.set_aside(waiting, fault)
+    def attempted(self, namespace: str, seconds: float) -> None:
+        """An attempt for a pod of this namespace took so long."""
+        now = self.penalties.clock.monotonic()
+        if seconds > LONG_SECONDS:
+            others = self._shortest_of_others(namespace, now)
+            if others is not None and seconds > TIMES_OTHERS * others:
+                self.penalties.add(namespace, seconds)
+        elif namespace not in self._last and len(self._last) >= MOST_NAMESPACES:
+            self._last.clear()
+        self._last[namespace] = (seconds, now)
+
+    def _shortest_of_others(self, namespace: str, now: float) -> float | None:
+        return min(
+            (
+                seconds
+                for other, (seconds, ended) in self._last.items()
+                if other != namespace and now - ended < RECENT_SECONDS
+            ),
+            default=None,
+        )
 
     def holds(self, waiting: Waiting) -> bool:
         """Whether the pod must wait for its namespace's sake; then it is requeued here."""
@@ -62,7 +88,7 @@ class Overruns:
         if not (seconds := self.penalties.left(namespace)):
             return False
         # Without the seconds: a message that changes each time would be as many status patches.
-        message = f"pods of namespace {namespace} wait because attempts for some of them exceeded their time budget"
+        message = f"pods of namespace {namespace} wait because attempts for some of them take too long"
         self.journal.write(waiting.pod, {"attempt": waiting.attempts, "node": None, "message": message})
         self.failures.held(waiting, message)
         self.queue.retry_after(waiting.pod, seconds)

@@ -33,6 +33,8 @@ MOST_CACHED_BYTES = 16 * 1024 * 1024
 TERM_BYTES = 64
 """What a reference to one takes; the terms themselves live as long as they are carried."""
 FEW_TERMS = 16
+MANY_SELECTING = 64
+"""More terms than these are merged before nodes are scored or filtered by them."""
 
 _Identity = tuple[TermKind, int, str, PodsWhere, frozenset[str], tuple[Requirement, ...] | None]
 
@@ -54,6 +56,19 @@ class CarrierTally:
     def close(self) -> None:
         """The count is no longer kept."""
         self._column.pins -= 1
+
+    def copy(self) -> CarrierTally:
+        """The counts of now, for one decision."""
+        copied = CarrierTally.__new__(CarrierTally)
+        copied._column, copied._by_domain, copied._shown = self._column, dict(self._by_domain), None
+        copied.total = self.total
+        return copied
+
+    def add(self, other: CarrierTally) -> None:
+        """Count those of another term by the same label too."""
+        for domain, carriers in other._by_domain.items():
+            self._by_domain[domain] = self._by_domain.get(domain, 0) + carriers
+        self.total += other.total
 
     def count(self, row: int, carriers: int) -> None:
         """So many more carriers on this row."""
@@ -111,23 +126,46 @@ class CarrierTally:
 class CarriedTerm:
     """A term, whom it selects, and a count of its carriers."""
 
-    __slots__ = ("carriers", "identity", "namespace_selector", "namespaces", "tally", "term", "where")
+    __slots__ = (
+        "absent_key",
+        "carriers",
+        "identity",
+        "is_everywhere",
+        "namespace_selector",
+        "namespaces",
+        "tally",
+        "term",
+        "where",
+    )
 
     def __init__(self, term: Term, identity: _Identity, tally: CarrierTally) -> None:
         self.term = term
         self.identity = identity
         self.where, self.namespaces = identity[3:5]
         self.namespace_selector = term.term.namespace_selector
+        self.is_everywhere = identity[5] == ()
+        """Its namespace selector is empty: it selects pods of every namespace."""
+        self.absent_key = _absent_key(self.where)
         self.tally = tally
         self.carriers = 0
         """Also those on nodes that lack the topology key."""
 
     def selects(self, pod: Pod, namespace_labels: Labels) -> bool:
-        if pod.namespace not in self.namespaces and not (
-            self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+        if (
+            not self.is_everywhere
+            and pod.namespace not in self.namespaces
+            and not (self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels))
         ):
             return False
         return self.where.matches(pod.namespace, pod.labels)
+
+    def selects_at_once(self, namespace: str, labels: Labels) -> bool:
+        """Whether a look at the parts that need no evaluation shows that it selects such a pod."""
+        return (
+            self.absent_key is not None
+            and self.absent_key not in labels
+            and (self.is_everywhere or namespace in self.namespaces)
+        )
 
 
 class CarriedTerms:
@@ -159,15 +197,21 @@ class CarriedTerms:
         self._of_large.pop(uid, None)
 
     def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, CarrierTally]]:
-        """The terms of this kind that select the pod, each with the count of its carriers."""
+        """The terms of this kind that select the pod, each with the count of its carriers.
+
+        Many terms of the same weight and topology key are one, with the sum of their counts.
+        """
         index = self._index[kind]
         if not index:
             return []
-        return [
+        namespace, labels = pod.namespace, pod.labels
+        found = [
             (carried.term, carried.tally)
-            for carried in index.candidates(pod.namespace, pod.labels)
-            if carried.carriers and carried.selects(pod, namespace_labels)
+            for carried in index.candidates(namespace, labels)
+            if carried.carriers
+            and (carried.selects_at_once(namespace, labels) or carried.selects(pod, namespace_labels))
         ]
+        return found if len(found) <= MANY_SELECTING else _merged(found)
 
     def drop_unused(self) -> None:
         """Forget terms that no pod carries any more."""
@@ -204,6 +248,28 @@ class CarriedTerms:
             self.unused += 1
             self._index[term.kind].add(carried.where, carried)
         return carried
+
+
+def _merged(found: list[tuple[Term, CarrierTally]]) -> list[tuple[Term, CarrierTally]]:
+    """A pod with thousands of terms must not cost every other pod as many columns."""
+    sums: dict[tuple[int, str], tuple[Term, CarrierTally]] = {}
+    for term, tally in found:
+        if not tally.total:
+            continue
+        same = (term.weight, term.term.topology_key)
+        if (known := sums.get(same)) is None:
+            sums[same] = term, tally.copy()
+        else:
+            known[1].add(tally)
+    return list(sums.values())
+
+
+def _absent_key(where: PodsWhere) -> str | None:
+    """The label without which a pod is selected, where the selector asks for nothing else."""
+    if len(where.selectors) != 1 or len(where.selectors[0]) != 1:
+        return None
+    key, operator, _ = where.selectors[0][0]
+    return key if operator in ("DoesNotExist", "NotIn") else None
 
 
 def _all_carried(terms: tuple[CarriedTerm, ...]) -> bool:

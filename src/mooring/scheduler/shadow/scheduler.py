@@ -100,7 +100,7 @@ class ShadowScheduler(Scheduler):
         """Remember what was decided, and let the pod wait for the other scheduler."""
         self.shadow.decided(waiting.pod, decision)
         if isinstance(decision.fault, BudgetExceeded):
-            self._overruns.exceeded(waiting, decision.fault)
+            self._failures.set_aside(waiting, decision.fault)
         elif decision.fault is not None:
             self._failures.broken(waiting, str(decision.fault))
         elif decision.node is None:
