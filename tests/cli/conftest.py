@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,14 @@ users: [{name: u, user: {token: t}}]
 contexts: [{name: lost, context: {cluster: c, user: u}}]
 current-context: lost
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hangups_end_programs() -> Iterator[None]:
+    """Programs inherit that SIGHUP is ignored, as it is where the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @dataclass(frozen=True)

@@ -38,3 +38,9 @@ def test_a_call_that_takes_too_much_memory_fails():
 def test_a_call_that_raises_fails_with_its_traceback():
     with pytest.raises(TooExpensive, match="unsupported operand"):
         bounded(f"{HERE}:add", 2, "three", cpu_seconds=30)
+
+
+def test_what_the_parent_uses_does_not_count():
+    held = bytearray(400 * 1024 * 1024)
+    assert bounded(f"{HERE}:add", 2, 3, cpu_seconds=30, memory_mib=200) == 5
+    del held

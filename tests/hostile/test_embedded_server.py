@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import ssl
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.hostile.bounds import bounded
+from tests.hostile.bounds import bounded, peak_kib
 from tests.hostile.embedded import RawClient, a_server
 from tests.hostile.random_requests import JSON, PATCHES, PROTOBUF, YAML, RandomRequests, Request
 
@@ -305,7 +304,7 @@ async def _idle_watch(
 
 
 def _resident_mib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return peak_kib() // 1024
 
 
 def test_watches_that_do_not_read_cost_little():

@@ -6,12 +6,11 @@ imports and the making of the case take about one; the machine may be busy.
 
 from __future__ import annotations
 
-import resource
 import time
 
 import msgspec
 import pytest
-from tests.hostile.bounds import bounded
+from tests.hostile.bounds import bounded, peak_kib
 
 from mooring.base.memory import keep_collector_calm
 from mooring.bench.decide import default_profile
@@ -166,7 +165,7 @@ def _tallies(state: State) -> int:
 
 
 def _memory_mib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return peak_kib() // 1024
 
 
 @pytest.mark.parametrize("kind", ["spread", "affinity", "carriers"])

@@ -156,7 +156,7 @@ def _look_for_slow(seed: str, count: int, against: Path | None, write: Path) -> 
     from mooring.conformance.slow import Measured, as_recorded, measure, search, shrunk
 
     with Recorder(against, timed=True) if against else nullcontext() as recorder:
-        printer = SlowPrinter(click.echo)
+        printer = SlowPrinter(say_lines)
         worst: dict[str, Measured] = {}
         for found in search(seed, count, lambda recipe: measure(recipe, recorder)):
             printer.measured(found)
