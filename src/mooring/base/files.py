@@ -154,7 +154,7 @@ def _draft(folder: int, mode: int) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def _in_folder(path: Path) -> Iterator[tuple[int, str]]:
-    """An open folder and a name in it: nobody can swap the folder between two steps."""
+    """An open folder and a name in it: the folder cannot be swapped between two steps."""
     if path.name in ("", ".."):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

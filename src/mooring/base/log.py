@@ -132,7 +132,7 @@ class Log:
 def adopt_library_logs() -> None:
     """Warnings and errors of asyncio, aiohttp and others as lines of this log: a traceback is one value in a line.
 
-    Only what no handler takes: whoever embeds Mooring and configures Python's logging keeps that.
+    Only what no handler takes: a program that embeds Mooring and configures Python's logging keeps that.
     """
     import logging
     import traceback

@@ -132,7 +132,7 @@ class Suppositions:
                 step = ask_at_once(filterer, self._cycle, cast(Rows, nodes))
             except (KeyboardInterrupt, AttemptTimeout):
                 raise
-            except BaseException:  # it cannot be told, or the dry run will tell what is wrong
+            except BaseException:  # not known here; the dry run reports what is wrong
                 return steps, False
             if step is not None:
                 steps.append(step)

@@ -71,7 +71,7 @@ class TimeBudget:
         _stop()
         self._spent += time.monotonic() - self._last_look
         if kind is None and self.exceeded is not None:
-            raise self.exceeded  # somebody survived the interruption: its answers cannot be relied on
+            raise self.exceeded  # a plugin survived its interruption: its answers cannot be relied on
         if kind is AttemptTimeout:
             raise BudgetExceeded("", self.overrun)
 

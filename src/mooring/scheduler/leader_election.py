@@ -191,7 +191,7 @@ class Elector:
         self._on_regained()
 
     def _check_not_taken(self) -> None:
-        """Whoever led meanwhile may have released it again, so that nobody holds it: that is lost too."""
+        """Another replica may have led and released it again, so that it has no holder: that is lost too."""
         if self._seen is not None and self._seen.holder != self.identity:
             raise LeaseLost(f"the lease {self.name} is held by {self._seen.holder or 'nobody'} now")
 

@@ -224,7 +224,7 @@ class PodIndex(Generic[P, M]):
         return list(selection.pods.values())
 
     def matching(self, where: PodsWhere) -> Iterator[P]:
-        """As `members`, for whoever goes through them once."""
+        """As `members`, for a caller that goes through them once."""
         found = self._pods.matching(where)
         return (pod for pod in found if pod.uid not in self.hidden) if self.hidden else found
 

@@ -86,7 +86,7 @@ class Counted(Protocol):
 class StandingTally:
     """How many pods of a selection there are per value of a label, over the nodes that count.
 
-    Told of pods only (`count`): where a node changes, its pods are taken off before and put back after.
+    Counts pods only (`count`): where a node changes, its pods are taken off before and put back after.
     """
 
     __slots__ = (

@@ -64,7 +64,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _keys_of_nobody(_: Draft, amount: int) -> list[str]:
+def _unknown_keys(_: Draft, amount: int) -> list[str]:
     return [f"tenant.example.com/key-{number}" for number in range(amount)]
 
 
@@ -236,7 +236,7 @@ def _node_names(draft: Draft, amount: int) -> None:
 
 
 def _node_selector(draft: Draft, amount: int) -> None:
-    draft.spec["nodeSelector"] = dict.fromkeys(_keys_of_nobody(draft, amount), "x")
+    draft.spec["nodeSelector"] = dict.fromkeys(_unknown_keys(draft, amount), "x")
 
 
 def _tolerations(draft: Draft, amount: int) -> None:
@@ -399,8 +399,8 @@ class Shape:
 
 
 SHAPES: Mapping[str, Shape] = {
-    "hard-spread-unknown-keys": Shape(3000, _spread("DoNotSchedule", _keys_of_nobody)),
-    "soft-spread-unknown-keys": Shape(3000, _spread("ScheduleAnyway", _keys_of_nobody)),
+    "hard-spread-unknown-keys": Shape(3000, _spread("DoNotSchedule", _unknown_keys)),
+    "soft-spread-unknown-keys": Shape(3000, _spread("ScheduleAnyway", _unknown_keys)),
     "hard-spread": Shape(500, _spread("DoNotSchedule", _keys_of_nodes)),
     "soft-spread": Shape(500, _spread("ScheduleAnyway", _keys_of_nodes)),
     "required-affinity": Shape(3000, _terms("podAffinity", REQUIRED)),

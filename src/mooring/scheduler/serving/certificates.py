@@ -260,7 +260,7 @@ def _write_pair(folder: Path, certificate: Path, key: Path, hosts: Sequence[str]
 
 def _keep_private(key: Path) -> None:
     """A key that we made and others can read by now. One that others put there keeps the mode they gave it."""
-    with contextlib.suppress(OSError):  # whoever reads the pair reports what is wrong with the file
+    with contextlib.suppress(OSError):  # what is wrong with the file is reported when the pair is read
         if make_private(key):
             _log.warning("Others could read the private key; its mode is 0600 now", file=str(key))
 
