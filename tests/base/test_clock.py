@@ -76,7 +76,10 @@ async def test_a_sleeper_that_was_cancelled_is_not_woken():
 
 @pytest.mark.parametrize("seconds", [0, -1])
 async def test_sleeping_no_time_at_all_needs_nobody_to_move_the_clock(seconds):
-    await ManualClock().sleep(seconds)
+    clock = ManualClock()
+    sleeper = asyncio.create_task(clock.sleep(seconds))
+    await settled()
+    assert sleeper.done()
 
 
 def test_a_manual_clock_moves_only_when_it_is_moved():

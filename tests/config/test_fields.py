@@ -87,7 +87,10 @@ def test_zero_reads_as_not_set_where_it_does_upstream():
 
 
 def test_without_leader_election_its_settings_are_not_checked():
-    load(a_file(leaderElection={"leaderElect": False, "leaseDuration": "-1s", "resourceLock": "configmaps"}))
+    settings = {"leaderElect": False, "leaseDuration": "-1s", "resourceLock": "configmaps"}
+    found = configuration(a_file(leaderElection=settings)).leader_election
+    assert (found.leader_elect, found.resource_lock) == (False, "configmaps")
+    assert "leaderElection.leaseDuration" in mistakes(a_file(leaderElection={**settings, "leaderElect": True}))
 
 
 WRONG = {

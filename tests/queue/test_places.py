@@ -110,7 +110,10 @@ def test_a_pod_deleted_during_its_attempt_is_dropped_when_the_attempt_ends():
 
 def test_deleting_an_unknown_pod_is_nothing():
     """Q5"""
-    a_queue().delete(a_pod())
+    queue = a_queue()
+    queue.add(pod := a_pod("known"))
+    queue.delete(a_pod("unknown"))
+    assert (queue.where(pod), len(queue)) == ("active", 1)
 
 
 def test_higher_priority_first_then_the_earlier():

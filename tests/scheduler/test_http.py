@@ -77,8 +77,9 @@ async def test_a_ca_file_that_cannot_be_used_is_named(http, tmp_path, content):
         await http.get("https://127.0.0.1:1/", ca_file=str(file))
 
 
-async def test_what_was_never_used_can_be_closed():
-    await HttpFetcher().close()
+async def test_closing_before_the_first_request_leaves_it_usable(http, address):
+    await http.close()
+    assert (await http.get(address)).status == 200
 
 
 async def test_a_body_that_is_no_json_says_so_when_it_is_read(http, address):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from mooring.base.clock import ManualClock
@@ -111,6 +113,11 @@ async def test_a_kind_that_was_not_listed_is_missing_and_says_why(informers):
 
 async def test_the_start_waits_only_so_long_for_a_kind(informers):
     informers.store(Quota)
+    reflector = informers._reflectors[Quota]
     await informers.settled(0.01)
-    informers._reflectors[Quota].settled.set()
-    await informers.settled(3600)
+    assert not reflector.settled.is_set()
+
+    reflector.settled.set()
+    async with asyncio.timeout(30):  # much less than it was given
+        await informers.settled(3600)
+    assert informers.missing([Quota])

@@ -167,4 +167,15 @@ def test_mistakes_are_named_by_their_path(path, resources):
 
 
 def test_weight_0_is_none_given():
-    a_plugin(NodeResourcesBalancedAllocation, resources=[{"name": "cpu", "weight": 0}])
+    cluster, pod = (
+        a_cluster(a_node("even", cpu="4"), a_node("odd", cpu="2", memory="1Gi")),
+        a_pod(cpu="1", memory="512Mi"),
+    )
+    scores = [
+        scored_one_by_one(a_plugin(NodeResourcesBalancedAllocation, resources=resources), pod, cluster)
+        for resources in (
+            [{"name": "cpu", "weight": 0}, {"name": "memory", "weight": 0}],
+            [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+        )
+    ]
+    assert scores[0] == scores[1]

@@ -161,9 +161,11 @@ def test_a_plugin_counts_what_it_likes():
 
 
 def test_two_instances_of_a_plugin_share_their_metrics():
-    plugins = SchedulerMetrics(FeatureGates(), ManualClock(START)).plugins
-    plugins.gauge("quota_left", "What is left.").set(5)
-    plugins.gauge("quota_left", "What is left.").set(6)
+    metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
+    first, second = (metrics.plugins.counter("quota_questions_total", "Questions.") for _ in range(2))
+    first.inc()
+    second.inc(2)
+    assert value(metrics, "quota_questions_total") == 3
 
 
 @pytest.mark.parametrize(

@@ -379,12 +379,12 @@ async def test_all_addresses_means_both_families():
             assert await fetch(f"https://[::1]:{port}/healthz") == (200, "ok")
 
 
-def test_a_port_can_be_shared_where_both_want_to():
-    with (
-        serving(a_server(share_port=True)) as url,
-        serving(a_server(port=int(url.rpartition(":")[2]), share_port=True)),
-    ):
-        pass
+async def test_a_port_can_be_shared_where_both_want_to():
+    with serving(a_server(share_port=True)) as url:
+        with serving(a_server(port=int(url.rpartition(":")[2]), share_port=True)) as shared_url:
+            assert shared_url == url
+            assert (await fetch(f"{url}/healthz"))[0] == 200
+        assert (await fetch(f"{url}/healthz"))[0] == 200
 
 
 async def test_people_get_line_breaks():
