@@ -12,7 +12,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(INSTALLED) ## Schedule pods on a simulated cluster and show why each went where
@@ -29,6 +29,10 @@ test-real: $(INSTALLED_DEV) ## Run the tests against the real Kubernetes program
 	scripts/install-debian || test -z "$$REQUIRE_REAL"
 	scripts/build-helm || echo "Without Helm the tests of its chart are skipped."
 	$(PYTEST) -m real $(PYTEST_ARGS)
+
+.PHONY: test-explore
+test-explore: $(INSTALLED_DEV) ## Run the tests in other orders with other examples (MINUTES=30)
+	$(BIN)/python scripts/explore-tests --minutes $(or $(MINUTES),30) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(INSTALLED_DEV) ## Check formatting, lint rules and which package imports which

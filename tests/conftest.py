@@ -15,11 +15,15 @@ from hypothesis import HealthCheck, settings
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base import log
 
+pytest_plugins = ["tests.failed_tests"]
+
 # Nor does either mind how long it takes to make them.
 PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("local", **PATIENT)
 # CI judges a change by the same examples each time; looking for new ones is for everybody's own machine.
 settings.register_profile("ci", **PATIENT, derandomize=True, print_blob=True)
+# More of them, never the same: `make test-explore`.
+settings.register_profile("explore", **PATIENT, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 
 
