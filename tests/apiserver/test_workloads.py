@@ -58,6 +58,23 @@ async def test_the_status_of_a_deployment_does_not_touch_its_generation(api: Cli
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+
+
+def a_claim_template(name: str = "data", **spec: Any) -> dict[str, Any]:
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": name}, "spec": wanted | spec}
+
+
+def a_stateful_set(**spec: Any) -> dict[str, Any]:
+    return named("apps/v1", "StatefulSet", spec={**SELECTED, **spec})
+
+
+def mounting(*names: str, **pod: Any) -> dict[str, Any]:
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    container = {"name": "c", "image": "i", "volumeMounts": mounts}
+    return {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container], **pod}}
+
+
 INVALID = {
     "a selector that misses its template": (
         a_deployment(selector={"matchLabels": {"app": "db"}}),
@@ -77,6 +94,43 @@ INVALID = {
     "a job that restarts for ever": (
         named("batch/v1", "Job", spec={"template": TEMPLATE}),
         'spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: "Never", "OnFailure"',
+    ),
+    "a mount of a volume that no claim template brings": (
+        a_stateful_set(template=mounting("logs"), volumeClaimTemplates=[a_claim_template()]),
+        'spec.template.spec.containers[0].volumeMounts[0].name: Not found: "logs"',
+    ),
+    "a claim template of nothing": (
+        a_stateful_set(volumeClaimTemplates=[a_claim_template(resources={})]),
+        "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value",
+    ),
+    "a stateful set whose pods could not be named": (
+        named("apps/v1", "StatefulSet", "a.b", spec=dict(SELECTED)),
+        'metadata.name: Invalid value: "a.b"',
+    ),
+    "an unknown pod management policy": (
+        a_stateful_set(podManagementPolicy="Random"),
+        "must be 'OrderedReady' or 'Parallel'",
+    ),
+    "a partition without a rolling update": (
+        a_stateful_set(updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+        "only allowed for updateStrategy 'RollingUpdate'",
+    ),
+    "an unknown retention policy": (
+        a_stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Keep"}),
+        'spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Keep"',
+    ),
+    "ordinals below zero": (a_stateful_set(ordinals={"start": -1}), "spec.ordinals.start: Invalid value: -1"),
+    "a deadline of pods that never end": (
+        a_stateful_set(template=mounting(activeDeadlineSeconds=5)),
+        "activeDeadlineSeconds in StatefulSet is not Supported",
+    ),
+    "a surge that is no amount": (
+        a_deployment(strategy={"rollingUpdate": {"maxSurge": "many"}}),
+        "spec.strategy.rollingUpdate.maxSurge: Invalid value",
+    ),
+    "a rollout that could never begin": (
+        a_deployment(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
+        "may not be 0 when `maxSurge` is 0",
     ),
     "a user's priority above the limit": (
         a_priority_class("x", 1_000_000_001),
@@ -115,6 +169,19 @@ def test_an_invalid_object_is_refused_with_the_field_and_why(store: Any, documen
         store.create(document)
     assert refused.value.code == 422
     assert sentence in refused.value.message
+
+
+def test_a_claim_template_brings_the_volume_that_its_pods_mount(store: Any):
+    template = mounting("data", "tmp", volumes=[{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}])
+    stored = store.create(a_stateful_set(template=template, volumeClaimTemplates=[a_claim_template()]))["spec"]
+    assert [each["name"] for each in stored["template"]["spec"]["volumes"]] == ["tmp", "data"]
+    assert stored["volumeClaimTemplates"][0]["spec"]["volumeMode"] == "Filesystem"
+
+
+def test_a_stateful_set_replaces_one_pod_at_a_time_as_its_gate_stands(store: Any):
+    rolling = {"partition": 1, "maxUnavailable": 3}
+    stored = store.create(a_stateful_set(updateStrategy={"rollingUpdate": rolling}))["spec"]
+    assert stored["updateStrategy"]["rollingUpdate"] == {"partition": 1}
 
 
 def test_jobs_select_their_own_pods(store: Any):

@@ -6,11 +6,13 @@ from mooring.apiserver.custom.definitions import DefinitionStrategy
 from mooring.apiserver.strategies import misc, volumes, workloads
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
+from mooring.apiserver.strategies.daemon_sets import DaemonSetStrategy
 from mooring.apiserver.strategies.events import EventStrategy
 from mooring.apiserver.strategies.namespace import NamespaceStrategy
 from mooring.apiserver.strategies.node import NodeStrategy
 from mooring.apiserver.strategies.pod import PodStrategy
 from mooring.apiserver.strategies.services import ServiceStrategy
+from mooring.apiserver.strategies.stateful_sets import StatefulSetStrategy
 
 __all__ = ["Strategy", "World", "built_in_strategies"]
 
@@ -34,8 +36,8 @@ def built_in_strategies() -> dict[str, Strategy]:
         "replicationcontrollers": workloads.ReplicationControllerStrategy(),
         "deployments.apps": workloads.DeploymentStrategy(),
         "replicasets.apps": workloads.ReplicaSetStrategy(),
-        "statefulsets.apps": workloads.StatefulSetStrategy(),
-        "daemonsets.apps": workloads.DaemonSetStrategy(),
+        "statefulsets.apps": StatefulSetStrategy(),
+        "daemonsets.apps": DaemonSetStrategy(),
         "jobs.batch": JobStrategy(),
         "cronjobs.batch": CronJobStrategy(),
         "poddisruptionbudgets.policy": misc.BudgetStrategy(),

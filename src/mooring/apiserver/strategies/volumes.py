@@ -12,11 +12,22 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
-def _check_access_modes(spec: Document) -> list[FieldError]:
+def _check_access_modes(spec: Document, path: str = "spec") -> list[FieldError]:
     modes = items_of(spec, "accessModes")
     if not modes:
-        return [required("spec.accessModes", "at least 1 access mode is required")]
-    return [unsupported("spec.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+        return [required(f"{path}.accessModes", "at least 1 access mode is required")]
+    return [unsupported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+
+
+def check_claim_spec(spec: Document, path: str) -> list[FieldError]:
+    """The rules of a claim, and of a claim template inside a workload."""
+    wrong = _check_access_modes(spec, path)
+    storage = part(spec, "resources", "requests").get("storage")
+    if storage is None:
+        wrong.append(required(f"{path}.resources[storage]"))
+    else:
+        wrong += check_amount("storage", storage, f"{path}.resources[storage]")
+    return wrong
 
 
 class ClaimStrategy(Strategy):
@@ -44,14 +55,7 @@ class ClaimStrategy(Strategy):
         return {"phase": "Pending"}
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
-        spec = document["spec"]
-        wrong = _check_access_modes(spec)
-        storage = part(spec, "resources", "requests").get("storage")
-        if storage is None:
-            wrong.append(required("spec.resources[storage]"))
-        else:
-            wrong += check_amount("storage", storage, "spec.resources[storage]")
-        return wrong
+        return check_claim_spec(document["spec"], "spec")
 
     def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
         now, then = dict(document["spec"]), dict(part(old, "spec"))

@@ -10,6 +10,12 @@ from mooring.apiserver.strategies.base import Strategy, World, set_default, spec
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.metadata import check_labels
 from mooring.apiserver.validation.pod import check_pod_spec
+from mooring.apiserver.validation.rollouts import (
+    check_amount_of_pods,
+    check_at_most_all,
+    check_not_negative,
+    number_in,
+)
 from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.selectors import requirement_matches
 
@@ -38,6 +44,8 @@ class WorkloadStrategy(Strategy):
     has_generation = True
     checks_required = False
     word: ClassVar[str] = "deployment"
+    title: ClassVar[str] = "ReplicaSet"
+    """What refuses a deadline of its pods; a Deployment's are its ReplicaSets'."""
     scales: ClassVar[bool] = True
 
     def default(self, document: Document, world: World) -> None:
@@ -56,9 +64,8 @@ class WorkloadStrategy(Strategy):
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
         spec = document["spec"]
-        wrong: list[FieldError] = []
-        if spec.get("replicas", 0) < 0:
-            wrong.append(invalid_value("spec.replicas", spec["replicas"], "must be greater than or equal to 0"))
+        wrong = check_not_negative(spec.get("replicas"), "spec.replicas")
+        wrong += check_not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
         selector = spec.get("selector")
         if selector is None:
             wrong.append(required("spec.selector"))
@@ -71,7 +78,16 @@ class WorkloadStrategy(Strategy):
         if selector is not None and not selector_matches(selector, labels):
             why = "`selector` does not match template `labels`"
             wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
-        return wrong + check_template(spec["template"], "spec.template", ("Always",))
+        wrong += check_template(self.template_of(spec), "spec.template", ("Always",))
+        if part(spec, "template", "spec").get("activeDeadlineSeconds") is not None:
+            why = f"activeDeadlineSeconds in {self.title} is not Supported"
+            wrong.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", why))
+        return wrong
+
+    def template_of(self, spec: Document) -> Document:
+        """The pod template as it is checked."""
+        template: Document = spec["template"]
+        return template
 
     def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
         wrong = self.validate(document, world)
@@ -103,7 +119,19 @@ class DeploymentStrategy(WorkloadStrategy):
         if strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
             why = "may not be specified when strategy `type` is 'Recreate'"
             wrong.append(forbidden_field("spec.strategy.rollingUpdate", why))
+        if strategy["type"] == "RollingUpdate":
+            wrong += _check_rolling_update(strategy["rollingUpdate"], "spec.strategy.rollingUpdate")
         return wrong
+
+
+def _check_rolling_update(rolling: Document, path: str) -> list[FieldError]:
+    surge, unavailable = rolling["maxSurge"], rolling["maxUnavailable"]
+    wrong = check_amount_of_pods(unavailable, f"{path}.maxUnavailable")
+    wrong += check_amount_of_pods(surge, f"{path}.maxSurge")
+    if not number_in(unavailable) and not number_in(surge):
+        why = "may not be 0 when `maxSurge` is 0"
+        wrong.append(invalid_value(f"{path}.maxUnavailable", unavailable, why))
+    return wrong + check_at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
@@ -112,69 +140,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
     def initial_status(self, document: Document) -> Document:
         return {"replicas": 0}
-
-
-class StatefulSetStrategy(WorkloadStrategy):
-    word = "statefulset"
-    MUTABLE = (
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    )
-
-    def default_spec(self, spec: Document) -> None:
-        set_default(spec, "podManagementPolicy", "OrderedReady")
-        set_default(spec, "serviceName", "")
-        update = ensured(spec, "updateStrategy")
-        set_default(update, "type", "RollingUpdate")
-        if update["type"] == "RollingUpdate":
-            set_default(ensured(update, "rollingUpdate"), "partition", 0)
-        set_default(spec, "revisionHistoryLimit", 10)
-        retention = ensured(spec, "persistentVolumeClaimRetentionPolicy")
-        set_default(retention, "whenDeleted", "Retain")
-        set_default(retention, "whenScaled", "Retain")
-        for claim in items_of(spec, "volumeClaimTemplates"):
-            claim.setdefault("apiVersion", "v1")
-            claim.setdefault("kind", "PersistentVolumeClaim")
-            set_default(ensured(claim, "spec"), "volumeMode", "Filesystem")
-            claim["status"] = {"phase": "Pending"}
-
-    def initial_status(self, document: Document) -> Document:
-        return {"replicas": 0, "availableReplicas": 0}
-
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        wrong = self.validate(document, world)
-        now, then = document["spec"], part(old, "spec")
-        if any(now.get(field) != then.get(field) for field in now.keys() | then.keys() if field not in self.MUTABLE):
-            why = (
-                "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
-                " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and"
-                " 'minReadySeconds' are forbidden"
-            )
-            wrong.append(forbidden_field("spec", why))
-        return wrong
-
-
-class DaemonSetStrategy(WorkloadStrategy):
-    word = "daemonset"
-    scales = False
-
-    def default_spec(self, spec: Document) -> None:
-        update = ensured(spec, "updateStrategy")
-        set_default(update, "type", "RollingUpdate")
-        if update["type"] == "RollingUpdate":
-            rolling = ensured(update, "rollingUpdate")
-            set_default(rolling, "maxUnavailable", 1)
-            set_default(rolling, "maxSurge", 0)
-        set_default(spec, "revisionHistoryLimit", 10)
-
-    def initial_status(self, document: Document) -> Document:
-        names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-        return dict.fromkeys(names, 0)
 
 
 class ReplicationControllerStrategy(Strategy):
