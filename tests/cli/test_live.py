@@ -226,16 +226,46 @@ def test_a_scaffolded_plugin_schedules_with_its_own_configuration(home: Path, mo
         assert program.end() == 0
 
 
-def test_two_clusters_that_share_a_file_do_not_remove_each_others(home: Path):
+@pytest.mark.parametrize("command", ["up", "cluster"])
+def test_a_second_cluster_does_not_take_the_kubeconfig_of_one_that_runs(home: Path, command: str):
+    file = home / "mooring.kubeconfig"
+    with Program("up", "--nodes=1", home=home) as first:
+        first.ready()
+        text = file.read_text(encoding="utf-8")
+        with Program(command, "--nodes=2", home=home) as second:
+            assert second.ended() == 2
+            assert "mooring.kubeconfig is the kubeconfig of another embedded cluster" in second.written()
+            assert f"which is running (process {first.process.pid})" in second.written()
+            assert "--write-kubeconfig mooring-2.kubeconfig" in second.written()
+        assert file.read_text(encoding="utf-8") == text
+        with Program(command, "--nodes=2", "--write-kubeconfig=mooring-2.kubeconfig", home=home) as second:
+            second.ready()
+            assert second.end() == 0
+        assert file.read_text(encoding="utf-8") == text
+        assert first.end() == 0
+    assert list(home.glob("*.kubeconfig")) == []
+
+
+@linux_only
+def test_the_kubeconfig_of_a_cluster_that_was_killed_is_replaced(home: Path):
+    file = home / "mooring.kubeconfig"
     with Program("cluster", "--nodes=1", home=home) as first:
         first.ready()
-        with Program("cluster", "--nodes=2", home=home) as second:
-            second.ready()
-            text = (home / "mooring.kubeconfig").read_text(encoding="utf-8")
-            assert first.end() == 0
-            assert (home / "mooring.kubeconfig").read_text(encoding="utf-8") == text
-            assert second.end() == 0
-        assert not (home / "mooring.kubeconfig").exists()
+        first.end(signal.SIGKILL)
+    left = file.read_text(encoding="utf-8")
+    with Program("cluster", "--nodes=1", home=home) as second:
+        second.ready()
+        assert file.read_text(encoding="utf-8") != left
+        assert second.end() == 0
+    assert not file.exists()
+
+
+def test_a_cluster_leaves_a_kubeconfig_that_was_put_in_the_place_of_its_own(home: Path):
+    with Program("cluster", "--nodes=1", home=home) as cluster:
+        cluster.ready()
+        (home / "mooring.kubeconfig").write_text("current-context: mooring\n", encoding="utf-8")
+        assert cluster.end() == 0
+    assert (home / "mooring.kubeconfig").exists()
 
 
 WENT = {

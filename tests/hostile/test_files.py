@@ -90,7 +90,8 @@ def write_cert_dir(path: Path) -> None:
 
 def write_kubeconfig(path: Path) -> None:
     kubeconfig_file.check_writable(path)
-    kubeconfig_file.write(path, EmbeddedApiServer())
+    if (held := kubeconfig_file.write(path, EmbeddedApiServer(), 1)) is not None:
+        held.close()
 
 
 WRITERS: dict[str, tuple[str, Writer]] = {
@@ -247,7 +248,7 @@ def test_reading_a_certificate_does_not_wait_for_a_pipe(tmp_path):
 
 def test_removing_the_kubeconfig_at_the_end_does_not_wait_for_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "x.kubeconfig")
-    kubeconfig_file.remove_ours(tmp_path / "x.kubeconfig", "https://127.0.0.1:1")
+    kubeconfig_file.remove_ours(tmp_path / "x.kubeconfig", "a token")
     assert (tmp_path / "x.kubeconfig").exists()
 
 

@@ -109,9 +109,12 @@ class EmbeddedApiServer:
     def kubeconfig(self) -> Document:
         return kubeconfig(self.url, self.token, self.ca_pem)
 
+    def kubeconfig_text(self) -> str:
+        return written(self.kubeconfig())
+
     def write_kubeconfig(self, path: str | Path) -> None:
         """Write a kubeconfig that only its owner may read."""
-        write_private(path, written(self.kubeconfig()))
+        write_private(path, self.kubeconfig_text())
 
     async def start(self) -> None:
         server = BoundedServer(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -30,11 +32,43 @@ _KINDS = {
 }
 _CLOEXEC_NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_MOST_TRIES = 10
+_TRY_AGAIN_SECONDS = 0.02
 
 
 def write_private(path: Path | str, content: str | bytes) -> None:
     """Replace or create a file of mode 0600, whatever mode the file had before."""
     _replace(Path(path), content, is_private=True)
+
+
+def hold_private(path: Path | str, content: str | bytes) -> IO[bytes] | None:
+    """Like `write_private`, and locked for as long as this process keeps what is returned (None: no file, a stream).
+
+    `BlockingIOError` if another process holds the file. A file whose process has ended, however it ended, is replaced.
+    """
+    target = Path(path)
+    if _is_stream(target):
+        _replace(target, content, is_private=True)
+        return None
+    with _in_folder(target) as (folder, name):
+        # The lock on what is there, or on an empty file in its place, keeps others out until ours has replaced it.
+        before = _locked(folder, name)
+        try:
+            return _replace(target, content, is_private=True, is_held=True)
+        finally:
+            os.close(before)
+
+
+def is_held(path: Path | str) -> bool:
+    """Whether a process holds the file, as `hold_private` does."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return not _lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_whole(path: Path | str, content: str | bytes) -> None:
@@ -114,34 +148,68 @@ def others_may_write(folder: os.stat_result) -> bool:
     return bool(folder.st_mode & _OTHERS_MAY_WRITE)
 
 
-def _replace(path: Path, content: str | bytes, *, is_private: bool) -> None:
+def _replace(path: Path, content: str | bytes, *, is_private: bool, is_held: bool = False) -> IO[bytes] | None:
+    """Returns the open file, locked, if it is to be held."""
     data = _bytes(content)
     if _is_stream(path):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
             stream.write(data)
-        return
+        return None
     with _in_folder(path) as (folder, name):
         _refuse_unless_regular(folder, name)
         draft, descriptor = _draft(folder, PRIVATE if is_private else 0o666)
+        file = os.fdopen(descriptor, "wb")
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                if is_private:
-                    os.fchmod(descriptor, PRIVATE)
-                file.write(data)
-                file.flush()
-                os.fsync(descriptor)
-                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-                ours, there = os.fstat(descriptor), os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if is_held:
+                _lock(descriptor)
+            if is_private:
+                os.fchmod(descriptor, PRIVATE)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            ours, there = os.fstat(descriptor), os.stat(name, dir_fd=folder, follow_symlinks=False)
         except BaseException:
+            file.close()
             with contextlib.suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
             raise
+        if not is_held:
+            file.close()
         if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
             raise PermissionError(
                 errno.EPERM, "another user replaced it while it was written; choose a folder that only you can write to"
             )
         with contextlib.suppress(OSError):  # not every file system can
             os.fsync(folder)
+        return file if is_held else None
+
+
+def _locked(folder: int, name: str) -> int:
+    """The file of that name, open and locked; an empty one is made where there is none."""
+    for _ in range(_MOST_TRIES):
+        _refuse_unless_regular(folder, name)
+        flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW
+        descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
+        found = os.fstat(descriptor)
+        if _lock(descriptor):
+            with contextlib.suppress(FileNotFoundError):
+                there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if (found.st_dev, found.st_ino) == (there.st_dev, there.st_ino):
+                    return descriptor
+        os.close(descriptor)
+        # It was replaced in between, or another process only looked whether it is held.
+        time.sleep(_TRY_AGAIN_SECONDS)
+    raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it")
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether this process has the lock now; a file system without locks locks nothing."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
 
 
 def _draft(folder: int, mode: int) -> tuple[str, int]:

@@ -94,8 +94,10 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
         keep_collector_calm()
         server = EmbeddedApiServer(port=port)
         await server.start()
+        held = None
         try:
-            write(kubeconfig, server)
+            # `mooring up` is the process to stop where it has started this one.
+            held = write(kubeconfig, server, os.getppid() if until_stdin_closes else os.getpid())
             # Not by way of the file: in a shared folder it may be another user's by now.
             connection = Connection(
                 server=server.url, source="mooring cluster", ca_data=server.ca_pem.encode(), token=server.token
@@ -113,7 +115,9 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 await simulated.stop()
         finally:
             await server.stop()
-            remove_ours(kubeconfig, server.url)
+            remove_ours(kubeconfig, server.token)
+            if held is not None:
+                held.close()
 
     run_until_signalled(main)
 

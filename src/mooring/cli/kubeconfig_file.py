@@ -1,15 +1,20 @@
-"""The embedded cluster's kubeconfig: written never over a file of another origin, found again by other commands."""
+"""The embedded cluster's kubeconfig: never written over a file of another origin, found again by other commands.
+
+The process of the cluster holds the file for as long as it lives. Another cluster that is to write to the same name is
+refused meanwhile; a file that a killed cluster left is replaced. At its end a cluster removes only its own file.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from mooring.base.errors import OperatorMistake
-from mooring.base.files import read_if_regular
+from mooring.base.files import hold_private, is_held, read_if_regular
 
 if TYPE_CHECKING:
     from mooring.apiserver import EmbeddedApiServer
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "mooring.kubeconfig"
 MARK = "current-context: mooring"
+_PROCESS = re.compile(rb"^# .* process (\d+)\.$", re.MULTILINE)
 
 
 def connection_here(kubeconfig: str | None, environ: Mapping[str, str] = os.environ) -> Connection:
@@ -43,21 +49,45 @@ def check_writable(path: Path) -> None:
             f"{path} is a kubeconfig that Mooring did not write; give --write-kubeconfig another name, "
             "so that nothing in it is lost."
         )
+    if content and is_held(path):
+        raise _in_use(path, content)
     if not path.parent.is_dir():
         raise OperatorMistake(f"{path.parent} is no folder; make it, or give --write-kubeconfig another name.")
 
 
-def write(path: Path, server: EmbeddedApiServer) -> None:
+def write(path: Path, server: EmbeddedApiServer, process: int) -> IO[bytes] | None:
+    """Write the file, which stays locked for as long as the result is kept. `process` is the one to stop."""
+    text = f"# The embedded cluster of mooring, process {process}.\n{server.kubeconfig_text()}"
     try:
-        server.write_kubeconfig(path)
+        return hold_private(path, text)
+    except BlockingIOError as error:
+        raise _in_use(path, read_if_regular(path) or b"") from error
     except OSError as error:
         raise OperatorMistake(
             f"{path} cannot be written: {error.strerror}. Give --write-kubeconfig a name in a folder of your own."
         ) from error
 
 
-def remove_ours(path: Path, server: str) -> None:
-    """Remove the file unless it points elsewhere by now: a later cluster may have written its own there."""
+def remove_ours(path: Path, token: str) -> None:
+    """Remove the file unless it is another cluster's by now: every cluster has a token of its own."""
     with contextlib.suppress(OSError):
-        if f"server: {server}\n".encode() in (read_if_regular(path) or b""):
+        if token and token.encode() in (read_if_regular(path) or b""):
             path.unlink(missing_ok=True)
+
+
+def _in_use(path: Path, content: bytes) -> OperatorMistake:
+    found = _PROCESS.search(content)
+    process = f" (process {found[1].decode()})" if found else ""
+    return OperatorMistake(
+        f"{path} is the kubeconfig of another embedded cluster, which is running{process}. Stop that one first, or "
+        f"give this one a file of its own: --write-kubeconfig {_another_name(path)}."
+    )
+
+
+def _another_name(path: Path) -> Path:
+    """A name beside it that is free."""
+    return next(
+        other
+        for number in range(2, 1_000_000)
+        if not os.path.lexists(other := path.with_name(f"{path.stem}-{number}{path.suffix}"))
+    )

@@ -115,6 +115,6 @@ def up(
                 )
             finally:
                 # The cluster tidies up after itself, unless it was killed.
-                remove_ours(kubeconfig, connection.server)
+                remove_ours(kubeconfig, connection.token or "")
 
     run_until_signalled(main)
