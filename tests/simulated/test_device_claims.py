@@ -138,6 +138,30 @@ async def test_a_protected_claim_that_is_deleted_waits_for_its_pod(bench: Bench)
     await bench.seen.until(lambda: not claims(bench))
 
 
+async def test_a_claim_that_is_about_to_be_allocated_keeps_its_finalizer(bench: Bench):
+    await bench.start()
+    for name in ("next", "last"):
+        await bench.client.create(CLAIM, {"metadata": {"name": name}, "spec": SPEC}, "default")
+    await a_pod(bench, resourceClaimName="last")
+    await bench.seen.until(lambda: len(claims(bench)) == 2 and bench.seen.pods)
+    await allocate(bench, claims(bench)["last"], the_pod(bench))
+
+    # As a scheduler does before it writes the allocation.
+    await bench.client.patch(CLAIM, "next", "default", {"metadata": {"finalizers": [PROTECTED]}}, form="merge")
+    await bench.client.delete(POD, "web", "default")
+    # The controller observes both claims on one watch, `next` first.
+    await bench.seen.until(lambda: not claims(bench)["last"].metadata.finalizers)
+    assert claims(bench)["next"].metadata.finalizers == [PROTECTED]
+
+
+async def test_a_protected_claim_without_allocation_can_be_deleted(bench: Bench):
+    await bench.start()
+    metadata = {"name": "left-over", "finalizers": [PROTECTED]}
+    await bench.client.create(CLAIM, {"metadata": metadata, "spec": SPEC}, "default")
+    await bench.client.delete(CLAIM, "left-over", "default")
+    await bench.seen.until(lambda: not claims(bench))
+
+
 async def test_a_pod_that_was_placed_by_hand_gets_its_reservation(bench: Bench):
     await bench.start(binds=False)
     await bench.client.create(CLAIM, {"metadata": {"name": "shared"}, "spec": SPEC}, "default")

@@ -60,7 +60,7 @@ class CapacityRequirements(Wire):
 class ExactDeviceRequest(Wire):
     device_class_name: str = ""
     selectors: list[DeviceSelector] = []
-    allocation_mode: str = EXACT_COUNT
+    allocation_mode: str = ""
     count: int = 0
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] = []
@@ -71,7 +71,7 @@ class DeviceSubRequest(Wire):
     name: str = ""
     device_class_name: str = ""
     selectors: list[DeviceSelector] = []
-    allocation_mode: str = EXACT_COUNT
+    allocation_mode: str = ""
     count: int = 0
     tolerations: list[DeviceToleration] = []
     capacity: CapacityRequirements | None = None

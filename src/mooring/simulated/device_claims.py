@@ -169,19 +169,30 @@ class DeviceClaims:
         if claim is None:
             return
         remaining = [user for user in claim.status.reserved_for if not await self._has_ended(claim, user)]
-        is_protected = PROTECTED in claim.metadata.finalizers
         if len(remaining) < len(claim.status.reserved_for):
             status: Document = {"reservedFor": remaining or None}
-            if not remaining and is_protected:
+            if not remaining and _is_protected(claim):
                 status["allocation"] = None
             claim = await self._write(claim, {"status": status}, subresource="status")
-        elif claim.is_terminating and is_protected and not remaining and claim.status.allocation is not None:
-            claim = await self._write(claim, {"status": {"allocation": None}}, subresource="status")
-        if is_protected and not remaining and claim.status.allocation is None:
-            kept = [each for each in claim.metadata.finalizers if each != PROTECTED]
-            await self._write(claim, {"metadata": {"finalizers": kept or None}})
+            if claim.status.allocation is None:
+                claim = await self._unprotect(claim)
+        elif claim.is_terminating and not remaining and _is_protected(claim):
+            if claim.status.allocation is not None:
+                claim = await self._write(claim, {"status": {"allocation": None}}, subresource="status")
+            claim = await self._unprotect(claim)
         if not remaining and await self._lost_its_pod(claim):
             await self._remove(claim)
+
+    async def _unprotect(self, claim: ClaimRecord) -> ClaimRecord:
+        """Only after a deallocation, or for a claim that is being deleted.
+
+        A scheduler adds the finalizer before the allocation, in two requests. A claim with the finalizer alone is
+        about to be allocated.
+        """
+        if not _is_protected(claim):
+            return claim
+        kept = [each for each in claim.metadata.finalizers if each != PROTECTED]
+        return await self._write(claim, {"metadata": {"finalizers": kept or None}})
 
     async def _has_ended(self, claim: ClaimRecord, user: Document) -> bool:
         if user.get("apiGroup") or user.get("resource") != "pods":
@@ -228,6 +239,10 @@ class DeviceClaims:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def _is_protected(claim: ClaimRecord) -> bool:
+    return PROTECTED in claim.metadata.finalizers
 
 
 def _is_done(pod: PodRecord) -> bool:

@@ -157,6 +157,19 @@ def test_a_wrong_selector_fails_the_attempt(claim, message):
     assert str(fault.value).startswith(message)
 
 
+@pytest.mark.parametrize("mode", ["", "Most"])
+@pytest.mark.parametrize("form", ["exactly", "firstAvailable"])
+def test_an_unknown_allocation_mode_fails_the_attempt(mode, form):
+    """The API server fills in the mode. Without one, nothing says how many devices the pod needs."""
+    asked = wants("r", 0)
+    assert asked.exactly is not None
+    asked.exactly.allocation_mode = mode
+    claim = a_claim("claim", asked if form == "exactly" else first_of("first", asked))
+    with pytest.raises(Fault) as fault:
+        World(slices=[FOUR], claims=[claim]).chosen(a_claiming_pod("claim"))
+    assert str(fault.value) == f"claim default/claim, request r: unsupported count mode {mode}"
+
+
 def test_a_selector_is_not_asked_about_a_device_in_use():
     odd = a_slice(a_device("gpu-0"), a_device("gpu-1", model="a"))
     held = a_claim("other", allocation=allocated("gpu-0"))

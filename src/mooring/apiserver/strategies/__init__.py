@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.apiserver.custom.definitions import DefinitionStrategy
-from mooring.apiserver.strategies import misc, volumes, workloads
+from mooring.apiserver.strategies import devices, misc, volumes, workloads
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
 from mooring.apiserver.strategies.daemon_sets import DaemonSetStrategy
@@ -45,9 +45,10 @@ def built_in_strategies() -> dict[str, Strategy]:
         "priorityclasses.scheduling.k8s.io": misc.PriorityClassStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
         "volumeattachments.storage.k8s.io": with_status,
-        "resourceclaims.resource.k8s.io": with_status,
-        "resourceslices.resource.k8s.io": misc.SliceStrategy(),
-        "deviceclasses.resource.k8s.io": misc.GenerationStrategy(),
+        "resourceclaims.resource.k8s.io": devices.ResourceClaimStrategy(),
+        "resourceclaimtemplates.resource.k8s.io": devices.ResourceClaimTemplateStrategy(),
+        "resourceslices.resource.k8s.io": devices.ResourceSliceStrategy(),
+        "deviceclasses.resource.k8s.io": devices.DeviceClassStrategy(),
         "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
         "leases.coordination.k8s.io": misc.LeaseStrategy(),
         "roles.rbac.authorization.k8s.io": role,

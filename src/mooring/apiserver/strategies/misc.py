@@ -1,4 +1,4 @@
-"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases, autoscalers, claims of devices."""
+"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases, autoscalers."""
 
 from __future__ import annotations
 
@@ -134,10 +134,6 @@ class StatusStrategy(Strategy):
     has_status = True
 
 
-class GenerationStrategy(StatusStrategy):
-    has_generation = True
-
-
 class AutoscalerStrategy(StatusStrategy):
     def default(self, document: Document, world: World) -> None:
         set_default(spec_of(document), "minReplicas", 1)
@@ -158,10 +154,3 @@ class PodTemplateStrategy(Strategy):
 
     def default(self, document: Document, world: World) -> None:
         default_pod_spec(ensured(ensured(document, "template"), "spec"))
-
-
-class SliceStrategy(Strategy):
-    """Resource slices are found by node and driver."""
-
-    has_generation = True
-    fields = {"spec.nodeName": text_at("spec", "nodeName"), "spec.driver": text_at("spec", "driver")}

@@ -15,6 +15,7 @@ from mooring.objects.core import Container, ContainerExtendedResourceRequest
 from mooring.objects.meta import ObjectMeta, OwnerReference
 from mooring.objects.quantity import exact
 from mooring.objects.resource import (
+    EXACT_COUNT,
     EXTENDED_RESOURCE_CLAIM,
     IMPLICIT_EXTENDED_RESOURCE,
     DeviceClaim,
@@ -192,7 +193,8 @@ def _request(
                 return None
     name = f"container-{place}-request-{sorted(requests).index(resource)}"
     use(name)
-    return DeviceRequest(name=name, exactly=ExactDeviceRequest(device_class_name=device_class, count=missing))
+    asked = ExactDeviceRequest(device_class_name=device_class, allocation_mode=EXACT_COUNT, count=missing)
+    return DeviceRequest(name=name, exactly=asked)
 
 
 def _count(request: DeviceRequest) -> int:

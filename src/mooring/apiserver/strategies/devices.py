@@ -1,0 +1,121 @@
+"""Claims of devices, their templates, and the slices that offer devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
+from mooring.apiserver.strategies.base import Strategy, World, set_default, text_at
+from mooring.base.clock import timestamp
+
+EXACT_COUNT, ALL = "ExactCount", "All"
+_OPERATORS = ("Equal", "Exists")
+
+
+class ResourceClaimStrategy(Strategy):
+    has_status = True
+
+    def default(self, document: Document, world: World) -> None:
+        _default_claim(part(document, "spec"))
+        for result in items_of(part(document, "status", "allocation", "devices"), "results"):
+            _default_tolerations(result)
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return _check_claim(part(document, "spec"), "spec")
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return _check_unchanged(document, old)
+
+
+class ResourceClaimTemplateStrategy(Strategy):
+    def default(self, document: Document, world: World) -> None:
+        _default_claim(part(document, "spec", "spec"))
+
+    def validate(self, document: Document, world: World) -> list[FieldError]:
+        return _check_claim(part(document, "spec", "spec"), "spec.spec")
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return _check_unchanged(document, old)
+
+
+class ResourceSliceStrategy(Strategy):
+    """Resource slices are found by node and driver."""
+
+    has_generation = True
+    fields = {"spec.nodeName": text_at("spec", "nodeName"), "spec.driver": text_at("spec", "driver")}
+
+    def default(self, document: Document, world: World) -> None:
+        for device in items_of(part(document, "spec"), "devices"):
+            for taint in items_of(device, "taints"):
+                set_default(taint, "timeAdded", timestamp(world.clock.now()))
+
+
+class DeviceClassStrategy(Strategy):
+    has_generation = True
+
+
+def _default_claim(spec: Document) -> None:
+    """A request without a mode is one for a single device."""
+    for request in items_of(part(spec, "devices"), "requests"):
+        for _, asked in _alternatives(request):
+            asked["allocationMode"] = asked.get("allocationMode") or EXACT_COUNT
+            if asked["allocationMode"] == EXACT_COUNT and not asked.get("count"):
+                asked["count"] = 1
+            _default_tolerations(asked)
+
+
+def _default_tolerations(holder: Document) -> None:
+    for toleration in items_of(holder, "tolerations"):
+        toleration["operator"] = toleration.get("operator") or "Equal"
+
+
+def _alternatives(request: Document) -> Iterator[tuple[str, Document]]:
+    """What a request asks for, each with its path below the request."""
+    if isinstance(request.get("exactly"), dict):
+        yield "exactly", request["exactly"]
+    for at, each in enumerate(items_of(request, "firstAvailable")):
+        yield f"firstAvailable[{at}]", each
+
+
+def _check_claim(spec: Document, path: str) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    for at, request in enumerate(items_of(part(spec, "devices"), "requests")):
+        wrong += _check_request(request, f"{path}.devices.requests[{at}]")
+    return wrong
+
+
+def _check_request(request: Document, path: str) -> list[FieldError]:
+    rule = "exactly one of `exactly` or `firstAvailable` is required"
+    has_exactly, has_alternatives = isinstance(request.get("exactly"), dict), bool(items_of(request, "firstAvailable"))
+    if has_exactly and has_alternatives:
+        return [invalid_value(path, None, f"{rule}, but multiple fields are set")]
+    if not has_exactly and not has_alternatives:
+        return [required(path, rule)]
+    wrong: list[FieldError] = []
+    for where, asked in _alternatives(request):
+        wrong += _check_alternative(asked, f"{path}.{where}")
+    return wrong
+
+
+def _check_alternative(asked: Document, path: str) -> list[FieldError]:
+    wrong = [] if asked.get("deviceClassName") else [required(f"{path}.deviceClassName")]
+    mode, count = asked["allocationMode"], asked.get("count") or 0
+    if mode not in (ALL, EXACT_COUNT):
+        wrong.append(unsupported(f"{path}.allocationMode", mode, (ALL, EXACT_COUNT)))
+    elif mode == ALL and count:
+        why = f"must not be specified when allocationMode is '{ALL}'"
+        wrong.append(invalid_value(f"{path}.count", count, why))
+    elif mode == EXACT_COUNT and count <= 0:
+        wrong.append(invalid_value(f"{path}.count", count, "must be greater than zero"))
+    for at, toleration in enumerate(items_of(asked, "tolerations")):
+        if toleration["operator"] not in _OPERATORS:
+            where = f"{path}.tolerations[{at}].operator"
+            wrong.append(unsupported(where, toleration["operator"], _OPERATORS))
+    return wrong
+
+
+def _check_unchanged(document: Document, old: Document) -> list[FieldError]:
+    if document.get("spec") != old.get("spec"):
+        return [invalid_value("spec", document.get("spec"), "field is immutable")]
+    return []
