@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Mooring, write
+from tests.cli.programs import Program, private_home
 
 
 def test_the_list_has_name_points_and_origin(mooring: Mooring):
@@ -57,6 +58,7 @@ def test_the_scaffold_runs_and_its_test_passes_as_generated(mooring: Mooring):
     made = mooring("plugin", "new", "HeadRoom")
     assert made.code == 0
     assert sorted(path.name for path in Path("head_room").iterdir()) == [
+        "__init__.py",
         "head_room.py",
         "scheduler.yaml",
         "test_head_room.py",
@@ -171,3 +173,154 @@ def test_a_plugin_without_tests_is_told_where_to_put_them(mooring: Mooring):
     answer = mooring("plugin", "test", write("mine.py", HEAD + "    def score(self, pod, node, cycle): ...\n"))
     assert answer.code == 0
     assert "There are no tests beside mine.py" in answer.out
+
+
+RULES = """
+from mooring.framework import Cycle, CustomResource, NodeView, Objects, Plugin, Pod, ResourcePart
+
+from .helpers import BEST
+
+class RackSpec(ResourcePart):
+    health: int
+
+class Rack(CustomResource, group="example.com", version="v1", plural="racks"):
+    spec: RackSpec
+
+class Best(Plugin):
+    def __init__(self, racks: Objects[Rack]) -> None: ...
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return BEST
+"""
+TESTS = """
+from mooring.testing import a_cycle, a_node, a_plugin, a_pod
+
+from . import helpers
+from .rules import Best
+
+
+def test_the_best():
+    assert a_plugin(Best).score(a_pod(), a_node(), a_cycle(a_pod())) == helpers.BEST == 100
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: mine, plugins: {multiPoint: {enabled: [{name: Best}]}}}]
+"""
+
+
+def a_plugin_in_two_files(folder: str = "mine") -> Path:
+    Path(folder).mkdir()
+    write(f"{folder}/rules.py", RULES)
+    write(f"{folder}/helpers.py", "BEST = 100\n")
+    write(f"{folder}/test_rules.py", TESTS)
+    write("config.yaml", CONFIG)
+    return Path(folder)
+
+
+@pytest.mark.parametrize("named", ["mine", "mine/rules.py"])
+def test_a_plugin_in_two_files_works_in_every_command(mooring: Mooring, named: str):
+    a_plugin_in_two_files()
+    assert mooring("plugin", "list", "--plugins", named).out.splitlines()[-1].split() == ["Best", "score", named]
+    assert mooring("config", "check", "config.yaml", "--plugins", named).code == 0
+    assert "plural: racks" in mooring("crd", "generate", "Best", "--plugins", named).out
+    tested = mooring("plugin", "test", named)
+    assert (tested.code, "1 passed" in tested.out) == (0, True), tested
+    written = mooring("manifests", "--config", "config.yaml", "--plugins", named)
+    assert "helpers.py: |" in written.out
+    assert "rules.py: |" in written.out
+    assert "test_rules.py" not in written.out
+
+
+@pytest.mark.parametrize("folder", ["mine", "my-plugins"])
+@pytest.mark.parametrize("files", [[], ["__init__.py"]], ids=["no init file", "an init file"])
+def test_tests_import_their_neighbours_as_plugin_files_do(mooring: Mooring, folder: str, files: list[str]):
+    a_plugin_in_two_files(folder)
+    for file in files:
+        write(f"{folder}/{file}", "")
+    tested = mooring("plugin", "test", folder)
+    assert (tested.code, "1 passed" in tested.out) == (0, True), tested
+
+
+def test_a_test_that_does_not_import_says_where(mooring: Mooring):
+    folder = a_plugin_in_two_files()
+    write("mine/test_rules.py", TESTS.replace("import Best", "import Bset"))
+    tested = mooring("plugin", "test", str(folder))
+    assert tested.code == 1
+    assert "test_rules.py cannot be imported" in tested.out
+    assert "cannot import name 'Bset'" in tested.out
+
+
+def test_assertions_of_such_tests_are_explained(mooring: Mooring):
+    folder = a_plugin_in_two_files()
+    write("mine/helpers.py", "BEST = 99\n")
+    tested = mooring("plugin", "test", str(folder))
+    assert tested.code == 1
+    assert "99 == 100" in tested.out
+
+
+def test_a_helper_below_the_folder_does_not_go_into_a_config_map(mooring: Mooring):
+    a_plugin_in_two_files()
+    Path("mine/below").mkdir()
+    write("mine/below/helpers.py", "BEST = 100\n")
+    write("mine/rules.py", RULES.replace(".helpers", ".below.helpers"))
+    answer = mooring("manifests", "--config", "config.yaml", "--plugins", "mine")
+    assert answer.code == 2
+    assert "mine/below/helpers.py is in a folder of its own, which a ConfigMap cannot hold" in answer.err
+
+
+ASYNC_TESTS = """
+import asyncio
+import pytest
+
+
+@pytest.fixture
+def number():
+    return 7
+
+
+async def test_a_coroutine_runs(number):
+    await asyncio.sleep(0)
+    assert number == 7
+
+
+async def test_a_coroutine_fails(number):
+    await asyncio.sleep(0)
+    assert number == 8
+"""
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"]
+)
+@pytest.mark.parametrize("with_asyncio", [True, False], ids=["with pytest-asyncio", "without"])
+def test_coroutine_tests_run_without_settings(
+    mooring: Mooring, monkeypatch: pytest.MonkeyPatch, settings: str, with_asyncio: bool
+):
+    if not with_asyncio:
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        settings = ""
+    folder = a_plugin_in_two_files()
+    write("mine/test_rules.py", ASYNC_TESTS)
+    if settings:
+        write("mine/pytest.ini", settings)
+    tested = mooring("plugin", "test", str(folder))
+    assert tested.code == 1
+    assert "1 failed, 1 passed" in tested.out
+    assert "assert 7 == 8" in tested.out
+    assert "not natively supported" not in tested.out
+
+
+def test_a_coroutine_test_with_a_mark_is_left_to_its_library(mooring: Mooring):
+    folder = a_plugin_in_two_files()
+    write("mine/test_rules.py", "import pytest\n\n\n@pytest.mark.asyncio\nasync def test_marked():\n    pass\n")
+    tested = mooring("plugin", "test", str(folder))
+    assert (tested.code, "1 passed" in tested.out) == (0, True), tested
+
+
+def test_a_file_whose_import_does_not_return_is_named_with_its_line(tmp_path: Path):
+    folder = a_plugin_in_two_files()
+    write("mine/server.py", "import threading\n\nthreading.Event().wait()\n")
+    with private_home() as home, Program("plugin", "test", str(folder), home=home, cwd=tmp_path) as program:
+        said = program.mentions("still being imported")
+    assert 'file="mine/server.py"' in said
+    assert 'at="mine/server.py:3"' in said

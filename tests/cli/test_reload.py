@@ -132,6 +132,33 @@ async def test_a_mounted_config_map_is_followed_and_what_is_broken_changes_nothi
         assert "not a known plugin" in events[2][1]
 
 
+async def test_a_changed_helper_of_a_plugin_is_noticed_and_what_is_broken_changes_nothing():
+    async with a_cluster() as cluster:
+        mine = cluster.home / "mine"
+        mine.mkdir()
+        (mine / "pin.py").write_text("from .helpers import NODE\n" + PIN.replace('"%s"', "NODE"))
+        (mine / "helpers.py").write_text('NODE = "one"\n')
+        (cluster.home / "scheduler.yaml").write_text(PINNED)
+        flags = ("--config=scheduler.yaml", "--plugins=mine/pin.py", "--watch-config", "--reload-plugins")
+        with cluster.scheduler(*flags) as scheduler:
+            await asyncio.to_thread(scheduler.ready)
+            assert await cluster.lands_on("first") == "one"
+
+            (mine / "helpers.py").write_text('NODE = "two"\n')
+            said = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
+            assert 'built="Pin" retired="Pin"' in said
+            assert await cluster.lands_on("second") == "two"
+
+            (mine / "helpers.py").write_text("\nNODE = \n")
+            said = await asyncio.to_thread(scheduler.mentions, "Configuration not reloaded; the last good version")
+            assert "mine/helpers.py:2" in said
+            assert await cluster.lands_on("third") == "two"
+
+            (mine / "helpers.py").write_text('NODE = "one"\n')
+            await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=3')
+            assert await cluster.lands_on("fourth") == "one"
+
+
 async def test_a_signal_reloads_the_configuration_once_and_plugin_files_only_if_they_may_be():
     async with a_cluster() as cluster:
         config, plugin = cluster.home / "scheduler.yaml", cluster.home / "pin.py"

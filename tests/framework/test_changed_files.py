@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from mooring.base.errors import OperatorMistake
-from mooring.framework.registry import Registry, bring_back, plugin_modules
+from mooring.framework.plugin_files import bring_back, plugin_modules
+from mooring.framework.registry import Registry
 
 CODE = """
 from mooring.framework import Cycle, NodeView, Plugin, Pod

@@ -284,19 +284,23 @@ def _rights(
 
 
 def _plugin_files(plugins: Sequence[str]) -> dict[str, str]:
-    """The plugin files that go into the cluster. A name that stands twice would be one file there."""
+    """The plugin files that go into the cluster, with what they import. A name that stands twice would be one file."""
+    from mooring.framework.plugin_files import with_helpers
+
     found: dict[str, str] = {}
     problems = []
     for path in map(Path, plugins):
         if not path.exists():
             continue  # module:Class is in the image, or nowhere
-        files = sorted(path.glob("*.py")) if path.is_dir() else [path]
-        for file in files:
-            if path.is_dir() and (file.name.startswith(("_", ".", "test_")) or file.name.endswith("_test.py")):
+        folder = path if path.is_dir() else path.parent
+        for file in with_helpers(str(path)):
+            if not file.is_file():
                 continue
-            if file.name in found:
+            if file.parent != folder:
+                message = f"{file} is in a folder of its own, which a ConfigMap cannot hold; put it beside the plugin"
+                problems.append(Problem("--plugins", message))
+            elif found.setdefault(file.name, text := read_text(str(file))) != text:
                 problems.append(Problem("--plugins", f"two files are called {file.name}; rename one of them"))
-            found[file.name] = read_text(str(file))
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
     return found

@@ -6,21 +6,14 @@ from `module:Class`, or from a file or folder. Never through the API.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
-import os
-import sys
-import traceback
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,11 +21,12 @@ from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.foreign_code import described
 from mooring.base.log import Log
-from mooring.framework.api_version import another_needed_by, check_api_version
+from mooring.framework.api_version import check_api_version
 from mooring.framework.args import Args
 from mooring.framework.claims import ClaimsInFlight
 from mooring.framework.gates import FeatureGates
 from mooring.framework.plugin import Plugin
+from mooring.framework.plugin_files import importing, is_module_path, load_files
 from mooring.framework.points import Point, points_of
 from mooring.framework.services import (
     Background,
@@ -52,9 +46,6 @@ from mooring.framework.services import (
 from mooring.objects.meta import KubeObject
 
 ENTRY_POINTS = "mooring.plugins"
-_MODULE = "mooring_plugin_"
-_DIGEST = "__mooring_digest__"
-"""In a plugin file's module: what the file held when it was run."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +109,7 @@ class Registry:
         for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
             package = point.dist.name if point.dist else point.module
             with_source = f"package {package}"
-            found = _importing(with_source, point.load)
+            found = importing(with_source, point.load)
             for cls in plugins_in(found) if isinstance(found, ModuleType) else [found]:
                 self.add(cls, with_source)
 
@@ -126,12 +117,12 @@ class Registry:
         """What a file, a folder of files, or `module:Class` on the command line names. Returns what was added."""
         if is_module_path(path):
             module_name, _, class_name = path.partition(":")
-            found = getattr(_importing(path, lambda: importlib.import_module(module_name)), class_name, None)
+            found = getattr(importing(path, lambda: importlib.import_module(module_name)), class_name, None)
             if not (inspect.isclass(found) and issubclass(found, Plugin)):
                 raise OperatorMistake(f"{path} names no plugin: {module_name} has no Plugin class {class_name}.")
             classes: list[type[Plugin]] = [found]
         else:
-            classes = [cls for file in plugin_files(path) for cls in plugins_in(load_file(file))]
+            classes = [cls for module in load_files(path) for cls in plugins_in(module)]
             if not classes:
                 raise OperatorMistake(
                     f"{path} holds no plugin: a plugin is a class that inherits from mooring.framework.Plugin and has "
@@ -140,96 +131,6 @@ class Registry:
         for cls in classes:
             self.add(cls, path)
         return [self._entries[cls.name] for cls in classes]
-
-
-def is_module_path(path: str) -> bool:
-    """Whether it names a class in a module, and no file or folder."""
-    return ":" in path and not Path(path).exists()
-
-
-def plugin_files(path: str) -> list[Path]:
-    """The plugin file, or those of the folder, in order."""
-    where = Path(path)
-    if where.is_dir():
-        return sorted(
-            file
-            for file in where.glob("*.py")
-            if not file.name.startswith(("_", "test_", "."))
-            and not file.name.endswith("_test.py")
-            and file.name != "conftest.py"
-        )
-    if not where.is_file():
-        raise OperatorMistake(f"{path}: no such plugin file or folder (a module is named as module:Class).")
-    return [where]
-
-
-def load_file(file: Path) -> ModuleType:
-    """Import a plugin file under a name of its own; one that says what it said before is the module it was before.
-
-    A file that has changed is run again, under the same name. If that fails, the module that was known stays.
-    """
-    name = f"{_MODULE}{file.stem}"
-    known = sys.modules.get(name)
-
-    def load() -> ModuleType:
-        source = file.read_bytes()
-        digest = hashlib.sha256(source).digest()
-        is_known = known is not None and known.__file__ is not None and _is_file(known.__file__, str(file))
-        if known is not None and is_known and known.__dict__.get(_DIGEST) == digest:
-            return known
-        spec = importlib.util.spec_from_file_location(name, file)
-        if spec is None or not isinstance(spec.loader, SourceFileLoader):
-            raise ImportError("not a Python file")
-        # Not by way of cached bytecode: that knows a file by its size and the second of its last change.
-        code = spec.loader.source_to_code(source, os.path.abspath(file))
-        module = importlib.util.module_from_spec(spec)
-        module.__dict__[_DIGEST] = digest
-        # Registered before it runs: type hints are looked up through sys.modules.
-        sys.modules[name] = module
-        try:
-            exec(code, module.__dict__)
-        except BaseException:
-            if known is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = known
-            raise
-        return module
-
-    loaded: ModuleType = _importing(str(file), load)
-    return loaded
-
-
-def plugin_modules() -> dict[str, ModuleType]:
-    """The plugin files that have been run, by the names of their modules."""
-    return {name: module for name, module in sys.modules.items() if name.startswith(_MODULE)}
-
-
-def bring_back(modules: dict[str, ModuleType]) -> None:
-    """These are the plugin files' modules again: what was run since has proved to be of no use."""
-    for name in plugin_modules():
-        del sys.modules[name]
-    sys.modules.update(modules)
-
-
-def _importing(source: str, load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except KeyboardInterrupt:
-        raise
-    # Also what a script does that was not meant to be imported: its SystemExit would end the scheduler.
-    except BaseException as error:
-        if (mistake := another_needed_by(source)) is not None:
-            raise mistake from error
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_file(frame.filename, source)]
-        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
-        where = f"{source}:{line}" if line else source
-        raise OperatorMistake(f"{source} cannot be imported.", [Problem(where, described(error))]) from error
-
-
-def _is_file(filename: str, source: str) -> bool:
-    """Python names a module's file by its absolute path, whatever path it was loaded by."""
-    return os.path.abspath(filename) == os.path.abspath(source)
 
 
 def plugins_in(module: ModuleType) -> list[type[Plugin]]:

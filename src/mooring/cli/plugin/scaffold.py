@@ -50,8 +50,9 @@ class {name}(Plugin):
 '''
 
 TEST = """import pytest
-from {module} import TOO_LITTLE, {name}, {name}Args
 from mooring.testing import a_cluster, a_cycle, a_node, a_pod
+
+from .{module} import TOO_LITTLE, {name}, {name}Args
 
 CASES = {{
     "a pod that leaves exactly the headroom fits": (a_pod(cpu="900m"), a_node(cpu="1"), None),
@@ -105,6 +106,7 @@ def write_scaffold(name: str, into: str | None) -> str:
         folder / f"{module}.py": PLUGIN,
         folder / f"test_{module}.py": TEST,
         folder / "scheduler.yaml": CONFIG,
+        folder / "__init__.py": "",  # tests import the plugin as a part of its folder, also under plain pytest
     }
     for file in texts:
         if os.path.lexists(file):

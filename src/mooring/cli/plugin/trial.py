@@ -11,6 +11,9 @@ from mooring.base.errors import OperatorMistake
 from mooring.cli.common import registry_with
 from mooring.cli.output import say
 
+PLUGIN = "mooring.testing.pytest_plugin"
+"""Runs coroutine tests, and lets tests import their neighbours as plugin files do."""
+
 
 def try_out(path: str) -> int:
     """The exit code: 0 if everything is well."""
@@ -26,9 +29,11 @@ def try_out(path: str) -> int:
         say(f"There are no tests beside {path}; a file test_*.py there would be run.")
         return 0
     if find_spec("pytest") is None:
-        raise OperatorMistake("its tests need pytest, which is not installed here: pip install pytest")
+        raise OperatorMistake(
+            f"its tests need pytest, which is not installed here: {sys.executable} -m pip install pytest"
+        )
     say(f"Running {', '.join(str(test) for test in tests)}", err=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN, *map(str, tests)]
     if find_spec("pytest_asyncio") is not None:
         # It warns until this is said, and a scaffold has no pytest settings to say it in.
         command += ["-o", "asyncio_default_fixture_loop_scope=function"]

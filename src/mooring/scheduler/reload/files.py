@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mooring.base.errors import OperatorMistake
-from mooring.framework.registry import is_module_path, plugin_files
+from mooring.framework.plugin_files import is_module_path, with_helpers
 
 
 class WatchedFiles:
@@ -36,7 +36,7 @@ class WatchedFiles:
             yield self._config_file, _content(Path(self._config_file))
         for path in self._plugins:
             try:
-                files = plugin_files(path)
+                files = with_helpers(path)
             except (OperatorMistake, OSError):
                 yield path, b"gone"
                 continue

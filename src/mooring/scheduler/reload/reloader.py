@@ -17,7 +17,8 @@ from mooring.base.errors import OperatorMistake
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.config import Configuration
-from mooring.framework.registry import Registry, bring_back, plugin_modules
+from mooring.framework.plugin_files import bring_back, plugin_modules
+from mooring.framework.registry import Registry
 from mooring.objects.core import ObjectReference
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.reload.files import WatchedFiles
