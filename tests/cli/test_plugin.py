@@ -128,13 +128,21 @@ BAD_FILES = {
         HEAD + "    def bind(self, pod, node, cycle): ...\n",
         ["Mine.bind", "must be async"],
     ),
+    "a misspelt point": (
+        HEAD + "    def scores(self, pod, node, cycle): ...\n",
+        ["mine.py:5: Mine.scores", 'Did you mean "score"?', 'Name a helper "_scores"'],
+    ),
+    "a misspelt point beside a good one": (
+        HEAD + "    def filter(self, pod, node, cycle): ...\n    def preFilter(self, pod, cycle): ...\n",
+        ["plugin Mine does not keep the contract", "mine.py:6: Mine.preFilter", 'Did you mean "pre_filter"?'],
+    ),
     "a constructor that asks for what there is not": (
         HEAD + "    def __init__(self, handle: dict) -> None: ...\n    def score(self, pod, node, cycle): ...\n",
         ["Mine.__init__(handle)", "there is no service of type dict"],
     ),
     "a constructor without types": (
         HEAD + "    def __init__(self, args) -> None: ...\n    def score(self, pod, node, cycle): ...\n",
-        ["Mine.__init__", "args has no type"],
+        ["Mine.__init__(args)", "has no type"],
     ),
 }
 

@@ -14,7 +14,8 @@ import pytest
 from mooring.base.clock import Clock, ManualClock
 from mooring.base.errors import OperatorMistake
 from mooring.framework import Args, Cycle, Log, Node, NodeView, Objects, Plugin, Pod, Point
-from mooring.framework.registry import Registry, all_object_types, args_type, build, check_contract, needs
+from mooring.framework.contract import check_contract, needs
+from mooring.framework.registry import Registry, all_object_types, args_type, build
 from mooring.objects import CustomResource
 
 
@@ -121,10 +122,10 @@ CONTRACT: dict[str, tuple[dict[str, Any], str, str]] = {
     "a bind that does not": ({"bind": plain}, "Wrong.bind", "must be async"),
     "a constructor without types": (
         {"__init__": untyped, "filter": plain},
-        "Wrong.__init__",
-        "thing has no type; the type says which service is wanted",
+        "Wrong.__init__(thing)",
+        "has no type; the type says which service is wanted",
     ),
-    "a type that does not exist": ({"__init__": unreadable, "filter": plain}, "Wrong.__init__", "NoSuchType"),
+    "a type that does not exist": ({"__init__": unreadable, "filter": plain}, "Wrong.__init__(thing)", "NoSuchType"),
 }
 
 
@@ -141,6 +142,19 @@ def test_all_breaches_of_the_contract_come_at_once():
     with pytest.raises(OperatorMistake) as mistake:
         check_contract(with_methods(filter=short, bind=plain, score=awaited), "wrong.py")
     assert len(mistake.value.problems) == 3
+
+
+def test_every_wrong_parameter_of_a_constructor_comes_at_once():
+    def constructor(self: Any, one, log: Log, two: int, three: NoSuchType, four) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(OperatorMistake) as mistake:
+        check_contract(with_methods(__init__=constructor, filter=plain), "wrong.py")
+    assert {problem.path: problem.message.split(";")[0] for problem in mistake.value.problems} == {
+        "Wrong.__init__(one)": "has no type",
+        "Wrong.__init__(two)": "there is no service of type int",
+        "Wrong.__init__(three)": "its type cannot be read: NameError: name 'NoSuchType' is not defined",
+        "Wrong.__init__(four)": "has no type",
+    }
 
 
 def test_unreserve_may_wait_or_not():

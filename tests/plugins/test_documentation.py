@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from mooring.config import load_configuration
-from mooring.framework.registry import check_contract, plugins_in
+from mooring.framework.contract import check_contract
+from mooring.framework.registry import plugins_in
 from mooring.plugins.catalogue import catalogue
 
 DOCS = Path(__file__).parents[2] / "docs"

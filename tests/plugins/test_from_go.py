@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
+from mooring.framework.contract import check_contract
 from mooring.framework.points import Point
-from mooring.framework.registry import check_contract, plugins_in
+from mooring.framework.registry import plugins_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "from-go.md"
 TEXT = PAGE.read_text(encoding="utf-8")

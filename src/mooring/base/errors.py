@@ -52,12 +52,13 @@ class OperatorMistake(MooringError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean "x"?`, or nothing where no known name is near. Case and `_` do not count."""
-    folded = {_folded(each): each for each in known}
-    near = get_close_matches(_folded(name), folded, n=1)
-    return f' Did you mean "{folded[near[0]]}"?' if near else ""
+    names = {folded(each): each for each in known}
+    near = get_close_matches(folded(name), names, n=1)
+    return f' Did you mean "{names[near[0]]}"?' if near else ""
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """The name without case and underscores."""
     return name.replace("_", "").lower()
 
 

@@ -42,7 +42,7 @@ def tell(situation: Situation, form: Form, points: Points | None = None) -> Told
     """Decide, and say what was decided."""
     points = points or situation.points
     for plugin, _ in points.get(Point.PRE_ENQUEUE, ()):
-        refusal = plugin.pre_enqueue(situation.pod)  # type: ignore[attr-defined]  # the registry checked the point
+        refusal = plugin.pre_enqueue(situation.pod)
         if refusal is not None:
             return Told("gated", pre_enqueue=_verdict(plugin.name, refusal))
     decision = situation.decide(form, points=points)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.config import Configuration, LeaderElection
+from mooring.framework.contract import needs
 from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
-from mooring.framework.registry import PluginEntry, Registry, needs
+from mooring.framework.registry import PluginEntry, Registry
 from mooring.framework.services import Binder, ClaimWriter, VolumeWriter
 from mooring.framework.verdicts import Plan, Remedy
 from mooring.objects.core import Node, Pod
@@ -130,7 +131,7 @@ def _reads(entry: PluginEntry) -> Iterator[Right]:
 def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -> Iterator[Right]:
     asked = set(needs(entry.cls).values()) & set(_WRITERS)
     if Point.POST_FILTER in points:
-        answers = _answers(entry.cls.post_filter)  # type: ignore[attr-defined]
+        answers = _answers(entry.cls.post_filter)
         if Plan in answers:
             yield _right(Pod.KIND, "delete", entry.name)
         if Remedy in answers and ResourceClaim in entry.object_types:

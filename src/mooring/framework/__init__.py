@@ -26,8 +26,9 @@ from mooring.framework.events import Action, ClusterEvent, Hint
 from mooring.framework.gates import FeatureGates
 from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.normalizers import Normalizer, ToMax
-from mooring.framework.plugin import Plugin, QueuedPod, Reads
+from mooring.framework.plugin import Plugin, Reads
 from mooring.framework.points import Point
+from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.services import (
     Background,
     Binder,

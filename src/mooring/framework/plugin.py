@@ -7,14 +7,17 @@ the methods it needs and no others; the constructor asks by type for what it rea
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mooring.framework.api_version import API_VERSION
 from mooring.framework.events import Hint
 from mooring.framework.normalizers import Normalizer
-from mooring.objects.core import Pod
+
+if TYPE_CHECKING:
+    from mooring.framework.points import ExtensionPoints
+else:
+    ExtensionPoints = object
 
 
 class Reads(Enum):
@@ -29,8 +32,12 @@ class Reads(Enum):
     ANYTHING = "anything: asked every time"
 
 
-class Plugin:
-    """Base of every plugin. Class attributes say how the engine may treat it."""
+class Plugin(ExtensionPoints):
+    """Base of every plugin. Class attributes say how the engine may treat it.
+
+    Editors and type checkers see the methods of every extension point here. At run time there are none of them: a
+    plugin has the points whose methods it defines, and there is no `super().filter(…)` to call.
+    """
 
     name: ClassVar[str]
     """What configurations and messages say; by default the class name. Its arguments are `<name>Args`."""
@@ -67,19 +74,3 @@ class Plugin:
         of pods, nodes, volumes or claims. An empty list means none: only the five-minute flush helps.
         """
         return None
-
-
-@dataclass(slots=True)
-class QueuedPod:
-    """A waiting pod as `sort_key` sees it."""
-
-    pod: Pod
-    timestamp: float
-    """When it entered the queue or was last put back (seconds since the epoch)."""
-    attempts: int = 0
-    initial_attempt: float | None = None
-    """When it first became ready to be tried."""
-
-    @property
-    def priority(self) -> int:
-        return self.pod.priority

@@ -4,17 +4,22 @@ The order of a pod's life: pre_enqueue → sort_key → pre_filter → filter �
 pre_score → score → normalize → reserve → permit → pre_bind → bind → post_bind. The synchronous points never wait;
 those marked async may, for `Plugin.longest_wait_seconds`. An exception anywhere is a fault: this attempt fails with a
 status that names the plugin, the pod is tried again with backoff, and the scheduler goes on with the others.
+
+The signatures below are the contract: type checkers see them on `Plugin`, so that they reject a method that does not
+fit, and editors offer them; the registry checks arity and `async` against them when a plugin is loaded. At run time
+`Plugin` has none of them, because a plugin has the points whose methods it defines.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Hashable, Iterable
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from mooring.framework.cycle import Cycle, Evidence, WhatIf
 from mooring.framework.nodes import NodeRows, NodeView
-from mooring.framework.plugin import Plugin, QueuedPod
+from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import (
     Allow,
     Bound,
@@ -58,154 +63,154 @@ CAN_REFUSE = (Point.PRE_ENQUEUE, Point.PRE_FILTER, Point.FILTER, Point.RESERVE, 
 """Points whose refusal leaves a pod waiting for an event."""
 
 
-def points_of(plugin: type[Plugin]) -> tuple[Point, ...]:
+def points_of(plugin: type) -> tuple[Point, ...]:
     """The extension points a plugin class has, in the order of a pod's life."""
     return tuple(point for point in Point if any(callable(getattr(plugin, name, None)) for name in point.methods))
 
 
-class PreEnqueuePoint(Protocol):
-    """Keeps a pod out of the queue.
+class ExtensionPoints:
+    """Every method that a plugin may define. It defines those it needs; there is nothing to inherit from here."""
 
-    Called when a pod is about to enter the active or the backoff queue. None lets it in. A refusal gates it: no
-    event, no condition; it is asked again when one of the plugin's own `events()` happens.
-    """
+    def pre_enqueue(self, pod: Pod, /) -> Refusal | None:
+        """Keep a pod out of the queue.
 
-    def pre_enqueue(self, pod: Pod) -> Refusal | None: ...
+        Called when a pod is about to enter the active or the backoff queue. None lets it in. A refusal gates it: no
+        event, no condition; the plugin is called again when one of its own `events()` happens.
+        """
+        raise NotImplementedError
+
+    def sort_key(self, queued: QueuedPod, /) -> Any:
+        """Order the queue: the pod with the lowest key is tried first.
+
+        One per scheduler; all profiles share it. Called at each entry into the active or the backoff queue, so the key
+        must depend on nothing that changes while the pod waits there.
+        """
+        raise NotImplementedError
+
+    def sign(self, pod: Pod, /) -> Hashable | None:
+        """Return what of the pod this plugin reads, so that results can be shared by pods that agree in it.
+
+        None means: do not share. Optional; a plugin without it is called every time.
+        """
+        raise NotImplementedError
+
+    def pre_filter(self, pod: Pod, cycle: Cycle, /) -> Any | Skip | Refusal | OnlyNodes:
+        """Look at the pod once, before any node.
+
+        Called at the start of an attempt. What it returns is the plugin's state for this cycle (`cycle.filter_state`);
+        None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the nodes looked at. A refusal ends the
+        attempt for all nodes: after an unschedulable one the other pre_filters still run, after an unresolvable one
+        they do not. A plugin that skips or refuses and has a post_filter or score that reads its state leaves it by
+        `cycle.leave_state`.
+        """
+        raise NotImplementedError
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Rejection | None:
+        """Reject nodes that cannot run the pod.
+
+        Called after every pre_filter has passed. A node survives when no plugin rejects it. `unresolvable` tells
+        preemption not to look at the node. `filter_nodes` is the same rule for many nodes; a plugin may have either or
+        both.
+        """
+        raise NotImplementedError
+
+    def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle, /) -> Iterable[Rejections]:
+        """`filter`, for many nodes at once: which rows are rejected, for each reason."""
+        raise NotImplementedError
+
+    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf, /) -> Plan | Refusal:
+        """Propose how to make room when no node is left.
+
+        Called in the profile's order until one plugin returns a plan. The plan is data; the scheduler carries it out
+        and the pod waits. The reasons of refusals are joined and follow the failure message.
+        """
+        raise NotImplementedError
+
+    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle, /) -> Any | Skip:
+        """Look at the feasible nodes once, before scores.
+
+        Called when at least two nodes are feasible. What it returns is the plugin's state (`cycle.score_state`). `Skip`
+        leaves its score out of this cycle. It cannot refuse.
+        """
+        raise NotImplementedError
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> int:
+        """Return how good a feasible node is: more is better.
+
+        Called when at least two nodes are feasible. After normalisation each score must lie in 0…100; it is then
+        multiplied by the plugin's weight. `score_nodes` is the same rule for many nodes; a plugin may have either or
+        both.
+        """
+        raise NotImplementedError
+
+    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle, /) -> IntArray:
+        """`score`, for many nodes at once: one number per row."""
+        raise NotImplementedError
+
+    def normalize(self, pod: Pod, nodes: NodeRows, scores: IntArray, cycle: Cycle, /) -> IntArray:
+        """Bring this plugin's raw scores to 0…100 where no declared `normalizer` fits.
+
+        Called once with all raw scores, in the order of the nodes.
+        """
+        raise NotImplementedError
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Refusal | None:
+        """Claim what the pod will use on the chosen node, in memory.
+
+        Called after the pod is assumed. A refusal undoes: `unreserve` of *all* reserve plugins, in reverse order.
+        """
+        raise NotImplementedError
+
+    def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Awaitable[None] | None:
+        """Give back what `reserve` claimed. May be async.
+
+        Called when reserve, permit, pre_bind or bind fails, also if this plugin has reserved nothing yet: it must be
+        idempotent.
+        """
+        raise NotImplementedError
+
+    def permit(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Allow | Wait | Refusal | None:
+        """Allow, delay or refuse the binding.
+
+        Called after reserve. `Allow` (or None) goes on. `Wait(seconds)` holds the pod, reserved, until `WaitingPods`
+        allows or rejects it or the time is up (15 minutes at most); the scheduler goes on with other pods. A refusal
+        undoes.
+        """
+        raise NotImplementedError
+
+    def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> bool:
+        """Return whether `pre_bind` has work to do for this pod. Optional.
+
+        False: it is not called. True, or without this method: the pod's status names the node (nominatedNodeName)
+        while the work is done.
+        """
+        raise NotImplementedError
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Refusal | None:
+        """Do what must be done before the pod is bound, such as attaching a volume. May wait.
+
+        A refusal or exception undoes the reservation; the pod is tried again with backoff. Plugins are called in order;
+        neighbours with `pre_bind_in_parallel` at the same time, and the first of them that fails cancels the others. A
+        pod of higher priority that takes the place cancels too.
+        """
+        raise NotImplementedError
+
+    async def bind(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Bound | Skip | Refusal:
+        """Bind the pod. May wait. Plugins are tried in order: the first that does not return `Skip` has bound it."""
+        raise NotImplementedError
+
+    async def post_bind(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> None:
+        """Observe that the pod is bound. May wait; what it returns changes nothing."""
+        raise NotImplementedError
+
+    async def start(self) -> None:
+        """Called once before the first decision. May wait for a minute; what lasts longer belongs into `Background`."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Called at shutdown, and when a new configuration does without the plugin. May wait."""
+        raise NotImplementedError
 
 
-class SortPoint(Protocol):
-    """Says which pod is tried first: the lowest key.
-
-    One per scheduler; all profiles share it. Computed at each entry into the active or the backoff queue, so it must
-    depend on nothing that changes while the pod waits there.
-    """
-
-    def sort_key(self, queued: QueuedPod) -> Any: ...
-
-
-class SignPoint(Protocol):
-    """Says what of the pod this plugin reads, so that answers can be shared by pods that agree in it.
-
-    None means: do not share. Optional; a plugin without it is asked every time.
-    """
-
-    def sign(self, pod: Pod) -> Hashable | None: ...
-
-
-class PreFilterPoint(Protocol):
-    """Looks at the pod once, before any node.
-
-    Called at the start of an attempt. What it returns is the plugin's state for this cycle (`cycle.filter_state`);
-    None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the nodes looked at. A refusal ends the
-    attempt for all nodes: unschedulable lets the other pre_filters speak first, unresolvable does not. A plugin that
-    skips or refuses and has a post_filter or score that reads its state leaves it by `cycle.leave_state`.
-    """
-
-    def pre_filter(self, pod: Pod, cycle: Cycle) -> Any | Skip | Refusal | OnlyNodes: ...
-
-
-class FilterPoint(Protocol):
-    """Refuses nodes that cannot run the pod.
-
-    Called after every pre_filter has passed. A node survives when no plugin rejects it. `unresolvable` tells
-    preemption not to look at the node. `filter_nodes` is the same meaning for many rows; a plugin may have either
-    or both.
-    """
-
-    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None: ...
-    def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterable[Rejections]: ...
-
-
-class PostFilterPoint(Protocol):
-    """Proposes how to make room when no node is left.
-
-    Called in order until one returns a plan. The plan is data; the scheduler executes it and the pod waits. The
-    reasons of refusals are joined and follow the failure message.
-    """
-
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal: ...
-
-
-class PreScorePoint(Protocol):
-    """Looks at the feasible nodes once, before scores.
-
-    Called when at least two nodes are feasible. What it returns is the plugin's state (`cycle.score_state`). `Skip`
-    leaves its score out of this cycle. It cannot refuse.
-    """
-
-    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Any | Skip: ...
-
-
-class ScorePoint(Protocol):
-    """Says how good a feasible node is: more is better.
-
-    Called when at least two nodes are feasible. After normalisation each score must lie in 0…100; it is then
-    multiplied by the plugin's weight. `score_nodes` is the same meaning, one number per row.
-    """
-
-    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int: ...
-    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray: ...
-
-
-class NormalizePoint(Protocol):
-    """Brings this plugin's raw scores to 0…100 where no declared `normalizer` fits.
-
-    Called once with all raw scores, in the order of the nodes.
-    """
-
-    def normalize(self, pod: Pod, nodes: NodeRows, scores: IntArray, cycle: Cycle) -> IntArray: ...
-
-
-class ReservePoint(Protocol):
-    """Claims what the pod will use on the chosen node, in memory.
-
-    Called after the pod is assumed. A refusal undoes: `unreserve` of *all* reserve plugins, in reverse order, also of
-    those not reserved yet, so it must be idempotent. It is called too when permit, pre_bind or bind fails.
-    """
-
-    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None: ...
-    def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Awaitable[None] | None: ...
-
-
-class PermitPoint(Protocol):
-    """The last word before binding.
-
-    Called after reserve. `Allow` (or None) goes on. `Wait(seconds)` holds the pod, reserved, until `WaitingPods` allows
-    or rejects it or the time is up (15 minutes at most); the scheduler goes on with other pods. A refusal undoes.
-    """
-
-    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait | Refusal | None: ...
-
-
-class PreBindPoint(Protocol):
-    """Work that must be done before the pod is bound, such as attaching a volume. May wait.
-
-    A refusal or exception undoes the reservation; the pod is tried again with backoff. Plugins are asked in order;
-    neighbours with `pre_bind_in_parallel` at the same time, and the first of them that fails cancels the others. A
-    pod of higher priority that takes the place cancels too. `needs_pre_bind` is optional and says before whether there
-    is work for this pod: if not, pre_bind is not called; if so, or if nothing says otherwise, the pod's status names
-    the node (nominatedNodeName) while the work is done.
-    """
-
-    def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool: ...
-    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None: ...
-
-
-class BindPoint(Protocol):
-    """Binds the pod. May wait. Plugins are tried in order: the first that does not answer `Skip` has bound it."""
-
-    async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound | Skip | Refusal: ...
-
-
-class PostBindPoint(Protocol):
-    """Informed after the pod is bound. May wait; its answer changes nothing."""
-
-    async def post_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None: ...
-
-
-class LifecyclePoint(Protocol):
-    """`start` runs once before the first decision, `stop` at shutdown. May wait: `start` for a minute, and what lasts
-    longer belongs into the background."""
-
-    async def start(self) -> None: ...
-    async def stop(self) -> None: ...
+METHODS = {name: method for name, method in vars(ExtensionPoints).items() if inspect.isfunction(method)}
+"""Every method of the contract by its name, with the signature that it must have."""

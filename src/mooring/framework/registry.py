@@ -1,4 +1,4 @@
-"""Finding plugins, and building them: which classes there are under which name, and what their constructors ask for.
+"""Finding plugins, and building them: which classes there are under which name, and what their constructors are given.
 
 Plugins come from the catalogue of this package, from entry points (group `mooring.plugins`) of installed packages,
 from `module:Class`, or from a file or folder. Never through the API.
@@ -17,32 +17,15 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.base.foreign_code import described
-from mooring.base.log import Log
 from mooring.framework.api_version import check_api_version
 from mooring.framework.args import Args
-from mooring.framework.claims import ClaimsInFlight
-from mooring.framework.gates import FeatureGates
+from mooring.framework.contract import check_contract, needs, no_service
+from mooring.framework.misspelt import misspelt_points, without_points
 from mooring.framework.plugin import Plugin
 from mooring.framework.plugin_files import importing, is_module_path, load_files
 from mooring.framework.points import Point, points_of
-from mooring.framework.services import (
-    Background,
-    Binder,
-    ClaimWriter,
-    Http,
-    Metrics,
-    Objects,
-    PodEvents,
-    Pods,
-    Preemptions,
-    Published,
-    Queue,
-    VolumeWriter,
-    WaitingPods,
-)
+from mooring.framework.services import Objects
 from mooring.objects.meta import KubeObject
 
 ENTRY_POINTS = "mooring.plugins"
@@ -110,7 +93,7 @@ class Registry:
             package = point.dist.name if point.dist else point.module
             with_source = f"package {package}"
             found = importing(with_source, point.load)
-            for cls in plugins_in(found) if isinstance(found, ModuleType) else [found]:
+            for cls in _plugins_of([found], with_source) if isinstance(found, ModuleType) else [found]:
                 self.add(cls, with_source)
 
     def add_path(self, path: str) -> list[PluginEntry]:
@@ -120,13 +103,17 @@ class Registry:
             found = getattr(importing(path, lambda: importlib.import_module(module_name)), class_name, None)
             if not (inspect.isclass(found) and issubclass(found, Plugin)):
                 raise OperatorMistake(f"{path} names no plugin: {module_name} has no Plugin class {class_name}.")
+            if not points_of(found):
+                raise OperatorMistake(f"{path} is no plugin: it has no extension point.", [without_points(found)])
             classes: list[type[Plugin]] = [found]
         else:
-            classes = [cls for module in load_files(path) for cls in plugins_in(module)]
+            modules = load_files(path)
+            classes = _plugins_of(modules, path)
             if not classes:
                 raise OperatorMistake(
                     f"{path} holds no plugin: a plugin is a class that inherits from mooring.framework.Plugin and has "
-                    "the method of an extension point, such as filter or score."
+                    "the method of an extension point, such as filter or score.",
+                    [without_points(cls) for module in modules for cls in _subclasses_in(module)],
                 )
         for cls in classes:
             self.add(cls, path)
@@ -135,114 +122,25 @@ class Registry:
 
 def plugins_in(module: ModuleType) -> list[type[Plugin]]:
     """The plugin classes that a module defines (not those it imports)."""
+    return [cls for cls in _subclasses_in(module) if points_of(cls)]
+
+
+def _subclasses_in(module: ModuleType) -> list[type[Plugin]]:
+    """Also those without an extension point: perhaps a base of others, perhaps misspelt."""
     return [
         found
         for found in vars(module).values()
-        if inspect.isclass(found)
-        and issubclass(found, Plugin)
-        and found.__module__ == module.__name__
-        and points_of(found)
+        if inspect.isclass(found) and issubclass(found, Plugin) and found.__module__ == module.__name__
     ]
 
 
-_SIGNATURES: dict[str, int] = {
-    "pre_enqueue": 1,
-    "sort_key": 1,
-    "sign": 1,
-    "pre_filter": 2,
-    "filter": 3,
-    "filter_nodes": 3,
-    "post_filter": 3,
-    "pre_score": 3,
-    "score": 3,
-    "score_nodes": 3,
-    "normalize": 4,
-    "reserve": 3,
-    "unreserve": 3,
-    "permit": 3,
-    "needs_pre_bind": 3,
-    "pre_bind": 3,
-    "bind": 3,
-    "post_bind": 3,
-    "start": 0,
-    "stop": 0,
-}
-SERVICES: tuple[type, ...] = (
-    Metrics,
-    Clock,
-    Log,
-    FeatureGates,
-    Pods,
-    WaitingPods,
-    Queue,
-    Http,
-    Background,
-    Binder,
-    VolumeWriter,
-    Preemptions,
-    ClaimWriter,
-    ClaimsInFlight,
-    PodEvents,
-)
-"""What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
-_MAY_BE_ASYNC = ("unreserve", "pre_bind", "bind", "post_bind", "start", "stop")
-_MUST_BE_ASYNC = ("pre_bind", "bind", "post_bind", "start", "stop")
-
-
-def check_contract(cls: type[Plugin], source: str) -> None:
-    """Refuse a class whose methods cannot be called as the contract says; all mistakes at once."""
-    problems = []
-    for method, count in _SIGNATURES.items():
-        found = getattr(cls, method, None)
-        if not callable(found):
-            continue
-        where = f"{cls.name}.{method}"
-        try:
-            inspect.signature(found).bind(*range(count + 1))
-        except TypeError:
-            problems.append(Problem(where, f"must take {count} argument(s) besides self"))
-        if inspect.iscoroutinefunction(found) and method not in _MAY_BE_ASYNC:
-            problems.append(Problem(where, "must not be async: this point never waits"))
-        if method in _MUST_BE_ASYNC and not inspect.iscoroutinefunction(found):
-            problems.append(Problem(where, "must be async (`async def`)"))
-    try:
-        asked_for = needs(cls)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever evaluating the author's annotations may raise
-        problems.append(Problem(f"{cls.name}.__init__", f"its type hints cannot be read: {described(error)}"))
-    else:
-        problems += [
-            Problem(f"{cls.name}.__init__({parameter})", _no_service(asked))
-            for parameter, asked in asked_for.items()
-            if not _is_service(asked)
-        ]
-    if problems:
-        raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
-
-
-def _is_service(asked: Any) -> bool:
-    if typing.get_origin(asked) in (Objects, Published):
-        return True
-    return asked in SERVICES or (inspect.isclass(asked) and issubclass(asked, Args))
-
-
-def _no_service(asked: Any) -> str:
-    shown = asked.__name__ if inspect.isclass(asked) else str(asked)
-    known = ", ".join(service.__name__ for service in SERVICES)
-    return f"there is no service of type {shown}; there are its Args class, Objects[…], Published[…], {known}"
-
-
-def needs(cls: type[Plugin]) -> dict[str, Any]:
-    """What the constructor asks for: parameter → type."""
-    if cls.__init__ is object.__init__:
-        return {}
-    hints = typing.get_type_hints(cls.__init__, include_extras=False)
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    missing = [parameter.name for parameter in parameters if parameter.name not in hints]
-    if missing:
-        raise TypeError(f"{', '.join(missing)} has no type; the type says which service is wanted")
-    return {parameter.name: hints[parameter.name] for parameter in parameters}
+def _plugins_of(modules: Iterable[ModuleType], source: str) -> list[type[Plugin]]:
+    """The plugins of these modules. A class whose only points are misspelt is a mistake."""
+    classes = [cls for module in modules for cls in _subclasses_in(module)]
+    others = [cls for cls in classes if not points_of(cls)]
+    if problems := [problem for cls in others for problem in misspelt_points(cls)]:
+        raise OperatorMistake(f"{source} holds a class without an extension point.", problems)
+    return [cls for cls in classes if cls not in others]
 
 
 def args_type(cls: type[Plugin]) -> type[Args] | None:
@@ -264,7 +162,7 @@ def build(cls: type[Plugin], provide: Callable[[Any], Any]) -> Plugin:
         try:
             given[parameter] = provide(asked)
         except LookupError:
-            problems.append(Problem(f"{cls.name}.__init__({parameter})", _no_service(asked)))
+            problems.append(Problem(f"{cls.name}.__init__({parameter})", no_service(asked)))
     if problems:
         raise OperatorMistake(f"plugin {cls.name} cannot be built.", problems)
     return cls(**given)

@@ -27,7 +27,7 @@ from mooring.framework.events import (
     ClusterEvent,
     pending_pod_changes,
 )
-from mooring.framework.plugin import QueuedPod
+from mooring.framework.queued_pod import QueuedPod
 from mooring.objects.core import Pod
 from mooring.queue.backoff import Backoff, has_ended, release_time
 from mooring.queue.flights import Flights, Happened

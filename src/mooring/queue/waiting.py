@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mooring.framework.plugin import QueuedPod
+from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import Code
 
 

@@ -260,6 +260,5 @@ def _rules(
     if has_extenders:
         # They cannot say what would help a pod that they refused: anything might.
         hints[EXTENDER] = registered_hints(None, can_refuse=True)
-    # That they have the method the registry has checked, not the type.
-    gates = [(plugin.name, getattr(plugin, "pre_enqueue")) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]  # noqa: B009
+    gates = [(plugin.name, plugin.pre_enqueue) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]
     return ProfileRules(hints=hints, pre_enqueue=gates)

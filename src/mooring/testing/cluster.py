@@ -97,7 +97,7 @@ class TestCycle:
 
     def filter_state(self, plugin: Plugin) -> Any:
         if plugin not in self._filter_states:
-            answer = cast(Any, plugin).pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
+            answer = plugin.pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
             if plugin not in self._filter_states or not isinstance(answer, Skip | Refusal):
                 self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
         return self._left(self._filter_states[plugin], plugin, "pre_filter")
@@ -108,7 +108,7 @@ class TestCycle:
     def score_state(self, plugin: Plugin) -> Any:
         if plugin not in self._score_states:
             self._score_states[plugin] = (
-                cast(Any, plugin).pre_score(self._pod, self.nodes, self) if hasattr(plugin, "pre_score") else Skip()
+                plugin.pre_score(self._pod, self.nodes, self) if hasattr(plugin, "pre_score") else Skip()
             )
         return self._left(self._score_states[plugin], plugin, "pre_score")
 

@@ -8,8 +8,6 @@ def test_the_fast_form_means_what_the_plain_form_means(plugin, pod, cluster):
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Code, NodeView, OnlyNodes, Plugin, Pod, Refusal, Skip
@@ -49,7 +47,7 @@ def refused_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
     cycle = a_cycle(pod, cluster)
     refused: Verdicts = {}
     for node in _looked_at(plugin, pod, cluster, cycle):
-        rejection = cast(Any, plugin).filter(pod, node, cycle)
+        rejection = plugin.filter(pod, node, cycle)
         if rejection is not None:
             refused[node.name] = (rejection.code, rejection.reasons)
     return refused
@@ -62,7 +60,7 @@ def refused_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
     refused: Verdicts = {}
     if not looked_at:
         return refused
-    for rejections in cast(Any, plugin).filter_nodes(pod, cluster.nodes, cycle):
+    for rejections in plugin.filter_nodes(pod, cluster.nodes, cycle):
         is_unresolvable = np.broadcast_to(rejections.unresolvable, rejections.mask.shape)
         for name, is_refused, is_hopeless in zip(cluster.nodes.names, rejections.mask, is_unresolvable, strict=True):
             if is_refused and name in looked_at:
@@ -76,7 +74,7 @@ def scored_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, i
     cycle = a_cycle(pod, cluster)
     if _skips_score(plugin, pod, cluster, cycle):
         return None
-    return {node.name: cast(Any, plugin).score(pod, node, cycle) for node in cluster.nodes}
+    return {node.name: plugin.score(pod, node, cycle) for node in cluster.nodes}
 
 
 def scored_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int] | None:
@@ -84,13 +82,13 @@ def scored_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int]
     cycle = a_cycle(pod, cluster)
     if _skips_score(plugin, pod, cluster, cycle):
         return None
-    scores = cast(Any, plugin).score_nodes(pod, cluster.nodes, cycle)
+    scores = plugin.score_nodes(pod, cluster.nodes, cycle)
     return dict(zip(cluster.nodes.names, scores.tolist(), strict=True))
 
 
 def _looked_at(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> list[NodeView]:
     """The nodes that the plugin's filter is asked about, as its pre_filter says."""
-    answer = cast(Any, plugin).pre_filter(pod, cycle) if hasattr(plugin, "pre_filter") else None
+    answer = plugin.pre_filter(pod, cycle) if hasattr(plugin, "pre_filter") else None
     if isinstance(answer, Skip | Refusal):
         return []
     if isinstance(answer, OnlyNodes):
@@ -99,4 +97,4 @@ def _looked_at(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> 
 
 
 def _skips_score(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> bool:
-    return hasattr(plugin, "pre_score") and isinstance(cast(Any, plugin).pre_score(pod, cluster.nodes, cycle), Skip)
+    return hasattr(plugin, "pre_score") and isinstance(plugin.pre_score(pod, cluster.nodes, cycle), Skip)

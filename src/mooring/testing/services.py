@@ -41,8 +41,9 @@ from mooring.framework import (
     WaitingPod,
     WaitingPods,
 )
+from mooring.framework.contract import check_contract
 from mooring.framework.kept import KeptObjects
-from mooring.framework.registry import build, check_contract
+from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import placed
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim

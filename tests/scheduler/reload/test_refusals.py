@@ -8,7 +8,7 @@ from tests.scheduler.reload.changes import a_registry
 
 from mooring.config import Configuration, load_configuration
 from mooring.framework import Plugin
-from mooring.framework.plugin import QueuedPod
+from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.registry import Registry
 from mooring.scheduler.reload.refusals import needs_restart
 

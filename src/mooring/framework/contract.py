@@ -1,0 +1,132 @@
+"""Whether a class keeps the contract: methods that can be called as `points` declares them, a constructor that asks for
+what there is. All mistakes at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from mooring.base.clock import Clock
+from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.foreign_code import described
+from mooring.base.log import Log
+from mooring.framework.args import Args
+from mooring.framework.claims import ClaimsInFlight
+from mooring.framework.gates import FeatureGates
+from mooring.framework.misspelt import fits, misspelt_points
+from mooring.framework.plugin import Plugin
+from mooring.framework.points import METHODS
+from mooring.framework.services import (
+    Background,
+    Binder,
+    ClaimWriter,
+    Http,
+    Metrics,
+    Objects,
+    PodEvents,
+    Pods,
+    Preemptions,
+    Published,
+    Queue,
+    VolumeWriter,
+    WaitingPods,
+)
+
+SERVICES: tuple[type, ...] = (
+    Metrics,
+    Clock,
+    Log,
+    FeatureGates,
+    Pods,
+    WaitingPods,
+    Queue,
+    Http,
+    Background,
+    Binder,
+    VolumeWriter,
+    Preemptions,
+    ClaimWriter,
+    ClaimsInFlight,
+    PodEvents,
+)
+"""What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
+_MUST_BE_ASYNC = frozenset(name for name, method in METHODS.items() if inspect.iscoroutinefunction(method))
+_MAY_BE_ASYNC = _MUST_BE_ASYNC | {"unreserve"}
+
+
+def check_contract(cls: type[Plugin], source: str) -> None:
+    """Refuse a class whose methods cannot be called as the contract says; all mistakes at once."""
+    problems = [*_method_problems(cls), *misspelt_points(cls), *_constructor_problems(cls)]
+    if problems:
+        raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
+
+
+def _method_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    for method, declared in METHODS.items():
+        found = getattr(cls, method, None)
+        if not callable(found):
+            continue
+        where = f"{cls.name}.{method}"
+        if not fits(found, declared):
+            count = len(inspect.signature(declared).parameters) - 1
+            yield Problem(where, f"must take {count} argument(s) besides self")
+        if inspect.iscoroutinefunction(found) and method not in _MAY_BE_ASYNC:
+            yield Problem(where, "must not be async: this point never waits")
+        if method in _MUST_BE_ASYNC and not inspect.iscoroutinefunction(found):
+            yield Problem(where, "must be async (`async def`)")
+
+
+def _constructor_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    for parameter, asked in needs(cls).items():
+        where = f"{cls.name}.__init__({parameter})"
+        if asked is inspect.Parameter.empty:
+            yield Problem(where, "has no type; the type says which service is wanted")
+        elif isinstance(asked, Unreadable):
+            yield Problem(where, f"its type cannot be read: {asked.why}")
+        elif not is_service(asked):
+            yield Problem(where, no_service(asked))
+
+
+def is_service(asked: Any) -> bool:
+    if typing.get_origin(asked) in (Objects, Published):
+        return True
+    return asked in SERVICES or (inspect.isclass(asked) and issubclass(asked, Args))
+
+
+def no_service(asked: Any) -> str:
+    shown = asked.__name__ if inspect.isclass(asked) else str(asked)
+    known = ", ".join(service.__name__ for service in SERVICES)
+    return f"there is no service of type {shown}; there are its Args class, Objects[…], Published[…], {known}"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands for an annotation that cannot be evaluated."""
+
+    why: str
+
+
+def needs(cls: type[Plugin]) -> dict[str, Any]:
+    """What the constructor asks for: parameter → type. One without a type is `Parameter.empty`."""
+    if cls.__init__ is object.__init__:
+        return {}
+    init = inspect.unwrap(cls.__init__)
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    return {parameter.name: _type_of(parameter, getattr(init, "__globals__", {})) for parameter in parameters}
+
+
+def _type_of(parameter: inspect.Parameter, names: dict[str, Any]) -> Any:
+    if parameter.annotation is parameter.empty:
+        return parameter.empty
+    alone = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        return typing.get_type_hints(alone, names)[parameter.name]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever evaluating the author's annotation may raise
+        return Unreadable(described(error))
