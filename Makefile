@@ -9,6 +9,7 @@ PYTEST := $(BIN)/pytest
 # Files that say what was last installed: an installation is redone when what it was made from is newer.
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_DOCS := $(VENV)/.installed-docs
 
 .PHONY: help
 help: ## Show this list
@@ -43,6 +44,10 @@ lint: $(INSTALLED_DEV) ## Check formatting, lint rules and which package imports
 .PHONY: types
 types: $(INSTALLED_DEV) ## Check types
 	$(BIN)/mypy
+
+.PHONY: docs
+docs: $(INSTALLED_DOCS) ## Build the site of the documentation into build/docs, checking every link
+	@$(BIN)/python scripts/build-docs
 
 .PHONY: format
 format: $(INSTALLED_DEV) ## Format the code and repair what the linter can
@@ -85,4 +90,9 @@ $(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src
 $(INSTALLED_DEV): requirements/dev.txt $(INSTALLED)
 	@echo "Installing what its developers need"
 	@$(PIP) install $(LOCKED) -r requirements/dev.txt
+	@touch $@
+
+$(INSTALLED_DOCS): requirements/docs.txt $(INSTALLED_DEV)
+	@echo "Installing what the documentation needs"
+	@$(PIP) install $(LOCKED) -r requirements/docs.txt
 	@touch $@

@@ -13,7 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 RUNTIME = REQUIREMENTS / "runtime.txt"
-ALL = REQUIREMENTS / "dev.txt"
+ALL = (REQUIREMENTS / "dev.txt", REQUIREMENTS / "docs.txt")
+"""Together: the other locks are parts of them."""
 
 _PACKAGE = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>.+?))? \\")
 _HASH = re.compile(r"    --hash=sha256:(?P<hash>[0-9a-f]{64})(?: \\)?")

@@ -103,6 +103,7 @@ LOCKS = {
     "runtime.txt": RUNTIME,
     "build.txt": asked_for("build"),
     "dev.txt": [*RUNTIME, *asked_for("build", "dev")],
+    "docs.txt": asked_for("docs"),
 }
 
 
@@ -121,6 +122,12 @@ def test_the_lock_satisfies_what_the_project_asks_for(file, requirements):
 @pytest.mark.parametrize("file", ["runtime.txt", "build.txt"])
 def test_a_smaller_lock_is_a_cut_out_of_the_development_lock(file):
     assert locked(file).items() <= locked("dev.txt").items()
+
+
+def test_the_documentation_and_development_share_an_environment():
+    development, documentation = locked("dev.txt"), locked("docs.txt")
+    shared = development.keys() & documentation.keys()
+    assert {name: documentation[name] for name in shared} == {name: development[name] for name in shared}
 
 
 @pytest.mark.parametrize("file", LOCKS)
