@@ -82,6 +82,31 @@ def test_an_object_of_the_file_that_the_server_refuses_is_named_and_nothing_is_l
     assert not Path("mooring.kubeconfig").exists()
 
 
+DUMP = """\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: Big_One, uid: a-1, resourceVersion: "7"}}
+- {apiVersion: v1, kind: Pod, metadata: {name: web, uid: a-2, resourceVersion: "8"}, spec: {containers: []}}
+"""
+
+
+@BOTH
+def test_every_wrong_object_of_a_dump_is_named(mooring: Mooring, command: str):
+    answer = mooring(command, "--cluster", write("dump.yaml", DUMP))
+    assert answer.code == 2
+    assert "dump.yaml has 2 problems." in answer.err
+    assert 'Node "Big_One"' in answer.err
+    assert 'Pod "default/web"\n    Pod "web" is invalid: spec.containers: Required value' in answer.err
+    assert not Path("mooring.kubeconfig").exists()
+
+
+def test_a_dump_is_restored_by_an_embedded_cluster_only(mooring: Mooring):
+    answer = mooring("nodes", "--kubeconfig", write("k", NOWHERE), "--cluster", write("dump.yaml", DUMP))
+    assert answer.code == 2
+    assert "only an embedded cluster can restore them. Use mooring up or mooring cluster" in answer.err
+
+
 def test_a_configuration_with_mistakes_starts_nothing(mooring: Mooring):
     answer = mooring("up", "--config", write("s.yaml", "apiVersion: v1\nkind: Pod\n"))
     assert answer.code == 2

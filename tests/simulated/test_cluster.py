@@ -57,6 +57,14 @@ async def test_a_cluster_file_is_created_in_an_order_that_works(bench):
     assert set(bench.seen.of("nodes")) == {"node-1", "node-2"}
 
 
+async def test_namespaces_that_the_file_leaves_out_are_made_and_those_that_exist_get_its_labels(bench):
+    labelled = "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: green}}}"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop}, spec: {containers: [{name: a, image: b}]}}"
+    await bench.start(f"{labelled}\n---\n{pod}", binds=False)
+    assert bench.server.store.get("pods", "a", "shop") is not None
+    assert bench.server.store.get("namespaces", "default", "")["metadata"]["labels"]["team"] == "green"
+
+
 async def test_a_second_start_finds_everything_there(bench):
     cluster = await bench.start(CLUSTER)
     await cluster.stop()

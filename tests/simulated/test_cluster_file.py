@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.simulated.builders import NOW
 
@@ -152,6 +154,18 @@ MISTAKES = {
     ),
     "a key that is given twice": ("a: 1\na: 2", "given twice"),
     "text that is not YAML": ("a: [", "cannot be read"),
+    "a name that YAML reads as a boolean": (
+        "{apiVersion: v1, kind: Node, metadata: {name: off}}",
+        "must be text, got the boolean false, as YAML reads n, no, off and false without quotes; quote it",
+    ),
+    "a namespace that YAML reads as a number": (
+        "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: 12}}",
+        "must be text, got the number 12; write it in quotes",
+    ),
+    "a node's name that YAML reads as a boolean": (
+        "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, names: [on]}",
+        "must be a valid node name, got the boolean true",
+    ),
     "a name that no node can have": (
         "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, names: [Big_One]}",
         "must be a valid node name",
@@ -175,3 +189,37 @@ def test_a_file_is_read(tmp_path):
     path = tmp_path / "cluster.yaml"
     path.write_text(SHORT_FORM)
     assert len(load_cluster_file(str(path), now=NOW).nodes) == 5
+
+
+DUMP = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Pod, metadata: {name: seen, uid: 1-2, namespace: shop}, spec: {containers: []}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- {apiVersion: v1, kind: Node, metadata: {name: far, resourceVersion: "7"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: by-hand, creationTimestamp: null}
+"""
+
+
+def test_what_an_api_server_wrote_is_restored_and_the_rest_is_created():
+    found = parse_cluster(DUMP, "cluster.yaml", now=NOW)
+    assert names(found.restored) == ["shop", "seen", "far"]
+    assert names(found.objects) == ["by-hand"]
+    assert (found.nodes, found.namespaces) == ([], [])
+
+
+def test_json_means_what_the_same_yaml_means():
+    items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": "1"}, "spec": {"priority": 1e3}}]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1)
+    assert parse_cluster(text, "c", now=NOW) == parse_cluster(f"# YAML\n{text}", "c", now=NOW)
+
+
+def test_mistakes_in_json_have_lines_too():
+    item = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": False}}
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [item]}, indent=1)
+    assert problems(text) == [("document 1, items[0]: metadata.name", 9)]
+    assert problems("{]")[0][1] == 1

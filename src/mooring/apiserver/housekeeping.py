@@ -32,6 +32,8 @@ class Housekeeper:
         self._log = log
         self._dependents: dict[str, set[Place]] = defaultdict(set)
         self._places: dict[str, Place] = {}
+        # Owners of restored objects that were not restored themselves.
+        self._absent: set[str] = set()
         # Insertion-ordered; what is due twice is done once.
         self._due: dict[Place, None] = {}
         self._wake = asyncio.Event()
@@ -39,6 +41,10 @@ class Housekeeper:
             for (namespace, name), stored in registry.store.scan(storage):
                 self._remember((storage, namespace, name), stored.document)
         registry.store.listeners.append(self._on_event)
+
+    def keep_restored(self) -> None:
+        """Collect nothing for an owner that is missing now: it exists where the objects were restored from."""
+        self._absent.update(uid for uid in self._dependents if uid not in self._places)
 
     def _on_event(self, storage: str, event: Event) -> None:
         metadata = event.stored.document["metadata"]
@@ -117,7 +123,7 @@ class Housekeeper:
         if storage == "namespaces":
             self._look_at_namespace(name, stored.document)
         owners = items_of(metadata, "ownerReferences")
-        if owners and not any(owner["uid"] in self._places for owner in owners):
+        if owners and not any(owner["uid"] in self._places or owner["uid"] in self._absent for owner in owners):
             self._delete(place)
             return
         finalizers = items_of(metadata, "finalizers")

@@ -111,6 +111,35 @@ class Registry:
         strategy.created(document, self.world)
         return stored
 
+    def restore(self, row: Resource, namespace: str, document: Document) -> Stored:
+        """Store an object as another API server stored it: with its uid, age, generation, owners and status.
+
+        It was admitted there, so what admission looks up here (classes, accounts) may be missing. One of the same name
+        is replaced.
+        """
+        strategy = self.strategy_of(row)
+        metadata = metadata_of(document)
+        self._place(row, namespace, metadata)
+        for field in ("resourceVersion", "managedFields", "selfLink"):
+            metadata.pop(field, None)
+        document = row.to_stored(document)
+        metadata = document["metadata"]
+        if not metadata.get("uid"):
+            metadata["uid"] = str(uuid.uuid4())
+        if not metadata.get("creationTimestamp"):
+            metadata["creationTimestamp"] = timestamp(self.world.clock.now())
+        strategy.default(document, self.world)
+        strategy.prepare_restore(document, self.world)
+        wrong = check_metadata(document, row.namespaced, strategy.name_rule)
+        wrong += self._with_required(row, strategy, document, strategy.validate(document, self.world))
+        if wrong:
+            raise invalid(row.group, row.kind, metadata.get("name", ""), wrong)
+        if (before := self.store.stored(row.storage, namespace, metadata["name"])) is not None:
+            self._remove(row, strategy, before)
+        stored = self.store.create(row.storage, document)
+        strategy.created(document, self.world)
+        return stored
+
     def _with_required(
         self, row: Resource, strategy: Strategy, document: Document, wrong: list[FieldError]
     ) -> list[FieldError]:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
+from mooring.apiserver.restoring import Restored, restore
 from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies import World
 from mooring.apiserver.strategies.events import to_core, to_events_v1
@@ -83,8 +84,8 @@ class EmbeddedApiServer:
         self.registry = Registry(world)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
-        self._housekeeper = Housekeeper(self.registry, self._log)
-        self._housekeeper.tidy()
+        self.housekeeper = Housekeeper(self.registry, self._log)
+        self.housekeeper.tidy()
         self._chores: asyncio.Task[None] | None = None
         self._cutting: asyncio.Task[None] | None = None
         self._handler = Handler(self.registry, self.token, self._log)
@@ -116,6 +117,12 @@ class EmbeddedApiServer:
         """Write a kubeconfig that only its owner may read."""
         write_private(path, self.kubeconfig_text())
 
+    def restore(self, documents: Iterable[Document]) -> Restored:
+        """Take over the objects of another API server, as `kubectl get -o yaml` prints them; before clients write."""
+        restored = restore(self.registry, documents)
+        self.housekeeper.keep_restored()
+        return restored
+
     async def start(self) -> None:
         server = BoundedServer(
             self._handler,
@@ -136,7 +143,7 @@ class EmbeddedApiServer:
             raise _cannot_listen(self.host, self.port, failure) from failure
         self._runner = runner
         self._handler.is_stopping = False
-        self._chores = asyncio.create_task(self._housekeeper.run())
+        self._chores = asyncio.create_task(self.housekeeper.run())
         self._cutting = asyncio.create_task(self._handler.cut_slow_requests())
         self.port = runner.addresses[0][1]
         self._handler.address = f"{self.host}:{self.port}"

@@ -176,6 +176,18 @@ def resolved(text: str) -> Scalar:
     return text
 
 
+def misread(value: object) -> str:
+    """A value that should be text, as messages show it: what YAML made of it, and what to do."""
+    if isinstance(value, bool):
+        words = "y, yes, on" if value else "n, no, off"
+        return (
+            f"the boolean {str(value).lower()}, as YAML reads {words} and {str(value).lower()} without quotes; quote it"
+        )
+    if isinstance(value, int | float):
+        return f"the number {value}; write it in quotes"
+    return "nothing" if value is None else "a mapping" if isinstance(value, dict) else "a list"
+
+
 _Loader: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 """The C loader is absent where PyYAML was built without it."""
 

@@ -13,7 +13,8 @@ from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.log import settings
 from mooring.cli.output import say_lines
 
-START_SECONDS = 60.0
+START_SECONDS = 600.0
+"""A file of 128 MiB, the largest that is read, takes minutes. A cluster that ends is noticed at once."""
 END_SECONDS = 5.0
 LONGEST_LINE = 1 << 20
 

@@ -20,6 +20,7 @@ from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, wr
 from mooring.cli.output import say, say_lines
 
 if TYPE_CHECKING:
+    from mooring.apiserver import EmbeddedApiServer
     from mooring.simulated.cluster_file import InitialObjects
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,12 +60,16 @@ def cluster_options(command: F) -> F:
     return command
 
 
+def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
+    if nodes is not None and cluster_file is not None:
+        raise click.UsageError("--nodes and --cluster exclude each other: the file says which nodes there are.")
+
+
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
     """What the cluster starts with; a mistake in the file is found before anything runs."""
     from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
 
-    if nodes is not None and cluster_file is not None:
-        raise click.UsageError("--nodes and --cluster exclude each other: the file says which nodes there are.")
+    check_one_source(nodes, cluster_file)
     if cluster_file is not None:
         return load_cluster_file(cluster_file, now=SystemClock().now())
     return plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=SystemClock().now())
@@ -102,6 +107,8 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
             connection = Connection(
                 server=server.url, source="mooring cluster", ca_data=server.ca_pem.encode(), token=server.token
             )
+            if initial.restored:
+                _restore(server, initial, cluster_file)
             async with ApiClient(connection) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
                 with mistakes_in(cluster_file):
@@ -110,7 +117,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                     _end_with_stdin(stop)
                 else:
                     say_lines(how_to_point_kubectl(kubeconfig))
-                say(f"Ready: {len(initial.nodes)} simulated nodes on {server.url}")
+                say(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
                 await stop.wait()
                 await simulated.stop()
         finally:
@@ -120,6 +127,14 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 held.close()
 
     run_until_signalled(main)
+
+
+def _restore(server: EmbeddedApiServer, initial: InitialObjects, source: str | None) -> None:
+    restored = server.restore(initial.restored)
+    if restored.problems:
+        raise OperatorMistake.found_in(f"{source}", restored.problems)
+    for sentence in restored.sentences():
+        say(sentence, err=True)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import asyncio
 import click
 
 from mooring.base.clock import SystemClock
+from mooring.base.errors import OperatorMistake
 from mooring.cli.cluster import initial_objects, mistakes_in
 from mooring.cli.common import run_until_signalled, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
@@ -38,6 +39,11 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
       mooring nodes --kubeconfig dev.kubeconfig --nodes 5
     """
     initial = initial_objects(nodes, cluster_file)
+    if initial.restored:
+        raise OperatorMistake(
+            f"{cluster_file} holds objects with a uid or a resource version, as an API server wrote them: only an "
+            "embedded cluster can restore them. Use mooring up or mooring cluster, or remove those fields."
+        )
 
     async def main(stop: asyncio.Event) -> None:
         from mooring.client import ApiClient, find_connection

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.log import Log
-from mooring.cli.cluster import cluster_options, how_to_point_kubectl, initial_objects
+from mooring.cli.cluster import check_one_source, cluster_options, how_to_point_kubectl
 from mooring.cli.common import (
     gates_option,
     load,
@@ -81,7 +81,7 @@ def up(
             "clientConnection.kubeconfig is not used here: the scheduler runs on the embedded cluster",
             kubeconfig=configuration.client_connection.kubeconfig,
         )
-    initial_objects(nodes, cluster_file)
+    check_one_source(nodes, cluster_file)
     check_writable(kubeconfig)
     options = [f"--port={port}"]
     options += [f"--nodes={nodes}"] if nodes is not None else []

@@ -111,10 +111,15 @@ class SimulatedCluster:
     async def start(self, initial: InitialObjects | None = None) -> None:
         """Create what the cluster starts with and run. Returns when everything is watched.
 
-        What exists already stays as it is. An object that the server refuses is a Fault that names it.
+        What exists already stays as it is, but for labels and annotations of namespaces. A namespace that objects are
+        in and that is not among them is made. An object that the server refuses is a Fault that names it.
         """
         initial = initial or InitialObjects()
-        await self._create_all([_namespace(LEASE_NAMESPACE), *initial.namespaces, *initial.definitions])
+        await self._create_all(initial.namespaces)
+        listed = {each["metadata"].get("name") for each in initial.namespaces}
+        used = {each["metadata"].get("namespace") for each in initial.objects} - {None, ""}
+        await self._create_all([_namespace(name) for name in sorted((used | {LEASE_NAMESPACE}) - listed)])
+        await self._create_all(initial.definitions)
         for definition in initial.definitions:
             await self._until_served(definition)
         await self._create_all(initial.nodes)
@@ -166,6 +171,9 @@ class SimulatedCluster:
             if error.reason != "AlreadyExists":
                 name = metadata.get("name") or metadata.get("generateName")
                 raise Fault(f'{kind.kind} "{name}" could not be created: {error}') from error
+            marks = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+            if kind.kind == "Namespace" and marks:  # `default` is always there, and selectors read its labels
+                await self._client.patch(kind, metadata["name"], None, {"metadata": marks}, form="merge")
 
     async def _kind(self, document: Document) -> Kind:
         try:

@@ -10,7 +10,9 @@
     zones: [zone-a, zone-b]
 
 Every other document (or item of a List) is an object that is created as it is; a Node gets what its kubelet would
-add and its author left out. Mistakes are found before anything is created, all of them.
+add and its author left out. An object with a uid, a resource version or a creation time was written by an API server,
+such as what `kubectl get -o yaml` prints: it is restored, with its status. Mistakes are found before anything is
+created, all of them.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from mooring.base.documents import Tree, read_trees
+import msgspec
+
+from mooring.base.documents import MOST_BYTES, Tree, misread, read_trees
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.base.nesting import decode
 from mooring.objects.names import dns_subdomain, label_value
 from mooring.objects.quantity import exact
 from mooring.simulated.node_documents import ZONES, completed, node_document
@@ -31,6 +36,7 @@ Path = tuple[str | int, ...]
 """Fields and items from a document down to a value."""
 
 SHORT_FORM = ("mooring.dev/v1alpha1", "SimulatedNodes")
+_SERVER_WRITTEN = ("uid", "resourceVersion", "creationTimestamp")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -42,6 +48,8 @@ class InitialObjects:
     namespaces: list[Document] = field(default_factory=list)
     nodes: list[Document] = field(default_factory=list)
     objects: list[Document] = field(default_factory=list)
+    restored: list[Document] = field(default_factory=list)
+    """Objects as an API server wrote them; only an embedded one can take them over."""
 
 
 def plain_nodes(count: int, *, now: float) -> InitialObjects:
@@ -62,12 +70,28 @@ def load_cluster_file(path: str, *, now: float) -> InitialObjects:
 
 def parse_cluster(text: str | bytes, source: str, *, now: float) -> InitialObjects:
     """The objects of a cluster file's text. `source` names it in messages."""
+    if (document := _json(text)) is not None:
+        reading = _Reading(now)
+        reading.document(None, document, "document 1")
+        if not reading.problems:
+            return reading.objects()
+        # Read once more, for the lines.
     reading = _Reading(now)
     for index, tree in enumerate(read_trees(text, source)):
         reading.document(tree, tree.plain(), f"document {index + 1}")
     if reading.problems:
         raise OperatorMistake.found_in(source, reading.problems)
-    return reading.found
+    return reading.objects()
+
+
+def _json(text: str | bytes) -> Any:
+    """The one document of a JSON file, which is read many times as fast as YAML; None for any other file."""
+    if text.lstrip()[:1] not in ("{", b"{") or len(text) > MOST_BYTES:
+        return None
+    try:
+        return decode(text)
+    except msgspec.DecodeError:
+        return None
 
 
 class _Reading:
@@ -80,14 +104,21 @@ class _Reading:
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
 
-    def document(self, tree: Tree, value: Any, where: str) -> None:
+    def objects(self) -> InitialObjects:
+        """What was found. Custom resources that are restored need their definitions and namespaces before them."""
+        if not self.found.restored:
+            return self.found
+        first = self.found.namespaces + self.found.definitions
+        return InitialObjects(nodes=self.found.nodes, objects=self.found.objects, restored=first + self.found.restored)
+
+    def document(self, tree: Tree | None, value: Any, where: str) -> None:
         if not isinstance(value, dict):
             self._problem(tree, where, (), "must be an object with apiVersion and kind")
             return
         kind = value.get("kind")
         if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
-            for index, item in enumerate(tree.fields["items"].items):
-                self.document(item, value["items"][index], f"{where}, items[{index}]")
+            for index, item in enumerate(value["items"]):
+                self.document(tree and tree.fields["items"].items[index], item, f"{where}, items[{index}]")
             return
         missing = [name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str)]
         for name in missing:
@@ -99,13 +130,21 @@ class _Reading:
         else:
             self._object(tree, value, where)
 
-    def _object(self, tree: Tree, value: Document, where: str) -> None:
+    def _object(self, tree: Tree | None, value: Document, where: str) -> None:
         metadata = value.get("metadata")
-        if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        if not isinstance(metadata, dict) or not _has_name(metadata):
             self._problem(tree, where, ("metadata", "name"), "is missing")
+            return
+        wrong = [name for name in ("name", "generateName", "namespace") if not _is_text(metadata.get(name))]
+        for name in wrong:
+            self._problem(tree, where, ("metadata", name), f"must be text, got {misread(metadata[name])}")
+        if wrong:
             return
         if metadata.get("name"):
             self._once(tree, where, value["apiVersion"], value["kind"], metadata)
+        if any(metadata.get(field) for field in _SERVER_WRITTEN):
+            self.found.restored.append(value)
+            return
         match value["apiVersion"], value["kind"]:
             case "v1", "Node":
                 self._node(tree, value, where)
@@ -116,7 +155,7 @@ class _Reading:
             case _:
                 self.found.objects.append(value)
 
-    def _node(self, tree: Tree, value: Document, where: str) -> None:
+    def _node(self, tree: Tree | None, value: Document, where: str) -> None:
         checks = list(_check_resources(value, ("status", "allocatable")))
         checks += _check_resources(value, ("status", "capacity"))
         for path, message in checks:
@@ -124,7 +163,7 @@ class _Reading:
         if not checks:
             self.found.nodes.append(completed(value, ordinal=len(self.found.nodes), now=self._now))
 
-    def _simulated_nodes(self, tree: Tree, value: Document, where: str) -> None:
+    def _simulated_nodes(self, tree: Tree | None, value: Document, where: str) -> None:
         problems = list(_check_short_form(value))
         for path, message in problems:
             self._problem(tree, where, path, message)
@@ -154,16 +193,25 @@ class _Reading:
         first, self._unnamed = self._unnamed, self._unnamed + count
         return [f"node-{first + index + 1}" for index in range(count)]
 
-    def _once(self, tree: Tree, where: str, version: str, kind: str, metadata: Document) -> None:
+    def _once(self, tree: Tree | None, where: str, version: str, kind: str, metadata: Document) -> None:
         key = (version, kind, str(metadata.get("namespace", "")), str(metadata["name"]))
         if key in self._seen:
             message = f'{kind} "{metadata["name"]}" is already in {self._seen[key]}'
             self._problem(tree, where, ("metadata", "name"), message)
         self._seen.setdefault(key, where)
 
-    def _problem(self, tree: Tree, where: str, path: Path, message: str) -> None:
+    def _problem(self, tree: Tree | None, where: str, path: Path, message: str) -> None:
         field_path = f"{where}: {_shown(path)}" if path else where
-        self.problems.append(Problem(field_path, message, tree.nearest(path).line))
+        self.problems.append(Problem(field_path, message, tree.nearest(path).line if tree else None))
+
+
+def _has_name(metadata: Document) -> bool:
+    """A name that is not text is there, too: it has a message of its own."""
+    return any(metadata.get(field) not in (None, "") for field in ("name", "generateName"))
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _shown(path: Path) -> str:
@@ -206,7 +254,9 @@ def _check_names(value: Document, path: Path) -> Iterator[Mistake]:
         yield path, f"must be a list of node names, got {_said(names)}"
         return
     for index, name in enumerate(names):
-        if not isinstance(name, str) or dns_subdomain(name):
+        if not isinstance(name, str):
+            yield (*path, index), f"must be a valid node name, got {misread(name)}"
+        elif dns_subdomain(name):
             yield (*path, index), f"must be a valid node name, got {_said(name)}"
 
 
@@ -223,7 +273,7 @@ def _check_labels(value: Document, path: Path) -> Iterator[Mistake]:
         return
     for key, label in labels.items():
         if not isinstance(label, str):
-            yield (*path, key), f"must be text; write it in quotes, got {_said(label)}"
+            yield (*path, key), f"must be text, got {misread(label)}"
         elif label_value(label):
             yield (*path, key), f"is not a valid label value: {_said(label)}"
 

@@ -110,6 +110,10 @@ class DefinitionStrategy(Strategy):
         super().prepare_create(document, world)
         self._accept(document, world)
 
+    def prepare_restore(self, document: Document, world: World) -> None:
+        super().prepare_restore(document, world)
+        self._accept(document, world)
+
     def prepare_update(self, document: Document, old: Document, world: World) -> None:
         super().prepare_update(document, old, world)
         if document.get("spec") != old.get("spec"):

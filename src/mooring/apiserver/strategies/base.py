@@ -1,7 +1,8 @@
 """What happens to an object on its way into the store: the part that differs between kinds.
 
 The registry calls, in this order. Create: `default`, `admit`, `prepare_create`, `validate`. Update: `default`,
-`prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`.
+`prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`,
+`prepare_restore`, `validate`.
 Documents handed in are the caller's own and may be changed; `old` never.
 """
 
@@ -72,6 +73,13 @@ class Strategy:
             document["status"] = self.initial_status(document)
         if self.has_generation:
             metadata_of(document)["generation"] = 1
+
+    def prepare_restore(self, document: Document, world: World) -> None:
+        """Complete an object that another API server stored: status and generation stay as they are."""
+        if self.has_status and not document.get("status"):
+            document["status"] = self.initial_status(document)
+        if self.has_generation:
+            metadata_of(document).setdefault("generation", 1)
 
     def initial_status(self, document: Document) -> Document:
         return {}

@@ -1,0 +1,191 @@
+"""Objects of another API server taken over as they are: a dump of a real cluster becomes the state of this one.
+
+Namespaces and definitions of custom resources come first, whatever the order of the dump; a namespace that the dump
+leaves out is made. Owners that it leaves out stay named in their dependents. One owner is made up: where a dump has
+Deployments and their pods without the ReplicaSets between them, the Deployment would start every pod a second time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from mooring.apiserver.documents import Document, copied, items_of, part
+from mooring.apiserver.negotiation import typed
+from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.registry import Registry
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.status import Refused
+from mooring.apiserver.strategies.workloads import selector_matches
+from mooring.base.errors import Problem
+
+HASH_LABEL = "pod-template-hash"
+_DEFINITION = "CustomResourceDefinition"
+_MOST_NAMED = 10
+
+
+@dataclass
+class Restored:
+    """What became of a dump."""
+
+    objects: int = 0
+    unserved: Counter[str] = field(default_factory=Counter)
+    """Kinds that this server does not serve, with the number of objects that were left out."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Fields that this version of a kind does not have."""
+    problems: list[Problem] = field(default_factory=list)
+    """Objects that are wrong."""
+
+    def sentences(self) -> Iterator[str]:
+        """What the operator should know of, one sentence each."""
+        if self.unserved:
+            yield f"Left out, because the embedded API server does not serve their kind: {_listed(self.unserved)}."
+        if self.dropped:
+            yield f"Dropped fields that Kubernetes v1.36 does not have: {_listed(self.dropped)}."
+
+
+def _listed(counted: Counter[str]) -> str:
+    named = [f"{name} ({number})" for name, number in sorted(counted.items())]
+    rest = len(named) - _MOST_NAMED
+    return ", ".join(named[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def restore(registry: Registry, documents: Iterable[Document]) -> Restored:
+    """Store the objects; those that are wrong are named in the result."""
+    restored = Restored()
+    waiting = list(documents)
+    for is_due in (_is_namespace, _is_definition, _is_anything):
+        due = [document for document in waiting if is_due(document)]
+        waiting = [document for document in waiting if not is_due(document)]
+        if is_due is _is_anything:
+            due += _missing_replica_sets(due)
+        for document in due:
+            _restore_one(registry, document, restored)
+    return restored
+
+
+def _restore_one(registry: Registry, document: Document, restored: Restored) -> None:
+    row = registry.table.by_kind(document["apiVersion"], document["kind"])
+    if row is None or "create" not in row.verbs or "get" not in row.verbs:
+        restored.unserved[f"{document['apiVersion']} {document['kind']}"] += 1
+        return
+    metadata = document["metadata"]
+    namespace = (metadata.get("namespace") or "default") if row.namespaced else ""
+    name = f"{namespace}/{metadata.get('name')}" if namespace else metadata.get("name")
+    policy = FieldPolicy("Warn")
+    try:
+        checked = typed(copied(document), row, policy)
+        if namespace:
+            _ensure_namespace(registry, namespace)
+        registry.restore(row, namespace, checked)
+    except Refused as refused:
+        restored.problems.append(Problem(f'{row.kind} "{name}"', refused.message))
+        return
+    restored.objects += 1
+    for warning in policy.warnings:
+        restored.dropped[f"{row.kind} {_field_in(warning)}"] += 1
+
+
+def _field_in(warning: str) -> str:
+    return warning.removeprefix('unknown field "').removesuffix('"')
+
+
+def _ensure_namespace(registry: Registry, name: str) -> None:
+    if registry.store.stored("namespaces", "", name) is None:
+        registry.create(
+            _namespaces(registry), "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
+
+
+def _namespaces(registry: Registry) -> Resource:
+    row = registry.table.find("", "v1", "namespaces")
+    assert row is not None
+    return row
+
+
+def _is_namespace(document: Document) -> bool:
+    return (document["apiVersion"], document["kind"]) == ("v1", "Namespace")
+
+
+def _is_definition(document: Document) -> bool:
+    return document["kind"] == _DEFINITION and str(document["apiVersion"]).startswith("apiextensions.k8s.io/")
+
+
+def _is_anything(_: Document) -> bool:
+    return True
+
+
+def _missing_replica_sets(documents: list[Document]) -> list[Document]:
+    """For each Deployment without a ReplicaSet: that of its newest pods, whose name and uid the pods give."""
+    present = {_owner_uid(document) for document in documents if document["kind"] == "ReplicaSet"}
+    deployments = [
+        document
+        for document in documents
+        if (document["apiVersion"], document["kind"]) == ("apps/v1", "Deployment")
+        and part(document, "metadata").get("uid") not in present
+    ]
+    orphans: dict[str, list[tuple[str, Document, Document]]] = defaultdict(list)
+    for pod in documents if deployments else ():
+        if pod["kind"] == "Pod" and (owner := _controller(pod)).get("kind") == "ReplicaSet":
+            metadata = part(pod, "metadata")
+            age = str(metadata.get("creationTimestamp", ""))
+            orphans[str(metadata.get("namespace", ""))].append((age, owner, pod))
+    made = []
+    for deployment in deployments:
+        namespace = str(part(deployment, "metadata").get("namespace", ""))
+        pods = [each for each in orphans[namespace] if _is_selected(deployment, each[2])]
+        if pods:
+            _, owner, newest = max(pods, key=lambda each: each[0])
+            size = sum(other.get("uid") == owner.get("uid") for _, other, _ in pods)
+            made.append(_replica_set(deployment, owner, newest, size))
+    return made
+
+
+def _is_selected(deployment: Document, pod: Document) -> bool:
+    selector = part(deployment, "spec").get("selector")
+    return isinstance(selector, dict) and selector_matches(selector, part(pod, "metadata", "labels"))
+
+
+def _controller(document: Document) -> Document:
+    owners = items_of(part(document, "metadata"), "ownerReferences")
+    return next((owner for owner in owners if isinstance(owner, dict) and owner.get("controller")), {})
+
+
+def _owner_uid(document: Document) -> str:
+    return str(_controller(document).get("uid", ""))
+
+
+def _replica_set(deployment: Document, owner: Document, pod: Document, size: int) -> Document:
+    metadata, spec = part(deployment, "metadata"), part(deployment, "spec")
+    hashed = part(pod, "metadata", "labels").get(HASH_LABEL)
+    labels = {HASH_LABEL: hashed} if hashed else {}
+    template = copied(part(spec, "template"))
+    template_metadata = template.setdefault("metadata", {})
+    template_metadata["labels"] = {**part(template_metadata, "labels"), **labels}
+    selector = copied(part(spec, "selector"))
+    selector["matchLabels"] = {**part(selector, "matchLabels"), **labels}
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": metadata.get("name"),
+        "uid": metadata.get("uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": owner.get("name"),
+            "namespace": metadata.get("namespace"),
+            "uid": owner.get("uid"),
+            "creationTimestamp": metadata.get("creationTimestamp"),
+            "labels": template_metadata["labels"],
+            "annotations": {
+                key: value for key, value in part(metadata, "annotations").items() if key.endswith("/revision")
+            },
+            "ownerReferences": [reference],
+        },
+        "spec": {"replicas": size, "selector": selector, "template": template},
+    }
