@@ -81,7 +81,7 @@ $(VENV)/.made:
 
 # Hashes are checked, nothing is resolved that is not in the lock, and nothing is compiled: building a source distribution
 # would run code whose own requirements are not locked.
-$(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml src/mooring/__init__.py | $(VENV)/.made
+$(INSTALLED): requirements/runtime.txt requirements/build.txt pyproject.toml launcher/mooring src/mooring/__init__.py | $(VENV)/.made
 	@echo "Installing what Mooring needs"
 	@$(PIP) install $(LOCKED) -r requirements/runtime.txt -r requirements/build.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .

@@ -71,8 +71,10 @@ def test_the_wheel_holds_its_sbom(wheel):
     assert f"mooring-{mooring.__version__}.dist-info/sboms/mooring.cdx.json" in wheel
 
 
-def test_the_wheel_holds_the_package_and_its_metadata_and_nothing_else(wheel):
-    assert {name.partition("/")[0] for name in wheel} == {"mooring", f"mooring-{mooring.__version__}.dist-info"}
+def test_the_wheel_holds_the_package_its_metadata_the_launcher_and_nothing_else(wheel):
+    data, info = f"mooring-{mooring.__version__}.data", f"mooring-{mooring.__version__}.dist-info"
+    assert {name.partition("/")[0] for name in wheel} == {"mooring", data, info}
+    assert [name for name in wheel if name.startswith(data)] == [f"{data}/scripts/mooring"]
 
 
 def test_the_command_states_the_version_of_the_package():

@@ -85,6 +85,18 @@ async def test_signals_from_the_start_to_the_end_end_nothing_and_the_first_reloa
                 assert "Traceback" not in one.written()
 
 
+async def test_a_shadow_has_nothing_to_reload_and_goes_on():
+    async with a_server() as (server, client, _):
+        await create_node(client, "only")
+        with private_home() as home:
+            server.write_kubeconfig(home / "k")
+            with Program("run", "--kubeconfig=k", "--shadow", home=home) as shadow:
+                await asyncio.to_thread(shadow.ready)
+                shadow.process.send_signal(signal.SIGHUP)
+                await asyncio.to_thread(shadow.mentions, "SIGHUP changes nothing")
+                assert await asyncio.to_thread(shadow.end) == 0
+
+
 def until_held(pid: int) -> None:
     """Until the process has a handler for it: what Linux tells of any process."""
     mask = 1 << (signal.SIGHUP - 1)

@@ -1,7 +1,7 @@
-"""SIGHUP, from the first line of our code to the end of the process: it makes `mooring run` reload, and never ends it.
+"""SIGHUP, from the first line of our Python to the end: it makes `mooring run` reload, and never ends it.
 
 One that comes before there is anything to reload is remembered. Imported before everything else, so it imports nothing
-that takes time. Python itself starts with the signal's default; `docs/reload.md` says how to close that gap.
+that takes time. Before our first line the launcher (`launcher/mooring`) has the signal ignored.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
-RELOADING = ("run",)
-"""The commands that reload on SIGHUP; all others end by it, as a closed terminal should end them."""
 KUBE_SCHEDULER = "kube-scheduler"
 """Under this name the program is `mooring run`."""
 
@@ -31,9 +29,14 @@ class _Hangup:
 _hangup = _Hangup()
 
 
+def reloads(program: str, arguments: list[str]) -> bool:
+    """All other commands end by SIGHUP, as a closed terminal should end them. The launcher has the same rule."""
+    return program == KUBE_SCHEDULER or arguments[:1] == ["run"]
+
+
 def hold_for(program: str, arguments: list[str]) -> None:
     """From now on, if this command reloads on it, SIGHUP does not end the process."""
-    if program == KUBE_SCHEDULER or arguments[:1] in [[command] for command in RELOADING]:
+    if reloads(program, arguments):
         hold()
 
 
@@ -41,6 +44,10 @@ def hold() -> None:
     """One handler for the whole life of the process: to exchange it would open a gap."""
     signal.signal(signal.SIGHUP, _hangup.arrived)
     _hangup.is_held = True
+
+
+def is_held() -> bool:
+    return _hangup.is_held
 
 
 def listen(listener: Callable[[], None]) -> None:
@@ -55,13 +62,6 @@ def listen(listener: Callable[[], None]) -> None:
 def unlisten() -> None:
     """There is nothing to reload any more; the signal must not cut the end short either."""
     _hangup.listener = None
-
-
-def let_go() -> None:
-    """This process does not reload after all: SIGHUP ends it."""
-    if _hangup.is_held:
-        _hangup.is_held = False
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def ignore() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.log import Log
 from mooring.cli import hangup
 from mooring.cli.common import registry_with
 from mooring.cli.gotypes import Flag, GoBool
@@ -97,9 +98,12 @@ class Source:
 @contextlib.asynccontextmanager
 async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterator[None]:
     """While this is open, the scheduler takes on what the source has to say."""
+    loop = asyncio.get_running_loop()
     if source is None:
-        hangup.let_go()
+        if hangup.is_held():
+            hangup.listen(lambda: _call_soon(loop, _cannot_reload))
         yield
+        hangup.unlisten()
         return
     from mooring.base.clock import SystemClock
     from mooring.scheduler.reload.files import WatchedFiles
@@ -107,7 +111,6 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
 
     files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
     reloader = Reloader(scheduler, source.read, files, SystemClock())
-    loop = asyncio.get_running_loop()
     if source.files.by_signal:
         hangup.listen(lambda: _call_soon(loop, reloader.ask))
     task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")
@@ -120,6 +123,10 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+def _cannot_reload() -> None:
+    Log("reload").warning("SIGHUP changes nothing: a shadow does not reload its configuration. Restart it instead")
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
