@@ -30,6 +30,8 @@ from mooring.apiserver.custom.kinds import column_of
 from mooring.apiserver.custom.structural import check as structural_check
 from mooring.base.durations import duration_seconds
 from mooring.base.errors import Fault
+from mooring.base.redaction import scrubbed
+from mooring.base.visible import visible
 from mooring.cel import conversions
 from mooring.cel.device import LONGEST_EXPRESSION, DeviceInput, DeviceSelector, compile_selector
 from mooring.cel.errors import CelError
@@ -234,6 +236,12 @@ def test_an_evaluation_looks_at_the_clock_and_nothing_absorbs_its_end(expression
     assert looks.count == 6
 
 
+@pytest.mark.parametrize("expression", ["true", "device.driver == 'other'"])
+def test_evaluations_that_take_no_time_look_at_the_clock_too(expression: str):
+    with pytest.raises(TimeIsOver):
+        DeviceSelector(expression).matches(a_gpu(), Looks(most=0))
+
+
 def test_a_search_ends_in_time_however_many_devices_there_are():
     dear = f"{EACH.format('i + j >= 0')} || false"  # half a second
     dear = dear.replace("lists.range(1000).all(i", "lists.range(100).all(i")
@@ -358,6 +366,8 @@ READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "a label selector": (parse_selector, ["," * MANY, "a in (" + "," * MANY, "(" * MANY, "a" + " " * MANY + "!"]),
     "a subdomain": (names.dns_subdomain, ["a" * MANY + "!", "a-" * MANY, "a." * MANY, "a.a-" * MANY]),
     "a label": (names.label_value, ["a" * MANY + "!", "a." * MANY]),
+    "credentials in a text": (scrubbed, ["a" * MANY + "://", "http://a/" + "!" * MANY + "b", "a://" * MANY, "://" * MANY]),
+    "control characters": (visible, ["\x1b" * MANY, "\\n" * MANY, "é\u202e" * MANY]),
     "a qualified name": (names.qualified_name, ["a" * MANY + "!", "a/" * MANY, "a." * MANY + "/a"]),
     **{
         f"CEL's {function}": (
