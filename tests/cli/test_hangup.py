@@ -62,6 +62,26 @@ def test_other_commands_still_end_with_their_terminal(command):
     assert done.stdout.strip() == "True"
 
 
+SIGNALS = {
+    "before there is anything to reload": ("hold(); hangs_up(); listen(reload)", 1),
+    "several before": ("hold(); hangs_up(); hangs_up(); listen(reload)", 1),
+    "while it can reload": ("hold(); listen(reload); hangs_up(); hangs_up()", 2),
+    "while it ends": ("hold(); listen(reload); unlisten(); hangs_up()", 0),
+    "at the very end": ("hold(); listen(reload); unlisten(); ignore(); hangs_up()", 0),
+    "and never before": ("hold(); listen(reload)", 0),
+}
+
+
+@pytest.mark.parametrize(("script", "reloads"), SIGNALS.values(), ids=SIGNALS.keys())
+def test_it_reloads_for_signals(script, reloads):
+    prepare = (
+        "import os, signal; from mooring.cli.hangup import *;"
+        "hangs_up = lambda: os.kill(os.getpid(), signal.SIGHUP); reload = lambda: print('reload')"
+    )
+    done = subprocess.run([sys.executable, "-c", f"{prepare}\n{script}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["reload"] * reloads
+
+
 async def test_signals_from_the_start_to_the_end_end_nothing_and_the_first_reload_is_not_missed():
     async with a_server() as (server, client, _):
         await create_node(client, "only")

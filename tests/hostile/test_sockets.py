@@ -129,6 +129,15 @@ def test_a_link_to_a_socket_is_not_used(home: Path):
     assert "is not a socket" in found.problems[0]
 
 
+def test_a_socket_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
+    with planted(answering(b"{}\n")) as path:
+        monkeypatch.setattr(control_client, "check_socket_folder", lambda _: None)  # the folder alone is this user's
+        as_another_user(monkeypatch)
+        found = asked()
+    assert found.answers == []
+    assert f"{path} belongs to another user" in found.problems[0]
+
+
 def test_a_process_of_another_user_is_not_asked(monkeypatch: pytest.MonkeyPatch):
     received: list[bytes] = []
     with planted(lambda connection: received.append(connection.recv(1000))):
@@ -145,6 +154,14 @@ def test_the_system_tells_who_is_at_the_other_end():
     with left, right:
         assert control_folder.peer_uid(left) == os.geteuid()
         assert control_folder.is_trusted(left)
+
+
+def test_no_more_sockets_are_asked_than_schedulers_may_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(control_client, "MOST_SOCKETS", 0)
+    with planted(answering(b"{}\n")):
+        found = asked()
+    assert found.answers == []
+    assert "holds 1 sockets of this cluster; 0 were asked" in found.problems[0]
 
 
 def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch):

@@ -6,10 +6,13 @@ import ast
 import io
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +214,56 @@ def test_an_error_begins_no_line_that_others_wrote(error: BaseException, capsys:
     assert r"\x1b[2J" in shown
 
 
+SHOWN = "\u009b31m\u202egpj.exe\u2066"
+"""What click leaves in text for a file; it strips the sequences that begin with an escape character."""
+PRINTERS: dict[str, Callable[[], None]] = {
+    "a line": lambda: output.say(SHOWN),
+    "a value in JSON": lambda: output.say("a ", json=json.dumps(SHOWN, ensure_ascii=False)),
+    "several lines": lambda: output.say_lines(f"a\n\t{SHOWN}\n"),
+    "several lines with values that were made visible": lambda: output.say_lines(SHOWN, are_values_visible=True),
+    "YAML": lambda: output.say_yaml(f'a: "{SHOWN}"\n'),
+    "JSON": lambda: output.say_json({"a": SHOWN}),
+}
+
+
+@pytest.mark.parametrize("show", PRINTERS.values(), ids=PRINTERS.keys())
+def test_whatever_prints_escapes(show: Callable[[], None], capsys: pytest.CaptureFixture[str]):
+    show()
+    shown = capsys.readouterr().out
+    assert is_harmless(shown)
+    assert r"\u202e" in shown.lower()
+
+
+OF_A_PROCESS = """
+import logging, threading
+from mooring.cli import output
+output.prepare()
+text = {text!a}
+def fail():
+    raise ValueError(text)
+thread = threading.Thread(target=fail, name=text)
+thread.start()
+thread.join()
+logging.getLogger("library").error("It failed for %s", text)
+output.say("\\u4e2d")
+fail()
+"""
+
+
+def test_a_process_shows_what_its_threads_and_libraries_report_on_a_terminal_of_any_encoding():
+    done = subprocess.run(
+        [sys.executable, "-c", OF_A_PROCESS.format(text=ESCAPE_SEQUENCES)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
+    )
+    assert is_harmless(done.stderr)
+    assert [line for line in done.stderr.split("\n") if line.startswith("E1116")] == []
+    assert done.stderr.count("Traceback") == 2
+    assert r"It failed for \x1b[2J" in done.stderr
+    assert done.stdout == "\\u4e2d\n"
+
+
 def test_a_crash_shows_what_was_raised(capsys: pytest.CaptureFixture[str]):
     try:
         raise ValueError(ESCAPE_SEQUENCES)
@@ -223,7 +276,8 @@ def test_a_crash_shows_what_was_raised(capsys: pytest.CaptureFixture[str]):
 
 
 def test_the_command_line_is_shown_too(mooring: Mooring):  # noqa: F811
-    for arguments in (("explain\x1b[2J",), ("explain", "--nothing\u202e"), ("config", "check", "absent\x1b[2J.yaml")):
+    unknown = ("explain\x1b[2J\u202e",), ("explain", "web", "more\u009b\u202e"), ("explain", "--nothing\u202e")
+    for arguments in (*unknown, ("config", "check", "absent\x1b[2J.yaml")):
         answer = mooring(*arguments)
         assert answer.code == 2
         assert is_harmless(answer.err)
