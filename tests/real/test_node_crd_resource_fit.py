@@ -91,13 +91,15 @@ def test_the_readme_does_what_it_says(walk: Up):
 
 
 def test_pods_wait_for_the_definition_and_then_for_an_object(walk: Up):
+    walk.run("delete", DEFINED)
     walk.run("apply", "-f", "-", input=FILES["simple-pod.yaml"])
     walk.run("wait", "--for=condition=PodScheduled=False", "pod/nginx", "--timeout=60s")
     walk.mooring.mentions('"Unable to schedule pod; no fit; waiting"')
     waits = walk.out("get", "pod", "nginx", "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
     assert waits == (
         "profile secondary-scheduler waits for what its plugin NodeCRDResourceFit reads: the server has no "
-        "clusterscopedresources.scheduling.sigs.k8s.io (v1alpha1); is its CustomResourceDefinition installed?"
+        "clusterscopedresources.scheduling.sigs.k8s.io (v1alpha1); is its CustomResourceDefinition installed? "
+        "This installs it: mooring crd generate NodeCRDResourceFit | kubectl apply -f -"
     )
     assert " ".join(waits.split()) in " ".join(README.split())
 
@@ -114,6 +116,7 @@ def test_pods_wait_for_the_definition_and_then_for_an_object(walk: Up):
 def test_other_profiles_go_on_without_the_definition():
     files = FILES | {"scheduler-config.yaml": FILES["scheduler-config.yaml"] + OTHER_PROFILE}
     with mooring_up("--nodes=1", CONFIG, "-v=2", files=files) as kubectl:
+        kubectl.run("delete", DEFINED)
         kubectl.run("apply", "-f", "-", input=FILES["simple-pod.yaml"])
         kubectl.run("wait", "--for=condition=PodScheduled=False", "pod/nginx", "--timeout=60s")
         kubectl.run("run", "web", "--image=nginx")
@@ -121,6 +124,7 @@ def test_other_profiles_go_on_without_the_definition():
 
 
 def test_the_definition_needs_its_approval_and_objects_their_kind(walk: Up):
+    walk.run("delete", DEFINED)
     unapproved = re.sub(r"  annotations:\n.*\n", "", FILES["crds.yaml"])
     assert "protected groups must have approval annotation" in walk.refusal("apply", "-f", "-", input=unapproved)
     walk.run("apply", "-f", "-", input=FILES["crds.yaml"])

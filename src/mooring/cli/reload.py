@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -89,6 +89,8 @@ class Source:
     registry: Registry
     """The plugins known at the start; they stay those unless their files are reloaded too."""
     configured: Callable[[Registry], Configuration]
+    prepare: Callable[[Configuration, Registry], Awaitable[None]] | None = None
+    """What a configuration needs of the cluster before it decides."""
 
     def read(self) -> tuple[Configuration, Registry]:
         registry = registry_with(self.files.plugins) if self.files.reloads_plugins else self.registry
@@ -110,7 +112,7 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
     from mooring.scheduler.reload.reloader import Reloader
 
     files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
-    reloader = Reloader(scheduler, source.read, files, SystemClock())
+    reloader = Reloader(scheduler, source.read, files, SystemClock(), source.prepare)
     if source.files.by_signal:
         hangup.listen(lambda: _call_soon(loop, reloader.ask))
     task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")

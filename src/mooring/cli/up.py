@@ -94,11 +94,14 @@ def up(
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "mooring.scheduler"))
         async with child_cluster(kubeconfig, options) as died:
             await loading
+            from mooring.cli.plugin_definitions import PluginDefinitions
             from mooring.client import load_own_kubeconfig
 
             connection = load_own_kubeconfig(kubeconfig)
             say_lines(how_to_point_kubectl(kubeconfig))
+            definitions = PluginDefinitions(connection)
             try:
+                await definitions.install(configuration, registry)
                 serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
                 await schedule(
                     connection,
@@ -110,7 +113,7 @@ def up(
                     serving=serving,
                     election=election,
                     died=died,
-                    source=Source(files, registry, configured) if files.watches else None,
+                    source=Source(files, registry, configured, definitions.install) if files.watches else None,
                     tracing=tracing,
                 )
             finally:

@@ -140,6 +140,8 @@ class Reflector(Generic[T]):
         self.settled = asyncio.Event()
         """Set with the first list or the first problem: from then on it is known how things stand."""
         self.problem: str | None = None
+        self.is_unserved = False
+        """The problem is that the server does not have the kind."""
         self.is_listed = False
         """Whether the feed knows what there is: not before the first list, nor once a custom kind has gone. A server
         that is out of reach for a while changes nothing; what was listed is still the best that is known."""
@@ -412,7 +414,7 @@ class Reflector(Generic[T]):
             # not serve has no objects: an older server must not keep every pod waiting for what it cannot know.
             self._feed.listed([])
         self.is_listed = not is_custom
-        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}")
+        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}", is_unserved=True)
 
     def _forbidden(self, error: ApiError) -> str:
         needed = rule(self.kind.group, self.kind.plural, ("list", "watch"))
@@ -420,18 +422,18 @@ class Reflector(Generic[T]):
             f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {needed} ({error.message})"
         )
 
-    def _trouble(self, problem: str) -> None:
+    def _trouble(self, problem: str, *, is_unserved: bool = False) -> None:
         now = self._clock.monotonic()
         if problem != self.problem or now >= self._said_at + REMINDER_SECONDS:
             self._log.warning("Cannot follow a kind of object", kind=self.kind.name, problem=problem)
             self._said_at = now
-        self.problem = problem
+        self.problem, self.is_unserved = problem, is_unserved
         self.settled.set()
 
     def _healthy(self) -> None:
         if self.problem is not None:
             self._log.info("Following a kind of object again", kind=self.kind.name)
-        self.problem = None
+        self.problem, self.is_unserved = None, False
 
     async def _back_off(self, at_least: float | None = None) -> None:
         wait = self._backoff(FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -13,6 +12,7 @@ from mooring.client import ApiClient
 from mooring.client.recorder import EVENTS
 from mooring.doctor.findings import Finding, bad, good, notice, unknown
 from mooring.doctor.versions import SINCE
+from mooring.framework.definitions import install_command
 from mooring.objects import CustomResource
 from mooring.objects.meta import Kind, KubeObject
 
@@ -73,9 +73,7 @@ def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) ->
     shown = _shown(kind.KIND)
     if issubclass(kind, CustomResource):
         said = f"the server has no {shown}; pods of profiles with {who} wait until it has"
-        named = [part for path in plugins for part in ("--plugins", path)]
-        command = shlex.join(["mooring", "crd", "generate", names[0], *named])
-        return bad(CHECK, said, f"Install its definition: {command} | kubectl apply -f -")
+        return bad(CHECK, said, f"Install its definition: {install_command(names[0], plugins)}")
     since = SINCE.get(kind.KIND)
     said = f"the server has no {shown}; {who} takes it that there are no such objects"
     when = f"Kubernetes {since} and later has it" if since else "Kubernetes has it"

@@ -8,7 +8,8 @@ written into every stored object, and a later version of the plugin could not ch
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator
+import shlex
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from msgspec import inspect as types
@@ -46,6 +47,12 @@ _BOUNDS: dict[str, dict[str, Any]] = {
 }
 """What a bound of msgspec is called in a schema; None is where its value goes."""
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+
+
+def install_command(plugin: str, paths: Sequence[str] = ()) -> str:
+    """What installs the definitions of a plugin's kinds. `paths`: where it comes from, if it is not installed."""
+    named = [part for path in paths for part in ("--plugins", path)]
+    return f"{shlex.join(['mooring', 'crd', 'generate', plugin, *named])} | kubectl apply -f -"
 
 
 def definition_of(kind: type[CustomResource]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class PluginEntry:
     cls: type[Plugin]
     source: str
     """Where it was found: `default`, `example`, a package, a file."""
+    paths: tuple[str, ...] = ()
+    """What the command line names it by (`--plugins`), if it is not installed."""
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
@@ -75,7 +77,7 @@ class Registry:
         """The known name that was probably meant."""
         return next(iter(get_close_matches(name, self._entries, n=1)), None)
 
-    def add(self, cls: type[Plugin], source: str) -> None:
+    def add(self, cls: type[Plugin], source: str, *, paths: tuple[str, ...] = ()) -> None:
         """Make a plugin known. The same name from two places is refused, whichever was first."""
         known = self._entries.get(cls.name)
         if known is not None and known.cls is not cls:
@@ -85,7 +87,7 @@ class Registry:
             )
         check_api_version(cls, source)
         check_contract(cls, source)
-        self._entries[cls.name] = PluginEntry(cls.name, cls, source)
+        self._entries[cls.name] = PluginEntry(cls.name, cls, source, paths)
 
     def add_entry_points(self) -> None:
         """What installed packages offer."""
@@ -116,7 +118,7 @@ class Registry:
                     [without_points(cls) for module in modules for cls in _subclasses_in(module)],
                 )
         for cls in classes:
-            self.add(cls, path)
+            self.add(cls, path, paths=(path,))
         return [self._entries[cls.name] for cls in classes]
 
 

@@ -44,11 +44,12 @@ from mooring.framework import (
     VolumeWriter,
     WaitingPods,
 )
+from mooring.framework.definitions import install_command
 from mooring.framework.events import registered_hints
 from mooring.framework.points import CAN_REFUSE
 from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
-from mooring.objects.meta import KubeObject
+from mooring.objects.meta import CustomResource, KubeObject
 from mooring.objects.placed import PlacedPod
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.scheduler.api_binder import ApiBinder
@@ -161,6 +162,8 @@ class Assembly:
     """Per profile: the kinds it cannot do without, and the plugins that read them."""
     instances: dict[InstanceKey, Instance] = field(default_factory=dict)
     """Each once, in the order they were built."""
+    remedies: dict[type[KubeObject], str] = field(default_factory=dict)
+    """The command that installs a custom kind."""
 
     @property
     def plugins(self) -> list[Plugin]:
@@ -168,8 +171,9 @@ class Assembly:
 
     def become(self, new: Assembly) -> Assembly:
         """Be what the other is, for everybody who looks at this one. What it was comes back."""
-        old = Assembly(self.profiles, self.rules, self.kinds, self.instances)
+        old = Assembly(self.profiles, self.rules, self.kinds, self.instances, self.remedies)
         self.profiles, self.rules, self.kinds, self.instances = new.profiles, new.rules, new.kinds, new.instances
+        self.remedies = new.remedies
         return old
 
     @property
@@ -210,6 +214,8 @@ def assemble(
                 points.setdefault(point, []).append((used[use.name], use.weight))
                 for kind in entry.object_types:
                     kinds.setdefault(kind, set()).add(entry.name)
+                    if issubclass(kind, CustomResource):
+                        assembly.remedies.setdefault(kind, install_command(entry.name, entry.paths))
         name = profile.scheduler_name
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:

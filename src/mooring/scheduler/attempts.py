@@ -14,6 +14,7 @@ from mooring.base.log import Log
 from mooring.engine import Decision, Profile, decide
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod
+from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue, Waiting
 from mooring.scheduler.assembly import Assembly
@@ -149,7 +150,7 @@ class Attempts:
         if not missing:
             return False
         plugins = sorted({plugin for kind, _ in missing for plugin in kinds[kind]})
-        why = "; ".join(problem for _, problem in missing)
+        why = "; ".join(problem + self._remedy(kind) for kind, problem in missing)
         self._held[waiting.pod.uid] = waiting.pod
         message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
         self.journal.write(
@@ -157,6 +158,11 @@ class Attempts:
         )
         self.failures.refused(waiting, message, unschedulable=plugins)
         return True
+
+    def _remedy(self, kind: type[KubeObject]) -> str:
+        """How to install a kind that the server does not have."""
+        command = self.assembly.remedies.get(kind)
+        return f" This installs it: {command}" if command and self.informers.is_unserved(kind) else ""
 
     def _is_unreadable(self, waiting: Waiting) -> bool:
         pod = waiting.pod

@@ -142,3 +142,7 @@ class Informers:
             for kind in kinds
             if not self._reflectors[kind].is_listed
         ]
+
+    def is_unserved(self, kind: type[KubeObject]) -> bool:
+        """Whether the server does not have the kind, as far as is known."""
+        return self._reflectors[kind].is_unserved

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from mooring.base.clock import Clock
@@ -32,6 +32,7 @@ SUCCESSFUL = "mooring_config_last_reload_successful"
 SUCCEEDED_AT = "mooring_config_last_reload_success_timestamp_seconds"
 
 Read = Callable[[], tuple[Configuration, Registry]]
+Prepare = Callable[[Configuration, Registry], Awaitable[None]]
 
 _log = Log("reload")
 
@@ -39,10 +40,13 @@ _log = Log("reload")
 class Reloader:
     """Reads again what the scheduler was started with, and hands it over."""
 
-    def __init__(self, scheduler: Scheduler, read: Read, files: WatchedFiles, clock: Clock) -> None:
-        """`read` raises what it raises at the start, if the files are wrong."""
+    def __init__(
+        self, scheduler: Scheduler, read: Read, files: WatchedFiles, clock: Clock, prepare: Prepare | None = None
+    ) -> None:
+        """`read` raises what it raises at the start, if the files are wrong. `prepare` is awaited before adopting."""
         self._scheduler = scheduler
         self._read = read
+        self._prepare = prepare
         self._files = files
         self._clock = clock
         self._in_force = files.digest()
@@ -93,6 +97,8 @@ class Reloader:
         known = plugin_modules()
         try:
             configuration, registry = self._read()
+            if self._prepare is not None:
+                await self._prepare(configuration, registry)
             adopted = await self._scheduler.adopt(configuration, registry)
         except BaseException as error:  # plugin files are executed: anything may come out of them
             bring_back(known)
