@@ -151,7 +151,7 @@ func tiedNodes(victims map[string]*extenderv1.Victims) []string {
 			return -sum
 		},
 		func(v *extenderv1.Victims) int64 { return -int64(len(v.Pods)) },
-		func(v *extenderv1.Victims) int64 { return schedutil.GetEarliestPodStartTime(v).UnixNano() },
+		earliestStart,
 	} {
 		best := int64(math.MinInt64)
 		var sel []string
@@ -170,4 +170,15 @@ func tiedNodes(victims map[string]*extenderv1.Victims) []string {
 		left = sel
 	}
 	return left
+}
+
+// earliestStart is the score by GetEarliestPodStartTime(), which takes the
+// present where no victim has started: the node that is looked at last wins,
+// and the order is random. So all such nodes tie here.
+func earliestStart(v *extenderv1.Victims) int64 {
+	asked := time.Now()
+	if start := schedutil.GetEarliestPodStartTime(v); start.Time.Before(asked) {
+		return start.UnixNano()
+	}
+	return math.MaxInt64
 }

@@ -22,6 +22,11 @@ READ = {
     "+1s": 1.0,
     ".5s": 0.5,
     "0": 0.0,
+    "1ns": 1e-9,
+    "1.9ns": 1e-9,
+    "0.9ns": 0.0,
+    "0.5ns0.5ns": 0.0,
+    "-0.1ns": 0.0,
     "": None,
     "5": None,
     "s": None,
@@ -34,7 +39,7 @@ READ = {
 
 @pytest.mark.parametrize(("text", "seconds"), READ.items(), ids=READ.keys())
 def test_durations_are_read_as_go_reads_them(text, seconds):
-    assert duration_seconds(text) == (seconds if seconds is None else pytest.approx(seconds))
+    assert duration_seconds(text) == (seconds if seconds is None else pytest.approx(seconds, abs=0))
 
 
 @given(st.text(alphabet="0123456789.hmsnuµ+-", max_size=12))

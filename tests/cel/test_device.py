@@ -37,6 +37,13 @@ SELECTED = {
     ),
     "nothing said means allocated once": ("device.allowMultipleAllocations", False),
     "a domain can have a name": ('cel.bind(gpu, device.attributes["gpu.example.com"], gpu.memory > 39)', True),
+    "a scalar includes what it equals": ('device.attributes["gpu.example.com"].model.includes("a100")', True),
+    "and nothing else": ('device.attributes["gpu.example.com"].model.includes("a")', False),
+    "a version includes no text": ('device.attributes["gpu.example.com"].firmware.includes("1.2.3")', False),
+    "numbers are included by value": ('device.attributes["gpu.example.com"].memory.includes(40.0)', True),
+    "a list includes its elements": ("[1, 2].includes(2)", True),
+    "but not itself": ("[1, 2].includes([1, 2])", False),
+    "48 values may be looked through": ("lists.range(48).includes(47)", True),
     "what fails does not matter where something else decides": (
         'device.attributes["gpu.example.com"].zz == 1 || device.driver.startsWith("gpu")',
         True,
@@ -91,6 +98,10 @@ RUN_TIME_ERRORS = {
     "an attribute that is no boolean": (
         'device.attributes["gpu.example.com"].model',
         "CEL result of type string could not be converted to bool: unsupported native conversion from string to 'bool'",
+    ),
+    "a long list for includes": (
+        "lists.range(49).includes(49)",
+        "'includes' function cannot be applied to lists longer than 48 values",
     ),
     "an attribute of another type": (
         'device.attributes["gpu.example.com"].model.isGreaterThan(semver("1.0.0"))',

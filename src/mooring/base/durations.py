@@ -25,11 +25,15 @@ _MOST_SECONDS = Fraction(2**63, 10**9)
 
 
 def duration_seconds(text: str) -> float | None:
-    """The duration in seconds; None if the text is none, or more than Go can hold (292 years)."""
+    """The duration in seconds; None if the text is none, or more than Go can hold (292 years).
+
+    Of each part, what is less than a nanosecond is cut.
+    """
     match = _DURATION.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         return None
-    total = sum((Fraction(number) * _UNITS[unit] for number, unit in re.findall(_PART, match[2])), Fraction(0))
+    nanos = sum(int(Fraction(number) * _UNITS[unit] * 10**9) for number, unit in re.findall(_PART, match[2]))
+    total = Fraction(nanos, 10**9)
     if total >= _MOST_SECONDS:
         return None
     return float(-total if match[1] == "-" else total)

@@ -18,6 +18,8 @@ TEXT, PATTERN = 0.1, 0.25
 LIST, MAP, STRUCT = 10, 30, 40
 _FORMAT_PATTERN = 128
 _LONGEST_FORMAT_NAME = 64
+_MOST_INCLUDED = 48
+"""Values that `includes` looks through."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,7 @@ def _sets(factor: float) -> Estimator:
 
 _SORTED = ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes")
 BY_OVERLOAD: dict[str, Estimator] = {
+    "dra_includes_dyn_dyn": lambda given: None if given.target is None else Estimate(Bounds(0, _MOST_INCLUDED)),
     "list_slice": _slice,
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,

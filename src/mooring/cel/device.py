@@ -14,13 +14,15 @@ from typing import Any
 from mooring.cel import types
 from mooring.cel.bounds import ZERO, Bounds
 from mooring.cel.budget import Check
+from mooring.cel.declarations import function, member
 from mooring.cel.environment import Environment, Program
 from mooring.cel.errors import CelError, CompileError
 from mooring.cel.estimate import Path
+from mooring.cel.library import KUBERNETES
 from mooring.cel.library.quantity import QUANTITY, Quantity
 from mooring.cel.library.semver import Semver, parsed_version
 from mooring.cel.macros import BINDINGS, MACROS
-from mooring.cel.values import WithDefault, type_of
+from mooring.cel.values import WithDefault, is_list, same, type_of
 
 AttributeValue = bool | int | str | Semver | None
 """An attribute's value: a version is a `Version`; None is an attribute with no value that we know."""
@@ -32,6 +34,8 @@ LONGEST_EXPRESSION = 10 * 1024
 """In bytes. The API server refuses longer ones."""
 
 _DEVICE = "kubernetes.DRADevice"
+_MOST_VALUES = 48
+"""Values that a list can have for `includes`."""
 _MOST_NAMES, _LONGEST_DOMAIN, _LONGEST_ID, _LONGEST_DRIVER, _LONGEST_VALUE = 32, 63, 32, 63, 64
 
 
@@ -57,6 +61,21 @@ def _most(path: Path) -> Bounds | None:
     return None
 
 
+def _includes(target: Any, item: Any) -> bool:
+    """Whether a list has the item; any other value only includes what it equals."""
+    if not is_list(target):
+        return same(target, item) is True
+    for at, each in enumerate(target):
+        if at >= _MOST_VALUES:
+            raise CelError(f"'includes' function cannot be applied to lists longer than {_MOST_VALUES} values")
+        if same(each, item) is True:
+            return True
+    return False
+
+
+_INCLUDES = function("includes", member("dra_includes_dyn_dyn", (types.DYN, types.DYN), types.BOOL, _includes))
+"""Made for attributes that are lists. Stored expressions know it whether DRAListTypeAttributes is on or off."""
+
 ENVIRONMENT = Environment(
     {"device": types.struct(_DEVICE)},
     {
@@ -67,6 +86,7 @@ ENVIRONMENT = Environment(
             "allowMultipleAllocations": types.BOOL,
         }
     },
+    functions={**KUBERNETES, _INCLUDES.name: _INCLUDES},
     macros={**MACROS, **BINDINGS},
     size_hints=_most,
     cost_limit=COST_LIMIT,

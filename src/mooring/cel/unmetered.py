@@ -17,7 +17,7 @@ _LIGHT = frozenset(
         *("_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "@not_strictly_false"),
         *("_[_]", "_?._", "_[?_]", "-_", "_-_", "_*_", "_/_", "_%_", "size", "type", "dyn"),
         *("bool", "int", "uint", "double", "string", "bytes", "duration", "timestamp"),
-        *("contains", "startsWith", "endsWith", "lowerAscii", "upperAscii", "trim", "charAt", "substring"),
+        *("contains", "startsWith", "endsWith", "lowerAscii", "upperAscii", "trim", "charAt", "substring", "includes"),
         *("quantity", "isQuantity", "isInteger", "asInteger", "asApproximateFloat", "sign", "compareTo"),
         *("isGreaterThan", "isLessThan", "add", "sub", "semver", "isSemver", "major", "minor", "patch"),
         *("ip", "isIP", "cidr", "isCIDR", "containsIP", "containsCIDR", "family", "masked", "prefixLength"),

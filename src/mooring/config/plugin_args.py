@@ -217,7 +217,7 @@ class _Walk:
         seconds = duration_seconds(tree.value) if isinstance(tree.value, str) else None
         if seconds is None:
             return self._expect(tree, False, 'a duration such as "15s" or "1m30s"')
-        return timedelta(seconds=seconds)
+        return _to_microseconds(seconds)
 
     def _choice(self, tree: Tree, choices: tuple[Any, ...]) -> Any:
         if isinstance(tree.value, dict | list) or tree.value not in choices:
@@ -225,6 +225,14 @@ class _Walk:
             listed = ", ".join(str(choice) for choice in choices)
             self._problems.error(tree, f"must be one of {listed}; got {tree.shown()}.{hint}")
         return tree.plain()
+
+
+def _to_microseconds(seconds: float) -> timedelta:
+    """Cut, as a timedelta knows no nanoseconds; but what is not zero stays so, for zero often means no limit."""
+    microseconds = round(abs(seconds) * 10**9) // 1000
+    if seconds and not microseconds:
+        microseconds = 1
+    return timedelta(microseconds=microseconds if seconds >= 0 else -microseconds)
 
 
 def _range(wanted: inspect.IntType | inspect.FloatType, low: Any, high: Any) -> str:

@@ -52,11 +52,20 @@ def _disturbances(situation: Situation, chance: Random) -> Iterator[Callable[[],
         return lambda: _object_goes(situation, item)
 
     steady = _first_with_an_image(parts.nodes)
-    yield from map(with_pod, parts.pods)
+    tied = _equally_important([pod for pod in parts.pods if pod.priority < situation.pod.priority])
+    yield from (with_pod(pod) for pod in parts.pods if pod.uid not in tied)
     yield from (with_node(node) for node in parts.nodes if node.name not in steady)
     yield from map(with_object, parts.others)
     if parts.nodes:
         yield lambda: _pod_is_assumed(situation, chance.choice(parts.nodes).name)
+
+
+def _equally_important(pods: Sequence[Pod]) -> set[str]:
+    """Which of these must stay: the order in which equal ones came to a node decides which of them are evicted."""
+    alike: dict[tuple[str, int, str | None], list[str]] = {}
+    for pod in pods:
+        alike.setdefault((pod.spec.node_name, pod.priority, pod.status.start_time), []).append(pod.uid)
+    return {uid for uids in alike.values() if len(uids) > 1 for uid in uids}
 
 
 def _first_with_an_image(nodes: Sequence[Node]) -> set[str]:

@@ -73,6 +73,8 @@ def requests_of_containers(pod: Pod) -> PodRequests:
 def requests_on_node(pod: Pod) -> PodRequests:
     """What a pod counts as on its node: its spec, except while it is being resized in place."""
     status = pod.status
+    if not status.container_statuses and not status.init_container_statuses and status.resources is None:
+        return pod.requests
     sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
     held_by = {
         reported.name: _most(in_units(reported.resources.requests), in_units(reported.allocated_resources or {}))
@@ -82,10 +84,9 @@ def requests_on_node(pod: Pod) -> PodRequests:
         ]
         if reported.resources is not None
     }
-    whole_pod = _most(
-        in_units(status.resources.requests if status.resources else {}), in_units(status.allocated_resources or {})
-    )
-    if not held_by and not whole_pod:
+    pod_wish = _pod_level(pod)
+    reports_whole_pod = bool(pod_wish) and status.resources is not None
+    if not held_by and not reports_whole_pod:
         return pod.requests
     # What the kubelet found infeasible will never be given; otherwise the wish counts as soon as it is uttered.
     pending = pod.condition("PodResizePending")
@@ -98,9 +99,10 @@ def requests_on_node(pod: Pod) -> PodRequests:
             return wish
         return _most(wish, held) if wish_counts else dict(held)
 
-    pod_wish = _pod_level(pod)
-    if pod_wish and whole_pod:
-        pod_wish = _most(pod_wish, whole_pod) if wish_counts else whole_pod
+    if pod_wish and status.resources is not None:
+        held = _most(in_units(status.resources.requests), in_units(status.allocated_resources or {}))
+        # Only what the spec names at the level of the pod counts there.
+        pod_wish = {name: max(wish if wish_counts else 0, held.get(name, 0)) for name, wish in pod_wish.items()}
     return _requests(pod, asked, pod_wish)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import Skip
-from mooring.objects.core import ResourceRequirements
+from mooring.objects.core import ContainerStatus, PodCondition, ResourceRequirements
 from mooring.plugins.default.balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.testing import a_cluster, a_cycle, a_node, a_plugin, a_pod
 from mooring.testing.forms import scored_at_once, scored_one_by_one
@@ -107,6 +107,25 @@ def test_pod_level_requests_count():
     pod = a_pod()
     pod.spec.resources = ResourceRequirements(requests={"cpu": "10"})
     assert score(balanced(), pod, NODE) == 50
+
+
+HELD = {
+    "what a container holds counts, though the pod is on no node": ("5", "10", None, 50),
+    "what it asks for counts, where that is more": ("10", "5", None, 50),
+    "but not what was found infeasible": ("10", "5", "Infeasible", 50 + (50 + 75 - 100) // 2),
+    "a pod that holds nothing and cannot get more is not scored": ("10", "0", "Infeasible", None),
+}
+
+
+@pytest.mark.parametrize(("asked", "held", "pending", "expected"), HELD.values(), ids=HELD.keys())
+def test_a_pending_pod_counts_by_its_container_statuses(asked, held, pending, expected):
+    pod = a_pod(cpu=asked)
+    resources = ResourceRequirements(requests={"cpu": held})
+    pod.status.container_statuses = [ContainerStatus(name=pod.spec.containers[0].name, resources=resources)]
+    if pending:
+        pod.status.conditions = [PodCondition(type="PodResizePending", status="True", reason=pending)]
+    assert score(balanced(), pod, NODE) == expected
+    assert balanced().sign(pod) != balanced().sign(a_pod(cpu="7"))
 
 
 def test_without_its_pre_score_it_scores_the_same_and_0_where_that_would_skip(monkeypatch):

@@ -153,6 +153,38 @@ def test_mistakes_in_the_strategy_are_named_by_their_path(path, scoring):
     assert any(problem.path.endswith(path) for problem in raised.value.problems)
 
 
+IGNORED = {
+    "a name is missing": (
+        {"ignored_resources": ["example.com/"]},
+        "ignoredResources[0]",
+        "name part must be non-empty",
+    ),
+    "a name is too long": (
+        {"ignored_resources": ["foo", "x" * 64]},
+        "ignoredResources[1]",
+        "name part must be no more than 63 bytes",
+    ),
+    "a group is too long": (
+        {"ignored_resource_groups": ["x" * 64]},
+        "ignoredResourceGroups[0]",
+        "name part must be no more than 63 bytes",
+    ),
+    "a group is none": (
+        {"ignored_resource_groups": ["a/b"]},
+        "ignoredResourceGroups[0]",
+        'resource group name can\'t contain "/", got "a/b"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("args", "path", "message"), IGNORED.values(), ids=IGNORED.keys())
+def test_what_to_ignore_is_named_like_a_label(args, path, message):
+    with pytest.raises(OperatorMistake) as raised:
+        a_plugin(NodeResourcesFit, **args)
+    [problem] = [each for each in raised.value.problems if each.path.endswith(path)][:1]
+    assert message in problem.message
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(1, 100)), min_size=1, max_size=6),
     st.sampled_from(["LeastAllocated", "MostAllocated"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mooring.framework import NodeView, Pod, Rejection
 from mooring.objects import ObjectMeta, OwnerReference
@@ -284,11 +285,12 @@ class World:
         classes: Sequence[DeviceClass] = (),
         claims: Sequence[ResourceClaim] = (),
         gates: Mapping[str, bool] | None = None,
+        **arguments: Any,
     ) -> None:
         self.services = Services(
             objects={ResourceSlice: slices, DeviceClass: classes or [a_class()], ResourceClaim: claims}, gates=gates
         )
-        self.plugin = a_plugin(DynamicResources, self.services)
+        self.plugin = a_plugin(DynamicResources, self.services, **arguments)
         self.cluster = a_cluster(*(nodes or [a_node()]), plugins=[self.plugin], services=self.services)
 
     def filter(self, pod: Pod, node: str = "node") -> Rejection | None:

@@ -40,8 +40,22 @@ def test_no_time_limit_at_all():
     assert loaded("filterTimeout: 0s") == DynamicResourcesArgs(filter_timeout=timedelta(0))
 
 
+LIMITS = {
+    "a nanosecond is a limit": ("1ns", timedelta(microseconds=1)),
+    "less than that is none": ("0.9ns", timedelta(0)),
+    "what is more is cut to microseconds": ("1999ns", timedelta(microseconds=1)),
+}
+
+
+@pytest.mark.parametrize(("text", "limit"), LIMITS.values(), ids=LIMITS.keys())
+def test_short_limits(text, limit):
+    assert loaded(f"filterTimeout: {text}") == DynamicResourcesArgs(filter_timeout=limit)
+
+
 MISTAKES: dict[str, tuple[str, dict[str, bool], str]] = {
     "no time is less than none": ("filterTimeout: -1s", {}, "must be zero or positive"),
+    "not even a little": ("filterTimeout: -1ns", {}, "must be zero or positive"),
+    "devices need a whole second": ("bindingTimeout: 999999999ns", {}, "must be at least 1 second"),
     "devices need a second": ("bindingTimeout: 999ms", {}, "must be at least 1 second"),
     "no limit without its gate": (
         "filterTimeout: 1s",

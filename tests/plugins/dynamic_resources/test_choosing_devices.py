@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import msgspec
 import pytest
 from tests.plugins.dynamic_resources.builders import (
     World,
@@ -17,7 +20,7 @@ from tests.plugins.dynamic_resources.builders import (
 )
 
 from mooring.base.errors import Fault
-from mooring.objects.resource import DeviceRequest, ResourceClaim
+from mooring.objects.resource import DeviceAttribute, DeviceRequest, ResourceClaim
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE
 
 FOUR = a_slice(*(a_device(f"gpu-{at}", index=at, model="ab"[at % 2]) for at in range(4)))
@@ -175,6 +178,24 @@ def test_a_selector_is_not_asked_about_a_device_in_use():
     held = a_claim("other", allocation=allocated("gpu-0"))
     world = World(slices=[odd], claims=[held, a_claim("claim", wants("r", 1, EVEN))])
     assert world.chosen(a_claiming_pod("claim")) == {"r": ["gpu-1"]}
+
+
+@pytest.mark.parametrize("value", [{}, {"strings": ["a"]}, {"ints": []}])
+def test_an_attribute_that_is_empty_or_a_list_fails_every_selector(value):
+    odd = a_device("gpu-0", model="a")
+    odd.attributes["names"] = msgspec.convert(value, DeviceAttribute)
+    claim = a_claim("claim", wants("r", 1, "true"))
+    with pytest.raises(Fault) as fault:
+        World(slices=[a_slice(odd)], claims=[claim]).chosen(a_claiming_pod("claim"))
+    assert str(fault.value) == (
+        "claim default/claim: selector #0: CEL runtime error: attribute names: unsupported attribute value"
+    )
+
+
+def test_a_limit_of_less_than_a_microsecond_is_over_at_once():
+    world = World(slices=[FOUR], claims=[a_claim("claim", wants())], filter_timeout=timedelta(microseconds=1))
+    with pytest.raises(Fault, match="node node: timed out trying to allocate devices"):
+        world.chosen(a_claiming_pod("claim"))
 
 
 def test_a_search_without_end_is_ended():

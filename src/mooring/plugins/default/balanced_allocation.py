@@ -33,7 +33,7 @@ from mooring.framework import (
 )
 from mooring.framework.nodes import Capacity
 from mooring.framework.normalizers import HIGHEST_SCORE
-from mooring.objects.requests import Amounts
+from mooring.objects.requests import Amounts, requests_on_node
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources.totals import DeviceTotals
 from mooring.plugins.default.resource_scores import ResourceSpec
@@ -85,11 +85,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""
         if any("/" in resource for resource in self._resources):
             return None
-        return tuple(pod.requests.amounts.items())
+        return tuple(requests_on_node(pod).amounts.items())
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Amounts | Skip:
         """What the pod requests of each resource that counts."""
-        asked = pod.requests.amounts
+        # As a pod on a node counts: also by what containers report, though the pod is on none yet. NodeResourcesFit
+        # counts it by its spec alone.
+        asked = requests_on_node(pod).amounts
         if not any(asked.get(resource) for resource in self._resources):
             return Skip()
         return {

@@ -36,6 +36,7 @@ from mooring.framework import (
     Rejections,
 )
 from mooring.framework.nodes import Capacity
+from mooring.objects.names import qualified_name
 from mooring.objects.quantity import whole
 from mooring.objects.requests import Amounts, in_units, requests_of_containers
 from mooring.objects.resource import IMPLICIT_EXTENDED_RESOURCE, DeviceClass, ResourceClaim, ResourceSlice
@@ -63,9 +64,15 @@ class NodeResourcesFitArgs(Args):
     ] = ScoringStrategy()
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
+        for at, resource in enumerate(self.ignored_resources):
+            for wrong in qualified_name(resource):
+                yield f"ignoredResources[{at}]", f'{wrong}, got "{resource}"'
         for at, group in enumerate(self.ignored_resource_groups):
             if "/" in group:
                 yield f"ignoredResourceGroups[{at}]", f'resource group name can\'t contain "/", got "{group}"'
+            else:
+                for wrong in qualified_name(group):
+                    yield f"ignoredResourceGroups[{at}]", f'{wrong}, got "{group}"'
         yield from self.scoring_strategy.mistakes("scoringStrategy")
 
 

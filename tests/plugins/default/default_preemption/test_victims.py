@@ -33,6 +33,16 @@ ON_ONE_NODE = {
         "2",
         ["new"],
     ),
+    "of several that have not started the last is spared": (
+        [a_running("first", started=None, cpu="2"), a_running("last", started=None, cpu="2")],
+        "2",
+        ["first"],
+    ),
+    "of several that started at once the first is spared": (
+        [a_running("first", started=1, cpu="2"), a_running("last", started=1, cpu="2")],
+        "2",
+        ["last"],
+    ),
     "the most important victim is named first": (
         [a_running("c", 1, started=2), a_running("b", 1, started=1), a_running("a", 2), a_running("d", 1, started=3)],
         "4",

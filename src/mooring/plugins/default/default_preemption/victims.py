@@ -24,6 +24,19 @@ def importance(pod: PlacedPod) -> tuple[int, float]:
     return -pod.priority, pod.started if pod.started is not None else math.inf
 
 
+def by_importance(pods: Iterable[PlacedPod]) -> list[PlacedPod]:
+    """The most important first. Of equals the first one, but of pods that have not started the last one.
+
+    kube-scheduler takes the present for a start that is missing, anew in each comparison: whichever pod it looks at
+    first has started earlier. Its sort asks about the later pod first.
+    """
+    pods = list(pods)
+    waiting = [pod for pod in pods if pod.started is None]
+    if not waiting:
+        return sorted(pods, key=importance)
+    return sorted([*(pod for pod in pods if pod.started is not None), *reversed(waiting)], key=importance)
+
+
 class Budgets:
     """Who of some pods could not go without breaking a budget."""
 
@@ -101,13 +114,17 @@ class DryRun:
             leaving = found
         if not leaving:
             raise PluginFault("", f'expected at least one victim pod on node "{self.node.name}"')
-        protected = {placed.uid for placed in self._in_order()[0]}
-        violations = sum(placed.uid in protected for placed in leaving)
-        return Candidate(self.node.name, tuple(sorted(leaving, key=importance)), violations)
+        protected, others = self._in_order()
+        gone = {placed.uid for placed in leaving}
+        violations = sum(placed.uid in gone for placed in protected)
+        victims = [placed for placed in self.order if placed.uid in gone]
+        if protected and others:
+            victims = by_importance(victims)
+        return Candidate(self.node.name, tuple(victims), violations)
 
     def _in_order(self) -> tuple[list[PlacedPod], list[PlacedPod]]:
         if self._split is None:
-            self._split = self._budgets.split(sorted(self._lower, key=importance))
+            self._split = self._budgets.split(by_importance(self._lower))
         return self._split
 
     def _tried(self) -> list[PlacedPod] | Refusal:

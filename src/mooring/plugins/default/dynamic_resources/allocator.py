@@ -141,6 +141,7 @@ class _Search:
         ]
 
     def run(self) -> bool:
+        self._allocator.check_time()
         steps: list[Step] = [self._claim(0)]
         outcome: Outcome | None = None
         while steps:

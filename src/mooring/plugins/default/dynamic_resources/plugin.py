@@ -76,6 +76,8 @@ IN_USE = "resourceclaim in use"
 
 NO_CLAIMS = PodClaims()
 _OUT_OF_REACH = float("inf")
+_SHORTEST_SEARCH_SECONDS = 1e-6
+"""No search takes less: a limit of that much is over when the search begins."""
 
 
 class DynamicResources(Plugin):
@@ -115,7 +117,7 @@ class DynamicResources(Plugin):
         self._binding = ClaimBinding(writer, claims, in_flight, clock, self._features, counted)
         self._preparation = Preparation(claims, events, clock, self._binding_seconds, counted)
         timeout = args.filter_timeout.total_seconds() if self._features.filter_timeout else 0
-        self._filter_seconds = timeout or _OUT_OF_REACH
+        self._filter_seconds = timeout - _SHORTEST_SEARCH_SECONDS if timeout else _OUT_OF_REACH
         self._deadline = _OUT_OF_REACH
 
     def events(self) -> Iterable[Hint]:
@@ -201,7 +203,7 @@ class DynamicResources(Plugin):
         return Allocator(self._inventories.now(), self._in_use, self._features, self._check_time)
 
     def _check_time(self) -> None:
-        if self._clock.monotonic() > self._deadline:
+        if self._clock.monotonic() >= self._deadline:
             raise TimeoutError
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:

@@ -37,13 +37,14 @@ def selects(expression: str, whose: str, offered: OfferedDevice, check: Check | 
 def _as_seen(offered: OfferedDevice) -> DeviceInput:
     if offered.seen is None:
         device = offered.device
-        attributes = {name: value for name, each in device.attributes.items() if (value := _value(each)) is not None}
+        attributes = {name: _value(each) for name, each in device.attributes.items()}
         capacity = {name: str(each.value) for name, each in device.capacity.items()}
         offered.seen = DeviceInput(offered.id.driver, attributes, capacity, device.allow_multiple_allocations)
     return offered.seen
 
 
-def _value(attribute: DeviceAttribute) -> AttributeValue | None:
+def _value(attribute: DeviceAttribute) -> AttributeValue:
+    """None, which fails every selector, for a list or an attribute of a type that we do not know."""
     if attribute.version_value is not None:
         return Version(attribute.version_value)
     if attribute.string_value is not None:
