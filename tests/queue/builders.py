@@ -19,8 +19,8 @@ from mooring.objects.core import (
     Toleration,
 )
 from mooring.objects.meta import ObjectMeta
-from mooring.queue import ProfileRules, SchedulingQueue, Waiting
-from mooring.queue.wakers import PreEnqueue
+from mooring.queue import ProfileRules, QueuedPodInfo, SchedulingQueue
+from mooring.queue.queueing_hints import PreEnqueue
 
 SERVICE_CHANGED = ClusterEvent("Service", Action.UPDATE)
 NODE_HINT = Hint("Node", Action.ADD)
@@ -97,20 +97,20 @@ def a_queue(
     )
 
 
-def popped(queue: SchedulingQueue) -> Waiting:
+def popped(queue: SchedulingQueue) -> QueuedPodInfo:
     waiting = queue.pop()
     assert waiting is not None, "nothing to pop"
     return waiting
 
 
-def names(waiting: Sequence[Waiting | None]) -> list[str | None]:
+def names(waiting: Sequence[QueuedPodInfo | None]) -> list[str | None]:
     return [None if one is None else one.pod.name for one in waiting]
 
 
-def fail(queue: SchedulingQueue, *, refused_by: str = "", pending_on: str = "") -> Waiting:
+def fail(queue: SchedulingQueue, *, refused_by: str = "", pending_on: str = "") -> QueuedPodInfo:
     """Pop a pod and put it back: refused by a plugin, or after an error if none is named."""
     waiting = popped(queue)
-    queue.put_back(waiting, unschedulable=refused_by.split(), pending=pending_on.split())
+    queue.requeue(waiting, unschedulable=refused_by.split(), pending=pending_on.split())
     return waiting
 
 

@@ -15,7 +15,7 @@ CLOSED = Asked(Refusal("closed"))
 
 
 def adopt(queue: SchedulingQueue, rules: ProfileRules, *, initial: float = 1.0, longest: float = 10.0) -> None:
-    queue.adopt({SCHEDULER: rules}, initial_backoff_seconds=initial, max_backoff_seconds=longest)
+    queue.set_profiles({SCHEDULER: rules}, initial_backoff_seconds=initial, max_backoff_seconds=longest)
 
 
 def test_a_refused_pod_backs_off_instead_of_waiting_for_a_plugin_that_is_gone():
@@ -43,7 +43,7 @@ def test_the_new_gate_is_asked_about_every_pod_wherever_it_waits(place):
     elif place != "active":
         fail(queue, refused_by="Headroom")
     if place == "backoff":
-        queue.on(NODE_ADDED)
+        queue.on_event(NODE_ADDED)
     adopt(queue, ProfileRules(pre_enqueue=[("Gate", CLOSED)]))
     assert queue.where("web") == "gated"
     assert queue.pop() is None
@@ -57,7 +57,7 @@ def test_a_pod_in_flight_that_the_old_rules_refuse_is_tried_again():
     queue.add(a_pod("web"))
     waiting = popped(queue)
     adopt(queue, ProfileRules())
-    queue.put_back(waiting, unschedulable=["Gone"])
+    queue.requeue(waiting, unschedulable=["Gone"])
     assert queue.where("web") == "backoff"
 
 
@@ -67,7 +67,7 @@ def test_events_are_answered_by_the_new_rules():
     for name, plugin in (("one", "Old"), ("two", "New")):
         queue.add(a_pod(name))
         fail(queue, refused_by=plugin)
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert (queue.where("one"), queue.where("two")) == ("unschedulable", "backoff")
 
 

@@ -17,7 +17,7 @@ from tests.queue.builders import GATES_ELIMINATED, SERVICE_CHANGED, a_pod, a_que
 from mooring.base.clock import ManualClock
 from mooring.framework.events import ASSIGNED_POD_DELETED, NODE_ADDED, Action, ClusterEvent, Hint, pending_pod_changes
 from mooring.objects.core import Pod
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.nominator import Nominator
 from mooring.state.nominations import Nominations
 
@@ -62,7 +62,7 @@ class Modelled:
     latest: Pod | None = None
     is_deleted: bool = False
     happened: list[tuple[ClusterEvent, Any, Any]] = field(default_factory=list)
-    waiting: Waiting | None = None
+    waiting: QueuedPodInfo | None = None
 
     @property
     def window(self) -> int | None:
@@ -292,7 +292,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         """`nominate`: as decided by whoever makes room; None leaves what the pod's status says."""
         one = self.model.pods[uid]
         assert one.waiting is not None
-        self.queue.put_back(one.waiting, unschedulable=unschedulable, pending=pending)
+        self.queue.requeue(one.waiting, unschedulable=unschedulable, pending=pending)
         if one.is_deleted:
             del self.model.pods[uid]
             return
@@ -322,7 +322,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from([NODE_ADDED, ASSIGNED_POD_DELETED, SERVICE_CHANGED, EVERYTHING]))
     def something_happens(self, event: ClusterEvent) -> None:
-        self.queue.on(event)
+        self.queue.on_event(event)
         self.model.happen(event)
 
     @rule(uid=pods)
@@ -367,7 +367,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         assert {uid: self.queue.where(uid) for uid in self.model.pods} == {
             uid: one.place for uid, one in self.model.pods.items()
         }
-        assert {one.pod.uid for one in (*self.queue.waiting(), *self.queue.in_flight())} == self.model.pods.keys()
+        assert {one.pod.uid for one in (*self.queue.pending(), *self.queue.in_flight())} == self.model.pods.keys()
 
     @invariant()
     def no_pod_is_in_two_places(self) -> None:
@@ -391,7 +391,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @invariant()
     def whoever_waits_for_an_event_knows_of_whom(self) -> None:
-        for one in self.queue.waiting():
+        for one in self.queue.pending():
             if one.place in ("unschedulable", "gated"):
                 assert one.rejectors
             assert (one.gating_plugin is not None) == (one.place == "gated")

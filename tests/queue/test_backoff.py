@@ -39,7 +39,7 @@ def test_a_pod_returns_at_the_first_whole_second_after_its_window(failures, frac
     for _ in range(failures):
         queue.activate([a_pod()])
         waiting = fail(queue, refused_by="" if by_error else "Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     failed, duration = waiting.timestamp, [1, 2, 4, 8, 10][min(failures, 5) - 1]
 
     release = queue.next_flush()
@@ -78,13 +78,13 @@ def test_a_pod_that_waited_out_its_backoff_among_the_refused_is_active_at_once()
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
     clock.advance(1.4)  # 1001.9: the window is second 1001, still backing off
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
     queue.activate([a_pod()])
     fail(queue, refused_by="Headroom")  # failed at 1001.9 for the second time: window 1003
     clock.advance(2.1)  # 1004.0
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "active"
 
 
@@ -95,7 +95,7 @@ def test_priority_decides_inside_a_window_and_the_window_before_priority():
         queue.add(a_pod(name, priority=priority))
         fail(queue, refused_by="Headroom")
         clock.advance(0.4 if name == "low" else 0.6)
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.counts()["backoff"] == 3
     assert names([queue.pop() for _ in range(4)]) == ["high", "low", "next-window", None]
 
@@ -116,7 +116,7 @@ def test_a_refused_pod_is_tried_early_when_nobody_else_is_active():
     queue = a_queue()
     queue.add(a_pod("woken", priority=9))
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     queue.add(a_pod("new"))
     assert names([queue.pop(), queue.pop()]) == ["new", "woken"]
 
@@ -138,7 +138,7 @@ def test_pop_does_what_time_has_made_due():
     queue = a_queue(clock := ManualClock(start=1000.0))
     queue.add(a_pod("high", priority=9))
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     queue.add(a_pod("low"))
     clock.advance(2)
     assert names([queue.pop(), queue.pop()]) == ["high", "low"]
@@ -167,7 +167,7 @@ def test_on_ready_rings_when_there_is_something_new_to_pop():
     queue.add(a_pod("two"))
     fail(queue, refused_by="Headroom")
     bell.rang()
-    queue.on(NODE_ADDED)  # two pods enter backoff: one ring
+    queue.on_event(NODE_ADDED)  # two pods enter backoff: one ring
     assert bell.rang() == 1
     wait(queue, clock, 3)
     assert bell.rang() == 1

@@ -48,7 +48,7 @@ def test_an_event_wakes_pods_whose_plugin_registered_it(hint, event, wakes):
     queue = a_queue(hints={"Headroom": [hint]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
-    queue.on(event)
+    queue.on_event(event)
     assert queue.where("web") == ("backoff" if wakes else "unschedulable")
 
 
@@ -57,8 +57,8 @@ def test_an_event_that_no_plugin_registered_is_not_even_recorded():
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Ports": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     waiting = popped(queue)
-    queue.on(SERVICE_CHANGED)
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.on_event(SERVICE_CHANGED)
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.where("web") == "unschedulable"
 
 
@@ -68,7 +68,7 @@ def test_only_the_plugins_that_refused_the_pod_are_asked():
     queue = a_queue(hints={plugin: [Hint("Node", Action.ADD, test)] for plugin, test in tests.items()})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom Taints")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert {plugin for plugin, test in tests.items() if test.questions} == {"Headroom", "Taints"}
     assert queue.where("web") == "unschedulable"
 
@@ -78,7 +78,7 @@ def test_any_one_of_several_refusing_plugins_wakes_the_pod():
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Ports": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom Ports")
-    queue.on(ASSIGNED_POD_DELETED)
+    queue.on_event(ASSIGNED_POD_DELETED)
     assert queue.where("web") == "backoff"
 
 
@@ -89,9 +89,9 @@ def test_every_matching_registration_of_a_plugin_is_asked_until_one_says_yes():
     queue = a_queue(hints={"Headroom": [no, yes]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_DELETED)
+    queue.on_event(NODE_DELETED)
     assert queue.where("web") == "unschedulable"
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
 
@@ -101,7 +101,7 @@ def test_a_test_sees_the_pod_and_the_object_before_and_after():
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
     queue.add(pod := a_pod())
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED, None, "the node")
+    queue.on_event(NODE_ADDED, None, "the node")
     assert test.questions == [(pod, None, "the node")]
 
 
@@ -110,7 +110,7 @@ def test_a_pending_plugins_event_brings_the_pod_back_without_backoff():
     queue = a_queue()
     queue.add(a_pod())
     fail(queue, pending_on="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "active"
 
 
@@ -119,7 +119,7 @@ def test_the_event_of_a_refusing_plugin_does_not_spare_a_pending_pod_its_backoff
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Claims": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom", pending_on="Claims")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
 
@@ -132,7 +132,7 @@ def test_a_hint_that_raises_counts_as_yes_and_is_logged(capsys):
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, broken)]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
     assert 'plugin="Headroom" event="NodeAdd" pod="shop/web"' in capsys.readouterr().err
 
@@ -143,7 +143,7 @@ def test_a_wildcard_that_carries_a_pod_is_for_that_pod():
     for name in ("one", "two"):
         queue.add(a_pod(name))
         fail(queue, refused_by="Headroom")
-    queue.on(EVERYTHING, None, a_pod("two"))
+    queue.on_event(EVERYTHING, None, a_pod("two"))
     assert (queue.where("one"), queue.where("two")) == ("unschedulable", "backoff")
 
 
@@ -153,7 +153,7 @@ def test_a_check_in_advance_leaves_pods_out():
     for name, priority in {"low": 1, "high": 9}.items():
         queue.add(a_pod(name, priority=priority))
         fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED, only=lambda pod: pod.priority <= 5)
+    queue.on_event(NODE_ADDED, only=lambda pod: pod.priority <= 5)
     assert (queue.where("low"), queue.where("high")) == ("backoff", "unschedulable")
 
 
@@ -166,7 +166,7 @@ def test_the_same_plugin_of_another_profile_is_not_asked():
     fail(queue, refused_by="Headroom")
     queue.add(a_pod("two", scheduler="batch"))
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert (queue.where("one"), queue.where("two")) == ("backoff", "unschedulable")
 
 
@@ -176,8 +176,8 @@ def test_events_neither_move_nor_hurry_pods_that_back_off():
     queue.add(a_pod())
     fail(queue)
     release = queue.next_flush()
-    queue.on(NODE_ADDED)
-    queue.on(EVERYTHING)
+    queue.on_event(NODE_ADDED)
+    queue.on_event(EVERYTHING)
     assert (queue.where("web"), queue.next_flush()) == ("backoff", release)
     wait(queue, clock, release - clock.now())
     assert queue.where("web") == "active"
@@ -192,7 +192,7 @@ def test_an_event_asks_only_pods_that_it_may_help():
     for name in ("one", "two", "three"):
         queue.add(a_pod(name))
         fail(queue, refused_by="Ports" if name == "two" else "Headroom")
-    queue.on(ASSIGNED_POD_DELETED)
+    queue.on_event(ASSIGNED_POD_DELETED)
     assert [pod.name for pod, _, _ in test.questions] == ["two"]
 
 
@@ -206,6 +206,6 @@ def test_a_hint_that_reads_something_cancelled_counts_as_yes():
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]}, on_fault=lambda *fault: faults.append(fault))
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
     assert faults == [("Headroom", "QueueingHint")]

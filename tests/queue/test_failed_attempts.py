@@ -9,15 +9,15 @@ from mooring.objects.core import Node
 from mooring.objects.meta import ObjectMeta
 
 
-def test_a_pod_in_the_queue_cannot_be_put_back_into_it(capsys):
+def test_a_pod_that_is_queued_is_not_requeued(capsys):
     """Q16"""
     queue = a_queue()
     queue.add(a_pod())
     waiting = fail(queue, refused_by="Headroom")
-    queue.put_back(waiting)
+    queue.requeue(waiting)
     assert queue.where("web") == "unschedulable"
     assert waiting.consecutive_errors == 0
-    assert "cannot be put back" in capsys.readouterr().err
+    assert "already present in the queue" in capsys.readouterr().err
 
 
 def test_putting_back_ends_the_flight():
@@ -79,8 +79,8 @@ def test_what_happened_during_the_attempt_is_replayed(events, refused_by, pendin
     queue.add(a_pod())
     waiting = popped(queue)
     for event in events:
-        queue.on(event)
-    queue.put_back(waiting, unschedulable=refused_by.split(), pending=pending_on.split())
+        queue.on_event(event)
+    queue.requeue(waiting, unschedulable=refused_by.split(), pending=pending_on.split())
     assert queue.where("web") == place
 
 
@@ -90,10 +90,10 @@ def test_events_before_the_pop_do_not_count():
     queue.add(a_pod("early"))
     queue.add(a_pod("late"))
     early = popped(queue)
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     late = popped(queue)
-    queue.put_back(late, unschedulable=["Headroom"])
-    queue.put_back(early, unschedulable=["Headroom"])
+    queue.requeue(late, unschedulable=["Headroom"])
+    queue.requeue(early, unschedulable=["Headroom"])
     assert (queue.where("early"), queue.where("late")) == ("backoff", "unschedulable")
 
 
@@ -104,9 +104,9 @@ def test_the_replay_sees_the_objects_in_the_order_of_events():
     queue.add(a_pod())
     waiting = popped(queue)
     node = Node(metadata=ObjectMeta(name="n"))
-    queue.on(NODE_ADDED, None, node)
-    queue.on(NODE_DELETED, node, None)
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.on_event(NODE_ADDED, None, node)
+    queue.on_event(NODE_DELETED, node, None)
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert [(old, new) for _, old, new in test.questions] == [(None, node), (node, None)]
     assert queue.where("web") == "unschedulable"
 
@@ -117,11 +117,11 @@ def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
     for name in ("one", "two", "three"):
         queue.add(a_pod(name))
     one, two, three = popped(queue), popped(queue), popped(queue)
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     queue.done(two.pod.uid)
-    queue.put_back(one, unschedulable=["Headroom"])
+    queue.requeue(one, unschedulable=["Headroom"])
     assert queue.where("one") == "backoff"
-    queue.put_back(three, unschedulable=["Headroom"])
+    queue.requeue(three, unschedulable=["Headroom"])
     assert queue.where("three") == "backoff"
 
     queue.add(a_pod("four", priority=1))
@@ -136,12 +136,12 @@ def test_a_pod_hears_of_what_happened_since_its_own_departure_only():
     queue.add(a_pod("one"))
     queue.add(a_pod("two"))
     one = popped(queue)
-    queue.on(NODE_ADDED, None, "first")
-    queue.on(NODE_ADDED, None, "second")
+    queue.on_event(NODE_ADDED, None, "first")
+    queue.on_event(NODE_ADDED, None, "second")
     two = popped(queue)
-    queue.on(NODE_ADDED, None, "third")
+    queue.on_event(NODE_ADDED, None, "third")
     queue.done(one.pod.uid)
-    queue.put_back(two, unschedulable=["Headroom"])
+    queue.requeue(two, unschedulable=["Headroom"])
     assert [new for _, _, new in test.questions] == ["third"]
 
 
@@ -152,7 +152,7 @@ def test_a_pod_that_comes_again_while_it_is_in_flight_is_kept():
     waiting = popped(queue)
     queue.delete(waiting.pod)
     queue.add(latest := a_pod(labels={"a": "b"}))
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert (queue.where("web"), waiting.pod) == ("unschedulable", latest)
 
 
@@ -163,7 +163,7 @@ def test_a_pod_that_fails_after_it_was_done_backs_off():
     waiting = popped(queue)
     queue.done(waiting.pod.uid)
     assert queue.where("web") == "absent"
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.where("web") == "backoff"
 
 
@@ -173,7 +173,7 @@ def test_the_retry_uses_the_latest_object():
     queue.add(a_pod())
     waiting = popped(queue)
     queue.update(waiting.pod, latest := a_pod(labels={"tier": "front"}))
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert waiting.pod is latest
 
 
@@ -182,7 +182,7 @@ def test_the_callers_object_is_later_than_the_queues():
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)
-    queue.put_back(waiting, latest := a_pod(priority=7), unschedulable=["Headroom"])
+    queue.requeue(waiting, latest := a_pod(priority=7), unschedulable=["Headroom"])
     assert waiting.pod is latest
 
 
@@ -191,7 +191,7 @@ def test_a_pod_made_again_under_its_name_is_another_pod():
     queue.add(old := a_pod(uid="old"))
     waiting = popped(queue)
     queue.update(old, new := a_pod(uid="new"))
-    queue.put_back(waiting, new, unschedulable=["Headroom"])
+    queue.requeue(waiting, new, unschedulable=["Headroom"])
     assert (queue.where("old"), queue.where("new")) == ("absent", "active")
 
 
@@ -202,8 +202,8 @@ def test_a_wildcard_for_one_pod_leaves_the_others_in_flight_alone():
     queue.add(a_pod("two"))
     one, two = popped(queue), popped(queue)
     queue.activate([two.pod])
-    queue.put_back(one, unschedulable=["Headroom"])
-    queue.put_back(two, unschedulable=["Headroom"])
+    queue.requeue(one, unschedulable=["Headroom"])
+    queue.requeue(two, unschedulable=["Headroom"])
     assert (queue.where("one"), queue.where("two")) == ("unschedulable", "backoff")
 
 
@@ -212,6 +212,6 @@ def test_a_wildcard_for_all_counts_for_every_pod_in_flight():
     queue = a_queue(hints={})
     queue.add(a_pod())
     waiting = popped(queue)
-    queue.on(ClusterEvent("*", Action.ALL))
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.on_event(ClusterEvent("*", Action.ALL))
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.where("web") == "backoff"

@@ -59,7 +59,7 @@ def test_a_gate_is_asked_on_the_way_into_active_and_into_backoff_but_not_between
     assert quota.asked == 1
     fail(queue, refused_by="Headroom")
     assert quota.asked == 1  # into unschedulable
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert (queue.where("web"), quota.asked) == ("backoff", 2)
     wait(queue, clock, 3)
     assert (queue.where("web"), quota.asked) == ("active", 2)
@@ -79,7 +79,7 @@ def test_a_pod_on_its_way_into_backoff_can_be_gated():
     fail(queue)
     assert queue.where("web") == "gated"
     quota.is_open = True
-    queue.on(QUOTA_GREW)
+    queue.on_event(QUOTA_GREW)
     assert queue.where("web") == "backoff"  # its backoff has not ended meanwhile
     wait(queue, clock, 3)
     assert queue.where("web") == "active"
@@ -91,10 +91,10 @@ def test_a_pod_that_an_error_brought_to_a_closed_gate_is_tried_again_when_that_o
     queue.add(a_pod())
     quota.is_open = False
     fail(queue)
-    queue.reconsider(a_pod())
+    queue.recheck_pre_enqueue(a_pod())
     assert queue.where("web") == "gated"
     quota.is_open = True
-    queue.reconsider(a_pod())
+    queue.recheck_pre_enqueue(a_pod())
     assert queue.where("web") == "backoff"
     assert queue.pop() is None  # it is the backoff after an error, which is not cut short
     wait(queue, clock, 3)
@@ -106,12 +106,12 @@ def test_a_pod_that_was_refused_and_then_gated_waits_on_when_its_gate_opens():
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
     quota.is_open = False
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "gated"
     quota.is_open = True
-    queue.reconsider(a_pod())
+    queue.recheck_pre_enqueue(a_pod())
     assert queue.where("web") == "unschedulable"
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
 
@@ -120,7 +120,7 @@ def test_a_pod_that_passes_is_gated_no_more():
     queue = a_queue(hints={"Quota": [QUOTA_HINT]}, gates=[("Quota", quota := Quota(is_open=False))])
     queue.add(a_pod())
     quota.is_open = True
-    queue.on(QUOTA_GREW)
+    queue.on_event(QUOTA_GREW)
     waiting = popped(queue)
     assert waiting.gating_plugin is None
 
@@ -133,12 +133,12 @@ def test_a_gated_pod_is_looked_at_only_for_events_of_its_gate():
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
     quota.is_open = False
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "gated"
     asked, quota.is_open = quota.asked, True
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert (queue.where("web"), quota.asked) == ("gated", asked)
-    queue.on(QUOTA_GREW)
+    queue.on_event(QUOTA_GREW)
     assert queue.where("web") == "backoff"
 
 
@@ -151,7 +151,7 @@ def test_a_gate_is_not_asked_about_a_change_of_the_pod_that_it_did_not_name():
     queue.add(old := a_pod())
     fail(queue, refused_by="Spread")
     quota.is_open = False
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     asked = quota.asked
     queue.update(old, a_pod(labels={"a": "b"}))
     assert (queue.where("web"), quota.asked) == ("gated", asked)
@@ -164,9 +164,9 @@ def test_a_gated_pod_asks_the_hints_of_an_older_attempt_too():
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
     quota.is_open = False
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     quota.is_open = True
-    queue.on(QUOTA_GREW)
+    queue.on_event(QUOTA_GREW)
     assert queue.where("web") == "backoff"
 
 
@@ -175,7 +175,7 @@ def test_a_wildcard_reaches_gated_pods():
     queue = a_queue(hints={}, gates=[("Quota", quota := Quota(is_open=False))])
     queue.add(a_pod())
     quota.is_open = True
-    queue.on(ClusterEvent("*", Action.ALL))
+    queue.on_event(ClusterEvent("*", Action.ALL))
     assert queue.where("web") == "active"
 
 
@@ -277,15 +277,15 @@ class TestPodsBehindAGateThatFailed:
     def test_are_handed_out_once_for_each_failure(self):
         queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", Asked(True))])
         queue.add(pod := a_pod())
-        assert [waiting.pod.name for waiting in queue.take_behind_failed_gates()] == ["web"]
-        assert queue.take_behind_failed_gates() == []
+        assert [waiting.pod.name for waiting in queue.take_pre_enqueue_errors()] == ["web"]
+        assert queue.take_pre_enqueue_errors() == []
         queue.activate([pod])
-        assert [waiting.pod.name for waiting in queue.take_behind_failed_gates()] == ["web"]
+        assert [waiting.pod.name for waiting in queue.take_pre_enqueue_errors()] == ["web"]
 
     def test_not_if_the_gate_only_says_no(self):
         queue = a_queue(gates=[("Gates", scheduling_gates)])
         queue.add(a_pod(gates=["a"]))
-        assert queue.take_behind_failed_gates() == []
+        assert queue.take_pre_enqueue_errors() == []
 
     def test_not_if_they_are_gone_or_let_in_meanwhile(self):
         answers = Asked(True)
@@ -295,7 +295,7 @@ class TestPodsBehindAGateThatFailed:
         queue.delete(one)
         answers.answer = None
         queue.activate([two])
-        assert queue.take_behind_failed_gates() == []
+        assert queue.take_pre_enqueue_errors() == []
 
     def test_nor_kept_in_mind_once_they_are_gone(self):
         """Who stands by takes none for as long as it does, while pods come and go."""
@@ -303,4 +303,4 @@ class TestPodsBehindAGateThatFailed:
         for name in ("one", "two"):
             queue.add(pod := a_pod(name))
             queue.delete(pod)
-        assert not queue._behind_failed_gates
+        assert not queue._pre_enqueue_errors

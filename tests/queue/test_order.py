@@ -6,8 +6,8 @@ from tests.queue.builders import a_pod, a_queue, fail, names, wait
 from mooring.base.clock import ManualClock
 from mooring.base.log import Log
 from mooring.framework.events import NODE_ADDED
-from mooring.queue import Waiting
-from mooring.queue.line import Line
+from mooring.queue import QueuedPodInfo
+from mooring.queue.heap import PodHeap
 
 
 def test_a_sort_key_that_raises_puts_its_pod_last(capsys):
@@ -20,7 +20,7 @@ def test_a_sort_key_that_raises_puts_its_pod_last(capsys):
     queue.add(a_pod("two", labels={"rank": "2"}))
     assert names([queue.pop() for _ in range(4)]) == ["two", "one", "nameless", None]
     said = capsys.readouterr().err
-    assert 'sort_key failed; the pod is tried after all others" plugin="sort_key" pod="shop/nameless"' in said
+    assert 'sort_key failed; the pod is sorted behind all others" plugin="sort_key" pod="shop/nameless"' in said
 
 
 def test_sort_keys_that_cannot_be_compared_lose_nobody(capsys):
@@ -37,7 +37,7 @@ def test_sort_keys_that_cannot_be_compared_do_not_mix_windows():
         queue.add(a_pod(f"pod-{number}", labels={"rank": "x"} if number % 2 else {}))
         fail(queue, refused_by="Headroom")
         clock.advance(0.5)
-    queue.on(NODE_ADDED)  # at 1002.0, when the first two have waited long enough
+    queue.on_event(NODE_ADDED)  # at 1002.0, when the first two have waited long enough
     assert queue.counts() == {"active": 2, "backoff": 2, "unschedulable": 0, "gated": 0}
     wait(queue, clock, 1)
     assert queue.counts()["active"] == 4
@@ -45,11 +45,11 @@ def test_sort_keys_that_cannot_be_compared_do_not_mix_windows():
 
 @pytest.mark.parametrize("times", [3, 1000])
 def test_turns_that_were_taken_back_leave_no_trace(times):
-    line = Line(Log("test"))
-    pods = [Waiting(a_pod(f"pod-{number}"), timestamp=0.0) for number in range(3)]
+    line = PodHeap(Log("test"))
+    pods = [QueuedPodInfo(a_pod(f"pod-{number}"), timestamp=0.0) for number in range(3)]
     for turn in range(times):
         for number, waiting in enumerate(pods):
-            line.put(waiting, (times - turn, number))
+            line.push(waiting, (times - turn, number))
     assert len(line) == 3
     assert len(line._heap) < 100
-    assert names([line.take() for _ in range(4)]) == ["pod-0", "pod-1", "pod-2", None]
+    assert names([line.pop() for _ in range(4)]) == ["pod-0", "pod-1", "pod-2", None]

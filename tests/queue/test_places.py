@@ -28,10 +28,10 @@ def test_a_refused_pod_waits_for_the_event_its_plugin_named():
     queue.add(a_pod("web"))
     fail(queue, refused_by="Headroom")
 
-    queue.on(SERVICE_CHANGED)
+    queue.on_event(SERVICE_CHANGED)
     assert queue.where("web") == "unschedulable"
 
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
     wait(queue, clock, seconds=2)  # backoff ends at whole seconds, strictly after its window
@@ -93,7 +93,7 @@ def test_a_deleted_pod_leaves_whichever_place_it_is_in(place):
     assert len(queue) == 0
     assert set(queue.counts().values()) == {0}
     assert queue.pop() is None
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where(pod) == "absent"
 
 
@@ -104,7 +104,7 @@ def test_a_pod_deleted_during_its_attempt_is_dropped_when_the_attempt_ends():
     waiting = popped(queue)
     queue.delete(pod)
     assert queue.where(pod) == "in flight"
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.where(pod) == "absent"
 
 
@@ -138,11 +138,11 @@ def test_pop_counts_attempts_and_keeps_who_refused_until_the_next_failure():
     queue = a_queue()
     queue.add(a_pod())
     assert popped(queue).attempts == 1
-    queue.put_back(waiting := next(queue.in_flight()), unschedulable=["Headroom"])
-    queue.on(NODE_ADDED)
+    queue.requeue(waiting := next(queue.in_flight()), unschedulable=["Headroom"])
+    queue.on_event(NODE_ADDED)
     assert popped(queue) is waiting
     assert (waiting.attempts, waiting.unschedulable_plugins) == (2, {"Headroom"})
-    queue.put_back(waiting)
+    queue.requeue(waiting)
     assert waiting.unschedulable_plugins == set()
 
 
@@ -192,7 +192,7 @@ def test_the_counts_are_the_sizes_of_the_places():
             fail(queue, refused_by="Other")
         elif name == "woken":
             fail(queue, refused_by="Headroom")
-            queue.on(NODE_ADDED)
+            queue.on_event(NODE_ADDED)
         elif name == "erred":
             fail(queue)
         elif name == "flying":
@@ -200,9 +200,9 @@ def test_the_counts_are_the_sizes_of_the_places():
     queue.add(a_pod("gated", gates=["hold"]))
     assert queue.counts() == {"active": 1, "backoff": 2, "unschedulable": 1, "gated": 1}
     assert len(queue) == 5
-    assert {waiting.pod.name for waiting in queue.waiting()} == {"refused", "woken", "erred", "ready", "gated"}
+    assert {waiting.pod.name for waiting in queue.pending()} == {"refused", "woken", "erred", "ready", "gated"}
     assert names(list(queue.in_flight())) == ["flying"]
-    assert queue.refused_by() == {
+    assert queue.unschedulable_by_plugin() == {
         ("Other", "default-scheduler"): 1,
         ("Headroom", "default-scheduler"): 1,
         ("Gates", "default-scheduler"): 1,
@@ -221,7 +221,7 @@ def test_each_entry_is_reported_once_with_its_reason():
     queue.activate([a_pod("gated")])  # stays gated: what is there already does not count again
     queue.add(a_pod("web"))
     fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     popped(queue)  # early, from backoff
     queue.done("uid-of-web")
     queue.update(a_pod("db"), a_pod("db"))

@@ -74,7 +74,7 @@ def test_a_flush_counts_for_pods_that_are_in_flight():
     queue.add(a_pod("two"))
     two = popped(queue)
     wait(queue, clock, 30)
-    queue.put_back(two, unschedulable=["Headroom"])
+    queue.requeue(two, unschedulable=["Headroom"])
     assert queue.where("two") == "backoff"
 
 
@@ -112,7 +112,7 @@ def test_activating_a_pod_in_flight_brings_it_back_after_backoff():
     queue.add(a_pod())
     waiting = popped(queue)
     queue.activate([waiting.pod])
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.where("web") == "backoff"
 
 
@@ -121,7 +121,7 @@ def test_a_retry_that_was_asked_for_comes_when_it_is_due():
     queue.add(a_pod())
     waiting = popped(queue)
     queue.retry_after(waiting.pod, 5)
-    queue.put_back(waiting, unschedulable=["Headroom"])
+    queue.requeue(waiting, unschedulable=["Headroom"])
     assert queue.next_flush() == 1005.0
     wait(queue, clock, 4.9)
     assert queue.where("web") == "unschedulable"

@@ -13,7 +13,7 @@ def test_an_update_during_the_attempt_is_replayed_as_an_event_and_nothing_else()
     waiting = popped(queue)
     queue.update(pod, latest := a_pod(labels={"tier": "front"}))
     assert (queue.where("web"), waiting.pod) == ("in flight", pod)
-    queue.put_back(waiting, unschedulable=["Spread"])
+    queue.requeue(waiting, unschedulable=["Spread"])
     assert (queue.where("web"), waiting.pod) == ("backoff", latest)
 
 
@@ -40,7 +40,7 @@ def test_a_pod_that_backs_off_is_replaced_in_its_window():
     for name in ("one", "two"):
         queue.add(a_pod(name))
         fail(queue, refused_by="Headroom")
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     release = queue.next_flush()
     queue.update(a_pod("two"), a_pod("two", priority=9))
     assert (queue.counts()["backoff"], queue.next_flush()) == (2, release)
@@ -94,7 +94,7 @@ def test_a_refused_pod_that_was_replaced_still_hears_of_events():
     queue.add(old := a_pod())
     fail(queue, refused_by="Headroom")
     queue.update(old, a_pod(labels={"a": "b"}))
-    queue.on(NODE_ADDED)
+    queue.on_event(NODE_ADDED)
     assert queue.where("web") == "backoff"
 
 
@@ -128,4 +128,4 @@ def test_a_quantity_that_is_none_does_not_stop_the_update(capsys):
     waiting = fail(queue, refused_by="Headroom")
     queue.update(old, new := a_pod(cpu="1"))
     assert waiting.pod is new
-    assert "Cannot tell what changed" in capsys.readouterr().err
+    assert "Failed to compute what changed" in capsys.readouterr().err

@@ -328,11 +328,11 @@ class Examination:
     def _restless(self) -> str:
         scheduler = self._scheduler
         assumed = [pod.key for pod in scheduler.state._pods.values() if pod.assumed_at is not None]
-        places = {waiting.pod.key: waiting.place.value for waiting in scheduler.queue.waiting()}
+        places = {waiting.pod.key: waiting.place.value for waiting in scheduler.queue.pending()}
         return f"never came to rest: {places}, assumed: {assumed}, under way: {list(scheduler._bindings._tasks)}"
 
     def _all_are_bound(self) -> bool:
-        waiting = (waiting.pod for waiting in self._scheduler.queue.waiting())
+        waiting = (waiting.pod for waiting in self._scheduler.queue.pending())
         return all(pod.spec.scheduling_gates or pod.is_terminating for pod in waiting)
 
     def _nominations_are_theirs(self) -> None:
@@ -359,7 +359,7 @@ class Examination:
         assert scheduler._pods._waiting.keys() == pending
         assert scheduler._pods._uids == {pod.key: pod.uid for pod in self._pods}
         going = {pod.uid for pod in self._pods if pod.is_terminating}
-        assert {waiting.pod.uid for waiting in scheduler.queue.waiting()} - going == pending - going
+        assert {waiting.pod.uid for waiting in scheduler.queue.pending()} - going == pending - going
         assert scheduler.reporter._said.keys() <= pending
         assert not scheduler._attempts._held
         used: Counter[str] = Counter()

@@ -104,7 +104,7 @@ CASES = {
     "answers nonsense in pre_enqueue": (
         fails_at("pre_enqueue", "no"),
         "PreEnqueue",
-        AT_THE_GATE + "pre_enqueue answered 'no', neither None nor a Refusal",
+        AT_THE_GATE + "pre_enqueue returned 'no', neither None nor a Refusal",
     ),
 }
 

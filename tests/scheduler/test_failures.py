@@ -8,7 +8,7 @@ from tests.scheduler.world import World
 from mooring.framework import Pod
 from mooring.framework.verdicts import Code
 from mooring.objects.core import PodCondition
-from mooring.queue.waiting import Gating, Waiting
+from mooring.queue.queued_pod_info import Gating, QueuedPodInfo
 from mooring.testing import a_pod
 
 
@@ -112,8 +112,8 @@ async def test_after_a_fault_the_nomination_is_gone(world):
 async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told_once(world):
     """Q11. The condition is a change of the pod, for which the gate may be asked again: it must not go round."""
 
-    def failing(pod: Pod, words: str) -> Waiting:
-        return Waiting(pod, 0.0, gating=Gating("Bad", Code.ERROR, (words,), is_failure=True))
+    def failing(pod: Pod, words: str) -> QueuedPodInfo:
+        return QueuedPodInfo(pod, 0.0, gating=Gating("Bad", Code.ERROR, (words,), is_failure=True))
 
     pod = a_pod("web", uid="u1")
     world.failures.kept_out(failing(pod, "no idea 1"))

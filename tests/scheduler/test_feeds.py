@@ -30,7 +30,7 @@ class World:
         hints = [Hint(kind, Action.ALL) for kind in BROADCAST_KINDS]
         rules = {OURS: ProfileRules(hints={"Fit": hints})}
         self.queue = SchedulingQueue(ManualClock(), sort_key=lambda queued: queued.timestamp, profiles=rules)
-        self._on, self.queue.on = self.queue.on, self._listen  # type: ignore[method-assign]
+        self._on, self.queue.on_event = self.queue.on_event, self._listen  # type: ignore[method-assign]
         self.pods = PodFeed(
             self.state,
             self.queue,

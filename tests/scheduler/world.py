@@ -10,7 +10,7 @@ from mooring.framework import Action, FeatureGates, Hint
 from mooring.objects import Pod
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.queue import ProfileRules, SchedulingQueue
-from mooring.queue.waiting import Waiting
+from mooring.queue.queued_pod_info import QueuedPodInfo
 from mooring.scheduler.async_points import Patience
 from mooring.scheduler.binding import Bindings
 from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
@@ -106,7 +106,7 @@ class World:
             self.metrics,
         )
 
-    def popped(self, pod: Pod) -> Waiting:
+    def popped(self, pod: Pod) -> QueuedPodInfo:
         self.pods.changed(pod)
         waiting = self.queue.pop()
         assert waiting is not None

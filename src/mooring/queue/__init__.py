@@ -1,7 +1,7 @@
-"""The pods that wait: which is tried next, which wait for time to pass, and which wait for something to happen."""
+"""The scheduling queue: which pod is scheduled next, which are in backoff, and which wait for an event."""
 
 from mooring.queue.queue import SchedulingQueue
-from mooring.queue.waiting import Place, Waiting
-from mooring.queue.wakers import ProfileRules
+from mooring.queue.queued_pod_info import Place, QueuedPodInfo
+from mooring.queue.queueing_hints import ProfileRules
 
-__all__ = ["Place", "ProfileRules", "SchedulingQueue", "Waiting"]
+__all__ = ["Place", "ProfileRules", "QueuedPodInfo", "SchedulingQueue"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from mooring.queue.waiting import Waiting
+from mooring.queue.queued_pod_info import QueuedPodInfo
 
 WINDOW_SECONDS = 1
 _NANOSECONDS = 1_000_000_000
@@ -36,13 +36,13 @@ class Backoff:
             return self._max / _NANOSECONDS
         return (self._initial << doublings) / _NANOSECONDS
 
-    def window(self, waiting: Waiting) -> int | None:
+    def window(self, queued: QueuedPodInfo) -> int | None:
         """The whole second in which the pod's backoff ends; None if it has none."""
         # Errors in a row say more about now than refusals long ago.
-        failures = waiting.consecutive_errors or waiting.unschedulable_count
+        failures = queued.consecutive_errors or queued.unschedulable_count
         if failures <= 0 or self._max == 0:
             return None
-        return math.floor(waiting.timestamp + self.seconds(failures))
+        return math.floor(queued.timestamp + self.seconds(failures))
 
 
 def has_ended(window: int, now: float) -> bool:

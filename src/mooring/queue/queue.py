@@ -1,12 +1,12 @@
 """The scheduling queue: every pending pod is in exactly one place of it, and each move has a reason.
 
-    add ──▶ gate (pre_enqueue) ──▶ active ──pop──▶ in flight ──done──▶ (bound, or no longer ours)
-              │     ▲                ▲                 │
-              ▼     │                │                 │ put_back
-            gated ──┘             backoff ◀── event ── unschedulable
+    add ──▶ PreEnqueue ──▶ activeQ ──pop──▶ in flight ──done──▶ (bound, or not pending any more)
+              │     ▲         ▲                │
+              ▼     │         │                │ requeue
+            gated ──┘      backoffQ ◀─ event ─ unschedulable pods
 
-Plain and synchronous: nothing here waits, and time passes only when the clock says so. `pop` does what time has made
-due by itself; `flush` does it for a loop that sleeps, until `next_flush`.
+Synchronous: nothing here blocks, and time passes only by the clock. `pop` flushes what is due first; a loop that sleeps
+until `next_flush` calls `flush`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,20 @@ from mooring.framework.events import (
 from mooring.framework.queued_pod import QueuedPod
 from mooring.objects.core import Pod
 from mooring.queue.backoff import Backoff, has_ended, release_time
-from mooring.queue.flights import Flights, Happened
-from mooring.queue.gate import Gate
-from mooring.queue.line import Line, Turn
+from mooring.queue.heap import PodHeap, SortKey
+from mooring.queue.in_flight import InFlightEvent, InFlightPods
 from mooring.queue.observer import QueueObserver
-from mooring.queue.operation import Operation
-from mooring.queue.refused import Refused
-from mooring.queue.waiting import Place, Waiting
-from mooring.queue.wakers import QUEUE_SORT, Answer, OnFault, ProfileRules, Wakers, unheard
+from mooring.queue.pre_enqueue import PreEnqueueGate
+from mooring.queue.queued_pod_info import Place, QueuedPodInfo
+from mooring.queue.queueing_hints import (
+    QUEUE_SORT,
+    OnFault,
+    ProfileRules,
+    QueueingHints,
+    QueueingStrategy,
+    ignore_fault,
+)
+from mooring.queue.unschedulable_pods import UnschedulablePods
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
@@ -49,14 +55,15 @@ ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF = "ScheduleAttemptFailure"
 
 
 class SchedulingQueue:
-    """The pods that wait for a node.
+    """The pending pods.
 
-    `sort_key` orders them, least first; `profiles` says by scheduler name whom to ask about gates and events.
-    `on_ready` is called, once per operation and at its end, when `pop` or `take_behind_failed_gates` may newly have
-    something to return, or `next_flush` something to say.
-    `on_entry` is called with place and reason at each entry into active, backoff or unschedulable.
-    `on_fault` is called with plugin and point when a gate, a hint or the sort plugin raises or answers nonsense.
-    `observer` is told how long gates and hints take.
+    `sort_key` orders them, least first; `profiles` has the PreEnqueue plugins and queueing hints by scheduler name.
+    `on_ready` is called at the end of an operation after which `pop` or `take_pre_enqueue_errors` may return something
+    new, or `next_flush` an earlier time.
+    `on_entry` is called with place and reason at each entry into activeQ, backoffQ or the unschedulable pods.
+    `on_fault` is called with plugin and extension point when PreEnqueue, a hint or the sort plugin raises or returns
+    a value of the wrong type.
+    `observer` records how long PreEnqueue and hints take.
     """
 
     def __init__(
@@ -70,7 +77,7 @@ class SchedulingQueue:
         max_unschedulable_seconds: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         on_entry: Callable[[str, str], None] = lambda _place, _reason: None,
-        on_fault: OnFault = unheard,
+        on_fault: OnFault = ignore_fault,
         observer: QueueObserver | None = None,
         log: Log | None = None,
     ) -> None:
@@ -83,223 +90,223 @@ class SchedulingQueue:
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._on_fault = on_fault
         self._observer = observer
-        self._wakers = Wakers(profiles, self._log, on_fault, observer)
-        self._gate = Gate(profiles, self._log, on_fault, observer, self._gate_failed)
-        self._behind_failed_gates: dict[str, Waiting] = {}
-        self.last_told = ""
-        """The label of the event that was told last, for whoever times it."""
+        self._hints = QueueingHints(profiles, self._log, on_fault, observer)
+        self._gate = PreEnqueueGate(profiles, self._log, on_fault, observer, self._gate_failed)
+        self._pre_enqueue_errors: dict[str, QueuedPodInfo] = {}
+        self.last_event = ""
+        """The label of the last event; the watch's timing is reported under it."""
 
-        self._known: dict[str, Waiting] = {}
-        self._active = Line(self._log, self._sort_failed)
-        self._backing_off = Line(self._log, self._sort_failed)
-        self._backing_off_after_error = Line(self._log)
-        self._refused = Refused()
-        self._flights = Flights()
+        self._pods: dict[str, QueuedPodInfo] = {}
+        self._active = PodHeap(self._log, self._sort_failed)
+        self._backoff_queue = PodHeap(self._log, self._sort_failed)
+        self._error_backoff_queue = PodHeap(self._log)
+        self._unschedulable_pods = UnschedulablePods()
+        self._in_flight = InFlightPods()
 
         self._retries: list[tuple[float, str]] = []
         self._next_unschedulable_flush = clock.now() + UNSCHEDULABLE_FLUSH_SECONDS
         self._to_activate: list[str] = []
         self._is_ready = False
-        self._operation = Operation(self._settle)
+        self._operation = _Operation(self._settle)
 
-    # What the watch says of pending pods
+    # Watch events of pending pods
 
     def add(self, pod: Pod) -> None:
-        """A pod that waits for a node. One that is here already is updated."""
-        if (known := self._known.get(pod.uid)) is not None:
-            self.update(known.pod, pod)
+        """Enqueue a pending pod, or update it if it is queued already."""
+        if (queued := self._pods.get(pod.uid)) is not None:
+            self.update(queued.pod, pod)
         else:
-            self._enter_new(pod, POD_ADDED)
+            self._enqueue_new(pod, POD_ADDED)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """A change of a pod that waits, or that is being tried.
-
-        One that is in no place enters. So pods that are assumed on a node must not come here.
-        """
-        if old.uid != new.uid:  # deleted and made again under the same name, between two looks
+        """Update a queued or in-flight pod. A pod that is not in the queue is enqueued: never pass an assumed one."""
+        if old.uid != new.uid:  # deleted and created again under the same name, between two watch events
             self.delete(old)
             self.add(new)
             return
-        self.last_told = POD_UPDATED.label
-        waiting = self._known.get(new.uid)
-        if waiting is None:
-            self._enter_new(new, POD_UPDATED)
+        self.last_event = POD_UPDATED.label
+        queued = self._pods.get(new.uid)
+        if queued is None:
+            self._enqueue_new(new, POD_UPDATED)
             return
         with self._operation:
-            if waiting.place is Place.IN_FLIGHT:
+            if queued.place is Place.IN_FLIGHT:
                 self._update_in_flight(old, new)
-            elif waiting.place in (Place.UNSCHEDULABLE, Place.GATED):
-                self._update_refused(waiting, old, new)
+            elif queued.place in (Place.UNSCHEDULABLE, Place.GATED):
+                self._update_unschedulable(queued, old, new)
             else:
-                waiting.pod = new
-                self._line_up(waiting, waiting.place)
+                queued.pod = new
+                self._enqueue(queued, queued.place)
 
     def delete(self, pod: Pod) -> None:
-        """A pod that no longer waits: deleted, or assigned to a node. One in flight goes when its attempt ends."""
-        self.last_told = POD_DELETED.label
-        self._behind_failed_gates.pop(pod.uid, None)  # whoever stands by is not asked for them, perhaps for days
-        flight = self._flights.get(pod.uid)
+        """Remove a pod that was deleted or assigned to a node. One in flight is removed when its attempt ends."""
+        self.last_event = POD_DELETED.label
+        self._pre_enqueue_errors.pop(pod.uid, None)  # a standby replica does not take them, perhaps for days
+        flight = self._in_flight.get(pod.uid)
         if flight is not None:
             flight.is_deleted = True
-        elif (waiting := self._known.pop(pod.uid, None)) is not None:
-            self._leave(waiting)
+        elif (queued := self._pods.pop(pod.uid, None)) is not None:
+            self._dequeue(queued)
 
-    # An attempt
+    # Scheduling attempts
 
-    def pop(self) -> Waiting | None:
-        """The pod to try now; None if there is none. It is in flight until `put_back` or `done`.
+    def pop(self) -> QueuedPodInfo | None:
+        """The next pod to schedule, or None. It is in flight until `requeue` or `done`.
 
-        When no pod is active, one that backs off after a refusal is tried early: nobody else wants the time.
+        With an empty activeQ a pod is popped from backoffQ before its backoff ends, unless an error ended its attempt.
         """
         with self._operation:
-            self._do_what_is_due()
-            waiting = self._active.take()
-            if waiting is None and (waiting := self._backing_off.take()) is not None:
+            self._flush_due()
+            queued = self._active.pop()
+            if queued is None and (queued := self._backoff_queue.pop()) is not None:
                 self._on_entry(Place.ACTIVE.value, POPPED_FROM_BACKOFF)
-            if waiting is not None:
-                waiting.attempts += 1
-                waiting.popped = self._clock.monotonic()
-                self._flights.start(waiting)
-            return waiting
+            if queued is not None:
+                queued.attempts += 1
+                queued.popped = self._clock.monotonic()
+                self._in_flight.start(queued)
+            return queued
 
-    def put_back(
+    def requeue(
         self,
-        waiting: Waiting,
+        queued: QueuedPodInfo,
         pod: Pod | None = None,
         *,
         unschedulable: Collection[str] = (),
         pending: Collection[str] = (),
     ) -> None:
-        """The attempt failed: these plugins refused the pod, or, if none is named, an error ended it.
+        """Requeue a pod whose attempt failed: rejected by these plugins or, if none is named, ended by an error.
 
-        `pod` is the latest object, where the caller knows a later one than the queue. A pod that was deleted or
-        assigned during its attempt is dropped.
+        `pod` is the latest object, where the caller has a later one than the queue. A pod that was deleted or assigned
+        during its attempt is dropped.
         """
-        uid = waiting.pod.uid
-        flight = self._flights.get(uid)
-        if flight is None and uid in self._known:
-            self._log.error("A pod that is in the queue cannot be put back into it", pod=waiting.pod)
+        uid = queued.pod.uid
+        flight = self._in_flight.get(uid)
+        if flight is None and uid in self._pods:
+            self._log.error("Pod is already present in the queue; it is not requeued", pod=queued.pod)
             return
-        happened = None if flight is None else self._flights.events_during(flight)
+        events = None if flight is None else self._in_flight.events_during(flight)
         if pod is None:
-            pod = waiting.pod if flight is None else flight.latest or waiting.pod
+            pod = queued.pod if flight is None else flight.latest or queued.pod
         self.done(uid)
         if pod.uid != uid or (flight is not None and flight.is_deleted):
-            self._log.v(5).info("Pod is gone; it is not put back", pod=waiting.pod)
+            self._log.v(5).info("Pod was deleted during its attempt; it is not requeued", pod=queued.pod)
             return
 
         with self._operation:
-            waiting.pod = pod
-            self._remember_failure(waiting, set(unschedulable), set(pending))
-            self._known[uid] = waiting
-            answer = self._replay(waiting, happened)
-            self._move(waiting, answer, ATTEMPT_FAILED)
+            queued.pod = pod
+            self._record_failure(queued, set(unschedulable), set(pending))
+            self._pods[uid] = queued
+            strategy = self._replay(queued, events)
+            self._move(queued, strategy, ATTEMPT_FAILED)
 
     def done(self, uid: str) -> None:
-        """The pod leaves the queue: assumed on a node and past permit, or not ours any more. Twice is once."""
-        if self._flights.end(uid) is not None:
-            del self._known[uid]
+        """End the pod's attempt for good: assumed and past permit, or not pending any more. Idempotent."""
+        if self._in_flight.end(uid) is not None:
+            del self._pods[uid]
 
-    # What happens in the cluster
+    # Cluster events
 
-    def on(
+    def on_event(
         self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: Callable[[Pod], bool] | None = None
     ) -> None:
-        """Something happened: try again the refused pods it may help, of those that `only` lets through."""
-        self.last_told = event.label
-        if not self._wakers.is_of_interest(event):
+        """Requeue the unschedulable pods that the event may make schedulable, of those that pass `only`."""
+        self.last_event = event.label
+        if not self._hints.is_registered(event):
             return
         with self._operation:
-            for waiting in self._whom_it_may_help(event, new):
-                if only is None or only(waiting.pod):
-                    self._wake(waiting, event, old, new)
-            self._flights.record(event, old, new)
+            for queued in self._pods_to_requeue_on(event, new):
+                if only is None or only(queued.pod):
+                    self._requeue_on(queued, event, old, new)
+            self._in_flight.record(event, old, new)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Try these pods now, whatever they wait for; their gates still have a say.
+        """Move these pods to activeQ, whatever they wait for, if PreEnqueue admits them.
 
-        Asked for by a plugin while the queue is asking plugins, it is done right after that.
+        A plugin may call this from within a queue operation; the pods move at the end of that operation.
         """
         with self._operation:
-            # The uids now: what is no pod must fail here, where whoever asks can be told.
+            # The UIDs now: what is no pod must raise here, in the caller.
             self._to_activate.extend([pod.uid for pod in pods])
 
-    def reconsider(self, pod: Pod) -> None:
-        """The pod's gate may have opened without an event: let in, it waits on as any other that was refused."""
-        waiting = self._known.get(pod.uid)
-        if waiting is None or waiting.gating is None:
-            return
-        gate = waiting.gating.plugin
-        with self._operation:
-            if self._gate.admits(waiting) and waiting.rejectors == {gate}:
-                # An error ended its last attempt. Nobody refused it, so no event would bring it back.
-                waiting.unschedulable_plugins.discard(gate)
-                self._move(waiting, Answer.AFTER_BACKOFF, ATTEMPT_FAILED)
-            else:
-                self._refused.put(waiting)
+    def recheck_pre_enqueue(self, pod: Pod) -> None:
+        """Run PreEnqueue again for a gated pod: its plugin may admit it now without an event.
 
-    def take_behind_failed_gates(self) -> list[Waiting]:
-        """Pods whose gate has failed since this was last asked, and which it still keeps out: nobody told them why."""
-        if not self._behind_failed_gates:
+        Once admitted it waits for an event as any other unschedulable pod.
+        """
+        queued = self._pods.get(pod.uid)
+        if queued is None or queued.gating is None:
+            return
+        gate = queued.gating.plugin
+        with self._operation:
+            if self._gate.admits(queued) and queued.rejectors == {gate}:
+                # An error ended its last attempt. No plugin rejected it, so no event would requeue it.
+                queued.unschedulable_plugins.discard(gate)
+                self._move(queued, QueueingStrategy.AFTER_BACKOFF, ATTEMPT_FAILED)
+            else:
+                self._unschedulable_pods.put(queued)
+
+    def take_pre_enqueue_errors(self) -> list[QueuedPodInfo]:
+        """Gated pods whose PreEnqueue plugin failed since the last call: their events are still to be written."""
+        if not self._pre_enqueue_errors:
             return []
-        asked, self._behind_failed_gates = self._behind_failed_gates, {}
+        failed, self._pre_enqueue_errors = self._pre_enqueue_errors, {}
         return [
-            waiting
-            for uid, waiting in asked.items()
-            if self._known.get(uid) is waiting and waiting.gating is not None and waiting.gating.is_failure
+            queued
+            for uid, queued in failed.items()
+            if self._pods.get(uid) is queued and queued.gating is not None and queued.gating.is_failure
         ]
 
-    def _gate_failed(self, waiting: Waiting) -> None:
-        self._behind_failed_gates[waiting.pod.uid] = waiting
+    def _gate_failed(self, queued: QueuedPodInfo) -> None:
+        self._pre_enqueue_errors[queued.pod.uid] = queued
         self._is_ready = True
 
     def retry_after(self, pod: Pod, seconds: float) -> None:
-        """Activate the pod after a while, if it still waits then."""
+        """Activate the pod after this time, if it is still pending then."""
         with self._operation:
             heapq.heappush(self._retries, (self._clock.now() + max(0.0, seconds), pod.uid))
             self._is_ready = True
 
-    def adopt(
+    def set_profiles(
         self, profiles: Mapping[str, ProfileRules], *, initial_backoff_seconds: float, max_backoff_seconds: float
     ) -> None:
-        """Other rules from now on. No pod is lost, and none keeps waiting for what only the old rules would bring.
+        """Replace the profiles' plugins. No pod is lost, and none waits for an event of a plugin that is gone.
 
-        The new gates are asked about every pod; whoever was refused is worth another try, as is whoever will be
-        refused by the attempt that is under way.
+        PreEnqueue runs again for every pod. Unschedulable pods are requeued, and so are pods in flight whose attempt
+        fails.
         """
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
-        self._wakers = Wakers(profiles, self._log, self._on_fault, self._observer)
-        self._gate = Gate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
+        self._hints = QueueingHints(profiles, self._log, self._on_fault, self._observer)
+        self._gate = PreEnqueueGate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
         with self._operation:
-            for waiting in [*self._active, *self._backing_off, *self._backing_off_after_error]:
-                if not self._gate.admits(waiting):
-                    self._leave(waiting)
-                    self._refused.put(waiting)
-                    self._note(waiting, CONFIGURATION_RELOADED.label)
-            self.on(CONFIGURATION_RELOADED)
+            for queued in [*self._active, *self._backoff_queue, *self._error_backoff_queue]:
+                if not self._gate.admits(queued):
+                    self._dequeue(queued)
+                    self._unschedulable_pods.put(queued)
+                    self._record_move(queued, CONFIGURATION_RELOADED.label)
+            self.on_event(CONFIGURATION_RELOADED)
 
     # Time
 
     def flush(self) -> None:
-        """Do what time has made due. Call it as often as you like."""
+        """Move what time has made due: ended backoffs, delayed activations, pods unschedulable for too long."""
         with self._operation:
-            self._do_what_is_due()
+            self._flush_due()
 
     def next_flush(self) -> float:
-        """When (in the clock's `now`) there is next something to flush."""
-        heads = (line.head() for line in (self._backing_off, self._backing_off_after_error))
+        """When, in the clock's `now`, `flush` next has something to do."""
+        heads = (queue.peek() for queue in (self._backoff_queue, self._error_backoff_queue))
         releases = (release_time(head[0]) for head in heads if head is not None)
         retries = (due for due, _ in self._retries[:1])
         return min([self._next_unschedulable_flush, *releases, *retries])
 
-    def _do_what_is_due(self) -> None:
+    def _flush_due(self) -> None:
         now = self._clock.now()
         # A clock that was set back must not put the flush off.
         self._next_unschedulable_flush = min(self._next_unschedulable_flush, now + UNSCHEDULABLE_FLUSH_SECONDS)
-        for line in (self._backing_off, self._backing_off_after_error):
-            while (head := line.head()) is not None and has_ended(head[0], now):
-                self._line_up(head[1], Place.ACTIVE)
-                self._note(head[1], BACKOFF_COMPLETE)
+        for queue in (self._backoff_queue, self._error_backoff_queue):
+            while (head := queue.peek()) is not None and has_ended(head[0], now):
+                self._enqueue(head[1], Place.ACTIVE)
+                self._record_move(head[1], BACKOFF_COMPLETE)
         while self._retries and self._retries[0][0] <= now:
             _, uid = heapq.heappop(self._retries)
             self._to_activate.append(uid)
@@ -309,201 +316,203 @@ class SchedulingQueue:
             self._flush_unschedulable(now)
 
     def _flush_unschedulable(self, now: float) -> None:
-        """Nobody waits for ever on an event that a plugin forgot to name."""
+        """No pod waits for ever on an event that its plugin failed to register."""
         overdue = [
-            waiting
-            for waiting in self._refused
-            if now - max(waiting.timestamp, waiting.flush_timestamp or 0.0) > self._max_unschedulable_seconds
+            queued
+            for queued in self._unschedulable_pods
+            if now - max(queued.timestamp, queued.flush_timestamp or 0.0) > self._max_unschedulable_seconds
         ]
-        for waiting in overdue:
-            waiting.was_flushed, waiting.flush_timestamp = True, now
-            self._wake(waiting, UNSCHEDULABLE_TIMEOUT, None, None)
+        for queued in overdue:
+            queued.was_flushed, queued.flush_timestamp = True, now
+            self._requeue_on(queued, UNSCHEDULABLE_TIMEOUT, None, None)
         if overdue:
-            self._flights.record(UNSCHEDULABLE_TIMEOUT, None, None)
+            self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
 
-    # What can be seen from outside
+    # Introspection
 
     def __len__(self) -> int:
-        """The pods that wait; those in flight do not count."""
-        return len(self._known) - len(self._flights)
+        """The queued pods, without those in flight."""
+        return len(self._pods) - len(self._in_flight)
 
     def counts(self) -> dict[str, int]:
         return {
             Place.ACTIVE.value: len(self._active),
-            Place.BACKOFF.value: len(self._backing_off) + len(self._backing_off_after_error),
-            Place.UNSCHEDULABLE.value: len(self._refused) - self._refused.gated,
-            Place.GATED.value: self._refused.gated,
+            Place.BACKOFF.value: len(self._backoff_queue) + len(self._error_backoff_queue),
+            Place.UNSCHEDULABLE.value: len(self._unschedulable_pods) - self._unschedulable_pods.gated,
+            Place.GATED.value: self._unschedulable_pods.gated,
         }
 
-    def refused_by(self) -> Counter[tuple[str, str]]:
-        """(plugin, scheduler name) → how many waiting pods the plugin refused last. May be asked on another thread."""
+    def unschedulable_by_plugin(self) -> Counter[tuple[str, str]]:
+        """(plugin, scheduler name) → how many queued pods the plugin rejected last. Safe to call on another thread."""
         return Counter(
-            (plugin, waiting.pod.spec.scheduler_name)
-            for waiting in list(self._known.values())
-            if waiting.place is not Place.IN_FLIGHT
-            for plugin in tuple(waiting.rejectors)
+            (plugin, queued.pod.spec.scheduler_name)
+            for queued in list(self._pods.values())
+            if queued.place is not Place.IN_FLIGHT
+            for plugin in tuple(queued.rejectors)
         )
 
-    def waiting(self) -> Iterator[Waiting]:
-        """The pods that wait, without those in flight, in no particular order."""
-        return (waiting for waiting in self._known.values() if waiting.place is not Place.IN_FLIGHT)
+    def pending(self) -> Iterator[QueuedPodInfo]:
+        """The queued pods, without those in flight, in no particular order."""
+        return (queued for queued in self._pods.values() if queued.place is not Place.IN_FLIGHT)
 
-    def in_flight(self) -> Iterator[Waiting]:
-        """The pods that are being tried, in the order in which they were popped."""
-        return iter(self._flights)
+    def in_flight(self) -> Iterator[QueuedPodInfo]:
+        """The pods in flight, in the order in which they were popped."""
+        return iter(self._in_flight)
 
-    def kept_events(self) -> Counter[str]:
-        """By label: the events kept for pods in flight, and those pods. May be asked on another thread."""
-        return self._flights.kept()
+    def in_flight_events(self) -> Counter[str]:
+        """By label: the events recorded for pods in flight, and those pods. Safe to call on another thread."""
+        return self._in_flight.counts()
 
-    def find(self, uid: str) -> Waiting | None:
+    def find(self, uid: str) -> QueuedPodInfo | None:
         """A pod in the queue or in flight."""
-        return self._known.get(uid)
+        return self._pods.get(uid)
 
     def where(self, pod: Pod | str) -> str:
         """The place of a pod, named by itself, its UID, `namespace/name` or name."""
-        found = self._known.get(pod if isinstance(pod, str) else pod.uid)
+        found = self._pods.get(pod if isinstance(pod, str) else pod.uid)
         if found is None and isinstance(pod, str):
-            found = next((one for one in self._known.values() if pod in (one.pod.key, one.pod.name)), None)
+            found = next((one for one in self._pods.values() if pod in (one.pod.key, one.pod.name)), None)
         return (Place.ABSENT if found is None else found.place).value
 
-    # Moves. A pod changes its place only once every plugin has been asked, so that no answer can lose it.
+    # Moves. A pod changes its place only after every plugin has returned, so that no fault can lose it.
 
-    def _enter_new(self, pod: Pod, event: ClusterEvent) -> None:
-        self.last_told = event.label
-        waiting = self._known[pod.uid] = Waiting(pod, timestamp=self._clock.now())
+    def _enqueue_new(self, pod: Pod, event: ClusterEvent) -> None:
+        self.last_event = event.label
+        queued = self._pods[pod.uid] = QueuedPodInfo(pod, timestamp=self._clock.now())
         with self._operation:
-            self._move(waiting, Answer.IMMEDIATELY, event.label)
+            self._move(queued, QueueingStrategy.IMMEDIATELY, event.label)
 
     def _update_in_flight(self, old: Pod, new: Pod) -> None:
-        flight = self._flights.get(new.uid)
+        flight = self._in_flight.get(new.uid)
         assert flight is not None
         flight.latest, flight.is_deleted = new, False
         for event in self._changes(old, new):
-            if self._wakers.is_of_interest(event):
-                self._flights.record(event, old, new)
+            if self._hints.is_registered(event):
+                self._in_flight.record(event, old, new)
 
-    def _update_refused(self, waiting: Waiting, old: Pod, new: Pod) -> None:
-        waiting.pod = new
-        self._refused.put(waiting)
+    def _update_unschedulable(self, queued: QueuedPodInfo, old: Pod, new: Pod) -> None:
+        queued.pod = new
+        self._unschedulable_pods.put(queued)
         for event in self._changes(old, new):
-            self._wake(waiting, event, old, new)
+            self._requeue_on(queued, event, old, new)
 
     def _changes(self, old: Pod, new: Pod) -> list[ClusterEvent]:
         try:
             return pending_pod_changes(old, new)
-        except ValueError as cause:  # a quantity that is none
-            self._log.error("Cannot tell what changed in the pod", pod=new, err=cause)
+        except ValueError as cause:  # an invalid quantity
+            self._log.error("Failed to compute what changed in the pod", pod=new, err=cause)
             return [POD_UPDATED]
 
-    def _remember_failure(self, waiting: Waiting, unschedulable: set[str], pending: set[str]) -> None:
-        waiting.timestamp = self._clock.now()
-        waiting.unschedulable_plugins, waiting.pending_plugins, waiting.gating = unschedulable, pending, None
-        waiting.was_flushed, waiting.flush_timestamp = False, None
-        if waiting.failed_by_error:
-            waiting.consecutive_errors += 1
+    def _record_failure(self, queued: QueuedPodInfo, unschedulable: set[str], pending: set[str]) -> None:
+        queued.timestamp = self._clock.now()
+        queued.unschedulable_plugins, queued.pending_plugins, queued.gating = unschedulable, pending, None
+        queued.was_flushed, queued.flush_timestamp = False, None
+        if queued.failed_by_error:
+            queued.consecutive_errors += 1
         else:
-            waiting.unschedulable_count += 1
-            waiting.consecutive_errors = 0
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
 
-    def _replay(self, waiting: Waiting, happened: list[Happened] | None) -> Answer:
-        """What the events during its attempt mean to a pod that was refused."""
-        # Without a record of the attempt (it was done already), time is all that can help.
-        if happened is None or waiting.failed_by_error:
-            return Answer.AFTER_BACKOFF
-        best = Answer.STAY
-        hoped_for = Answer.IMMEDIATELY if waiting.pending_plugins else Answer.AFTER_BACKOFF
-        for event, old, new in happened:
-            best = max(best, self._wakers.answer(waiting, event, old, new))
-            if best is hoped_for:
+    def _replay(self, queued: QueuedPodInfo, events: list[InFlightEvent] | None) -> QueueingStrategy:
+        """The queueing strategy by the events during the pod's attempt."""
+        # Without a record of the attempt (it was done already) only its backoff requeues the pod.
+        if events is None or queued.failed_by_error:
+            return QueueingStrategy.AFTER_BACKOFF
+        best = QueueingStrategy.SKIP
+        best_possible = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
+        for event, old, new in events:
+            best = max(best, self._hints.strategy(queued, event, old, new))
+            if best is best_possible:
                 break
         return best
 
-    def _whom_it_may_help(self, event: ClusterEvent, new: Any) -> list[Waiting]:
+    def _pods_to_requeue_on(self, event: ClusterEvent, new: Any) -> list[QueuedPodInfo]:
         if not event.is_wildcard:
-            concerned = self._wakers.concerned(event).items()
-            return [waiting for name, plugins in concerned for waiting in self._refused.freed_by(name, plugins)]
+            by_profile = self._hints.hints_for(event).items()
+            pods = self._unschedulable_pods
+            return [queued for name, plugins in by_profile for queued in pods.waiting_for(name, plugins)]
         if not isinstance(new, Pod):
-            return list(self._refused)
-        meant = self._known.get(new.uid)
-        return [] if meant is None else [meant]
+            return list(self._unschedulable_pods)
+        queued = self._pods.get(new.uid)
+        return [] if queued is None else [queued]
 
-    def _wake(self, waiting: Waiting, event: ClusterEvent, old: Any, new: Any) -> None:
-        if waiting.place not in (Place.UNSCHEDULABLE, Place.GATED):
+    def _requeue_on(self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> None:
+        if queued.place not in (Place.UNSCHEDULABLE, Place.GATED):
             return
-        answer = self._wakers.answer(waiting, event, old, new)
-        if answer is not Answer.STAY:
-            self._move(waiting, answer, event.label)
+        strategy = self._hints.strategy(queued, event, old, new)
+        if strategy is not QueueingStrategy.SKIP:
+            self._move(queued, strategy, event.label)
 
     def _activate_requested(self) -> None:
         requested, self._to_activate = self._to_activate, []
         for uid in requested:
-            waiting = self._known.get(uid)
-            if waiting is None or waiting.place is Place.ACTIVE:
+            queued = self._pods.get(uid)
+            if queued is None or queued.place is Place.ACTIVE:
                 continue
-            if waiting.place is Place.IN_FLIGHT:
-                self._flights.record(FORCE_ACTIVATE, None, waiting.pod)
-            elif waiting.place is Place.BACKOFF:
-                self._line_up(waiting, Place.ACTIVE)
-                self._note(waiting, FORCE_ACTIVATE.label)
+            if queued.place is Place.IN_FLIGHT:
+                self._in_flight.record(FORCE_ACTIVATE, None, queued.pod)
+            elif queued.place is Place.BACKOFF:
+                self._enqueue(queued, Place.ACTIVE)
+                self._record_move(queued, FORCE_ACTIVATE.label)
             else:
-                self._move(waiting, Answer.IMMEDIATELY, FORCE_ACTIVATE.label)
+                self._move(queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
 
-    def _move(self, waiting: Waiting, answer: Answer, reason: str) -> None:
-        """Bring a refused or a new pod where the answer sends it, if its gate agrees."""
-        if answer is Answer.STAY or not self._gate.admits(waiting):
-            was_elsewhere = waiting.place is Place.ABSENT
-            if waiting.gating is not None:
-                waiting.was_flushed = False  # what lets it in later is not the flush
-            self._refused.put(waiting)
+    def _move(self, queued: QueuedPodInfo, strategy: QueueingStrategy, reason: str) -> None:
+        """Move a new or unschedulable pod by the strategy, if PreEnqueue admits it."""
+        if strategy is QueueingStrategy.SKIP or not self._gate.admits(queued):
+            was_elsewhere = queued.place is Place.ABSENT
+            if queued.gating is not None:
+                queued.was_flushed = False  # the flush is not what admits it later
+            self._unschedulable_pods.put(queued)
             if was_elsewhere:
-                self._note(waiting, reason)
+                self._record_move(queued, reason)
             return
-        window = self._backoff.window(waiting)
+        window = self._backoff.window(queued)
         backs_off = window is not None and not has_ended(window, self._clock.now())
-        self._line_up(waiting, Place.BACKOFF if backs_off and answer is Answer.AFTER_BACKOFF else Place.ACTIVE)
-        self._note(waiting, reason)
+        backs_off = backs_off and strategy is QueueingStrategy.AFTER_BACKOFF
+        self._enqueue(queued, Place.BACKOFF if backs_off else Place.ACTIVE)
+        self._record_move(queued, reason)
 
-    def _line_up(self, waiting: Waiting, place: Place) -> None:
-        """Put the pod into the active or the backoff queue, wherever it was, at the turn it has now."""
-        if place is Place.ACTIVE and waiting.initial_attempt is None:
-            waiting.initial_attempt = self._clock.now()
-        turn = self._turn(waiting)
-        is_new_here = waiting.place is not place
-        self._leave(waiting)
-        waiting.place = place
+    def _enqueue(self, queued: QueuedPodInfo, place: Place) -> None:
+        """Put the pod into activeQ or backoffQ, wherever it was, by its present sort key."""
+        if place is Place.ACTIVE and queued.initial_attempt is None:
+            queued.initial_attempt = self._clock.now()
+        sort_key = self._sort_key_of(queued)
+        is_new = queued.place is not place
+        self._dequeue(queued)
+        queued.place = place
         if place is Place.ACTIVE:
-            self._active.put(waiting, turn)
+            self._active.push(queued, sort_key)
         else:
-            window = self._backoff.window(waiting) or 0
-            if waiting.failed_by_error:
-                self._backing_off_after_error.put(waiting, window=window)
+            window = self._backoff.window(queued) or 0
+            if queued.failed_by_error:
+                self._error_backoff_queue.push(queued, window=window)
             else:
-                self._backing_off.put(waiting, turn, window)
-        # Also where nothing can be popped yet: whoever sleeps until the next flush must hear that it is sooner now.
-        self._is_ready |= is_new_here
+                self._backoff_queue.push(queued, sort_key, window)
+        # Also where nothing can be popped yet: the next flush may be earlier now.
+        self._is_ready |= is_new
 
-    def _leave(self, waiting: Waiting) -> None:
-        uid = waiting.pod.uid
-        match waiting.place:
+    def _dequeue(self, queued: QueuedPodInfo) -> None:
+        uid = queued.pod.uid
+        match queued.place:
             case Place.ACTIVE:
                 self._active.remove(uid)
             case Place.BACKOFF:
-                self._backing_off.remove(uid)
-                self._backing_off_after_error.remove(uid)
+                self._backoff_queue.remove(uid)
+                self._error_backoff_queue.remove(uid)
             case Place.UNSCHEDULABLE | Place.GATED:
-                self._refused.remove(uid)
-        waiting.place = Place.ABSENT
+                self._unschedulable_pods.remove(uid)
+        queued.place = Place.ABSENT
 
-    def _turn(self, waiting: Waiting) -> Turn:
+    def _sort_key_of(self, queued: QueuedPodInfo) -> SortKey:
         try:
-            return (0, self._sort_key(waiting))
+            return (0, self._sort_key(queued))
         except KeyboardInterrupt:
             raise
         except BaseException as cause:
             plugin = self._sort_failed()
             self._log.error(
-                "sort_key failed; the pod is tried after all others", plugin=plugin, pod=waiting.pod, err=cause
+                "sort_key failed; the pod is sorted behind all others", plugin=plugin, pod=queued.pod, err=cause
             )
             return (1,)
 
@@ -512,14 +521,37 @@ class SchedulingQueue:
         self._on_fault(plugin, QUEUE_SORT)
         return plugin
 
-    def _note(self, waiting: Waiting, reason: str) -> None:
-        place = Place.UNSCHEDULABLE if waiting.place is Place.GATED else waiting.place
+    def _record_move(self, queued: QueuedPodInfo, reason: str) -> None:
+        place = Place.UNSCHEDULABLE if queued.place is Place.GATED else queued.place
         self._on_entry(place.value, reason)
         if detail := self._log.v(5):
-            detail.info("Pod moved to an internal scheduling queue", pod=waiting.pod, event=reason, queue=place.value)
+            detail.info("Pod moved to an internal scheduling queue", pod=queued.pod, event=reason, queue=place.value)
 
     def _settle(self) -> None:
         self._activate_requested()
         if self._is_ready:
             self._is_ready = False
             self._on_ready()
+
+
+class _Operation:
+    """`with` it the queue is being changed. Calls `settle` at the end of the outermost one.
+
+    So what plugins request of the queue while it runs them is done afterwards.
+    """
+
+    __slots__ = ("_depth", "_settle")
+
+    def __init__(self, settle: Callable[[], None]) -> None:
+        self._settle = settle
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self._depth == 1:
+                self._settle()
+        finally:
+            self._depth -= 1

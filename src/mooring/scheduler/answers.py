@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.assembly import Assembly
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.journal import Journal
@@ -30,8 +30,8 @@ class Answers:
         return [
             Sizes("pending_pods", {(queue,): count for queue, count in self._queue.counts().items()}),
             Sizes("cache_size", {("nodes",): self._state.node_count, ("pods",): pods, ("assumed_pods",): assumed}),
-            Sizes("unschedulable_pods", self._queue.refused_by()),
-            Sizes("inflight_events", {(label,): count for label, count in self._queue.kept_events().items()}),
+            Sizes("unschedulable_pods", self._queue.unschedulable_by_plugin()),
+            Sizes("inflight_events", {(label,): count for label, count in self._queue.in_flight_events().items()}),
         ]
 
     def explained(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Answers:
             return None
         return {"uid": uid, "plugin": waiting.gating.plugin, "reasons": list(waiting.gating.reasons)}
 
-    def _waits_for(self, waiting: Waiting) -> list[dict[str, Any]]:
+    def _waits_for(self, waiting: QueuedPodInfo) -> list[dict[str, Any]]:
         """What would bring the pod back, as those who refused it have named it."""
         hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
         return [

@@ -16,7 +16,7 @@ from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.assembly import Assembly
 from mooring.scheduler.binding import Bindings, Placement, internal
 from mooring.scheduler.extenders import Extenders, decide_with
@@ -58,7 +58,7 @@ class Attempts:
     budget: TimeBudget | None
     """The time that plugins have for one attempt; None: any."""
     overruns: Overruns
-    conclude: Callable[[Waiting, Profile, Decision], None]
+    conclude: Callable[[QueuedPodInfo, Profile, Decision], None]
     """Does what was decided."""
     _held: dict[str, Pod] = field(default_factory=dict)
     """Pods whose profile waits for a kind that has not been listed."""
@@ -66,7 +66,7 @@ class Attempts:
     """Where each profile's next search begins."""
     _decisions: int = 0
 
-    def attempt(self, waiting: Waiting) -> None:
+    def attempt(self, waiting: QueuedPodInfo) -> None:
         """One pod, from the queue to the start of its binding. Nothing waits here, so nothing comes in between."""
         decision: Decision | None = None
         try:
@@ -83,7 +83,7 @@ class Attempts:
         except BaseException as error:
             self._contain(waiting, decision, error)
 
-    async def attempt_with(self, extenders: Extenders, waiting: Waiting) -> None:
+    async def attempt_with(self, extenders: Extenders, waiting: QueuedPodInfo) -> None:
         """The same with extenders: nothing else is decided while they think, but watches and bindings go on."""
         decision: Decision | None = None
         try:
@@ -102,7 +102,7 @@ class Attempts:
                 raise
             self._contain(waiting, decision, error)
 
-    def _taken_up(self, waiting: Waiting) -> Profile | None:
+    def _taken_up(self, waiting: QueuedPodInfo) -> Profile | None:
         """The profile that decides about the pod; None if it cannot be tried now, which is dealt with here."""
         pod = waiting.pod
         profile = self.assembly.profiles[pod.spec.scheduler_name]
@@ -115,7 +115,7 @@ class Attempts:
             return None
         return profile
 
-    def _is_lost(self, waiting: Waiting) -> bool:
+    def _is_lost(self, waiting: QueuedPodInfo) -> bool:
         """Whether the pod went, or got a node, while extenders were asked."""
         latest = self.pods.latest(waiting.pod.uid)
         if latest is None:
@@ -126,7 +126,7 @@ class Attempts:
             return False
         return True
 
-    def _contain(self, waiting: Waiting, decision: Decision | None, error: BaseException) -> None:
+    def _contain(self, waiting: QueuedPodInfo, decision: Decision | None, error: BaseException) -> None:
         """A bug of ours must cost one attempt, not the pod and not the scheduler."""
         pod = waiting.pod
         _log.error("Unexpected fault while scheduling", pod=pod, err=described(error))
@@ -143,7 +143,7 @@ class Attempts:
             return True
         return self.bindings.is_under_way(pod.uid)
 
-    def _holds(self, waiting: Waiting, profile: Profile) -> bool:
+    def _holds(self, waiting: QueuedPodInfo, profile: Profile) -> bool:
         """Whether the profile must wait for a kind that its plugins read; only its own pods do."""
         kinds = self.assembly.kinds[profile.name]
         missing = self.informers.missing(kinds)
@@ -164,7 +164,7 @@ class Attempts:
         command = self.assembly.remedies.get(kind)
         return f" This installs it: {command}" if command and self.informers.is_unserved(kind) else ""
 
-    def _is_unreadable(self, waiting: Waiting) -> bool:
+    def _is_unreadable(self, waiting: QueuedPodInfo) -> bool:
         pod = waiting.pod
         try:
             _ = pod.requests
@@ -175,7 +175,7 @@ class Attempts:
             self.failures.broken(waiting, message)
             return True
 
-    def _inputs(self, waiting: Waiting, profile: Profile) -> Inputs:
+    def _inputs(self, waiting: QueuedPodInfo, profile: Profile) -> Inputs:
         self._decisions += 1
         if self.budget is not None:
             self.budget.renew()
@@ -186,7 +186,7 @@ class Attempts:
             budget=self.budget,
         )
 
-    def _charge(self, waiting: Waiting) -> None:
+    def _charge(self, waiting: QueuedPodInfo) -> None:
         if self.budget is not None:
             self.overruns.attempted(waiting.pod.namespace, self.budget.spent_seconds)
 

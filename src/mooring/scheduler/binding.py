@@ -22,7 +22,7 @@ from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
 from mooring.objects.placed import PlacedPod
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.async_points import Patience, side_by_side
 from mooring.scheduler.extenders import Extenders
 from mooring.scheduler.failures import Failures
@@ -43,7 +43,7 @@ _log = Log("scheduler")
 class Placement:
     """A pod on its way to a node."""
 
-    waiting: Waiting
+    waiting: QueuedPodInfo
     pod: Pod
     profile: Profile
     decision: Decision
@@ -326,7 +326,7 @@ class Bindings:
         await self._undo(placement)
         forgotten = self._forget(placement)
         if forgotten is not None:
-            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None)
+            self._queue.on_event(ASSIGNED_POD_DELETED, forgotten, None)
         self._journal.note(placement.pod, node=None, error=str(problem))
         self._failures.broken(placement.waiting, problem)
 
@@ -352,7 +352,7 @@ class Bindings:
     def _tell_the_others(self, pod: Pod, forgotten: PlacedPod | None) -> None:
         """After the pod is back and without it, so that it does not wake itself."""
         if forgotten is not None:
-            self._queue.on(ASSIGNED_POD_DELETED, forgotten, None, only=lambda other: other.uid != pod.uid)
+            self._queue.on_event(ASSIGNED_POD_DELETED, forgotten, None, only=lambda other: other.uid != pod.uid)
 
     async def _undo(self, placement: Placement) -> None:
         for problem in await unreserve(placement.profile, placement.decision, self._patience.ask):

@@ -9,7 +9,7 @@ from mooring.base.errors import BudgetExceeded, PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, Profile, Refused, permit, reserve
 from mooring.framework import Point
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.binding import Bindings, Placement
 from mooring.scheduler.claim_releases import ClaimReleases
 from mooring.scheduler.evictions import Evictions
@@ -40,7 +40,7 @@ class Conclusions:
     rivals: Rivals
     metrics: SchedulerMetrics
 
-    def conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def conclude(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
         """Do what was decided: place the pod, or let it wait."""
         self.journal.write(waiting.pod, decision.evidence())
         if isinstance(decision.fault, BudgetExceeded):
@@ -52,7 +52,7 @@ class Conclusions:
         else:
             self._place(waiting, profile, decision)
 
-    def _refused(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def _refused(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
         """No node will do: make the room that was planned, and let the pod wait."""
         if not profile.at(Point.POST_FILTER):
             _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
@@ -73,7 +73,7 @@ class Conclusions:
             if remedy.retry_after is not None:
                 self.queue.retry_after(waiting.pod, remedy.retry_after)
 
-    def _place(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def _place(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
         """Assume the pod on its node, reserve, ask for permission, and start binding."""
         pod = waiting.pod
         assert decision.view is not None

@@ -119,7 +119,7 @@ class Evictions:
                 # What was to wake it may never happen, or has happened while its gate was closed.
                 self._queue.activate([preemptor])
             else:
-                self._queue.reconsider(preemptor)
+                self._queue.recheck_pre_enqueue(preemptor)
 
     def _was_missed(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
         """Whether the preemptor is still kept out although no victim is left whose end could let it in."""

@@ -11,7 +11,7 @@ from mooring.base.errors import BudgetExceeded, PluginFault, StateMissing
 from mooring.base.log import Log
 from mooring.engine.decision import NO_NODES
 from mooring.framework import Plan, Pod, Refusal
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.plugin_errors import PluginErrors
@@ -35,7 +35,7 @@ class Failures:
 
     def refused(
         self,
-        waiting: Waiting,
+        waiting: QueuedPodInfo,
         message: str,
         *,
         unschedulable: Collection[str] = (),
@@ -49,7 +49,7 @@ class Failures:
             _log.v(2).info("Unable to schedule pod; no fit; waiting", pod=waiting.pod, err=message)
         self._put_back(waiting, message, UNSCHEDULABLE, unschedulable, pending, nominate)
 
-    def broken(self, waiting: Waiting, problem: PluginFault | str) -> None:
+    def broken(self, waiting: QueuedPodInfo, problem: PluginFault | str) -> None:
         """Something failed that is no verdict: retried with the error backoff."""
         where = {}
         if isinstance(problem, PluginFault):
@@ -59,7 +59,7 @@ class Failures:
         _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **where)
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
 
-    def set_aside(self, waiting: Waiting, fault: BudgetExceeded) -> None:
+    def set_aside(self, waiting: QueuedPodInfo, fault: BudgetExceeded) -> None:
         """Evaluating the pod takes too long. No cluster event requeues it: only the flush of unschedulable pods, or
         another configuration."""
         self._errors.count(fault)
@@ -67,12 +67,12 @@ class Failures:
         _log.error("Scheduling attempt exceeded its time budget; pod is set aside", pod=waiting.pod, err=fault, **where)
         self._put_back(waiting, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
 
-    def held(self, waiting: Waiting, message: str) -> None:
+    def held(self, waiting: QueuedPodInfo, message: str) -> None:
         """The pod is not evaluated now; a timer brings it back."""
         _log.v(2).info("Pod is held back", pod=waiting.pod, err=message)
         self._put_back(waiting, message, SCHEDULER_ERROR, (TIME_BUDGET,), (), None)
 
-    def kept_out(self, waiting: Waiting) -> None:
+    def kept_out(self, waiting: QueuedPodInfo) -> None:
         """A pre_enqueue failed, so that there is no attempt. It stays out; event and condition say why."""
         assert waiting.gating is not None
         failure = f'running PreEnqueue plugin "{waiting.gating.plugin}": '
@@ -92,14 +92,14 @@ class Failures:
                 _log.error("Status after running PostFilter plugins for pod", pod=pod, status=answer)
                 self._errors.count(answer)
 
-    def declined(self, waiting: Waiting, plugin: str, message: str) -> None:
+    def declined(self, waiting: QueuedPodInfo, plugin: str, message: str) -> None:
         """A plugin said no when it was too late for events to help: a refusal, retried with the error backoff."""
         _log.error("Error scheduling pod; retrying", pod=waiting.pod, plugin=plugin, err=message)
         self._put_back(waiting, message, UNSCHEDULABLE, (), (), "")
 
     def _put_back(
         self,
-        waiting: Waiting,
+        waiting: QueuedPodInfo,
         message: str,
         reason: str,
         unschedulable: Collection[str],
@@ -116,7 +116,7 @@ class Failures:
             self._queue.done(latest.uid)
             self._pods.leave(latest)
             return
-        self._queue.put_back(waiting, latest, unschedulable=unschedulable, pending=pending)
+        self._queue.requeue(waiting, latest, unschedulable=unschedulable, pending=pending)
         self._pods.nominator.decided(latest, nominate)
         self._reporter.failed(latest, message)
         self._reporter.condition(latest, reason, message, nominate)

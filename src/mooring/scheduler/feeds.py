@@ -151,14 +151,14 @@ class PodFeed:
         self._state.set_pod(new)
         if old is None or was_assumed:
             _log.v(3).info("Add event for scheduled pod", pod=pod)
-            self._queue.on(ASSIGNED_POD_ADDED, None, new)
+            self._queue.on_event(ASSIGNED_POD_ADDED, None, new)
             if old is not None and old.node != new.node:
                 # Somebody else bound it: the place that we held for it is free.
-                self._queue.on(ASSIGNED_POD_DELETED, old, None)
+                self._queue.on_event(ASSIGNED_POD_DELETED, old, None)
         else:
             _log.v(4).info("Update event for scheduled pod", pod=pod)
             for event in placed_pod_changes(old, new):
-                self._queue.on(event, old, new)
+                self._queue.on_event(event, old, new)
 
     def _wait(self, pod: Pod) -> None:
         old = self._waiting.get(pod.uid)
@@ -169,7 +169,7 @@ class PodFeed:
         self._on_shown(pod)
         if self.node_of(pod.uid) is not None:
             # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
-            self._queue.on(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
+            self._queue.on_event(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
         if self._state.is_assumed(pod.uid):
             # On its way to a node: it is in no queue, and its own updates wake nobody.
             if pod.is_terminating and old is not None and not old.is_terminating:
@@ -199,7 +199,7 @@ class PodFeed:
         gone = self._state.remove_pod(uid)
         if gone is not None:
             _log.v(3).info("Delete event for scheduled pod", pod=gone.key)
-            self._queue.on(ASSIGNED_POD_DELETED, gone, None)
+            self._queue.on_event(ASSIGNED_POD_DELETED, gone, None)
 
 
 def _record(pod: Pod) -> PlacedPod:
@@ -231,11 +231,11 @@ class NodeFeed:
         old = self._state.set_node(node)
         if old is None:
             _log.v(3).info("Add event for node", node=node)
-            self._queue.on(NODE_ADDED, None, node)
+            self._queue.on_event(NODE_ADDED, None, node)
         elif old.metadata.resource_version != node.metadata.resource_version:
             _log.v(4).info("Update event for node", node=node)
             for event in node_changes(old, node):
-                self._queue.on(event, old, node)
+                self._queue.on_event(event, old, node)
 
     def deleted(self, node: Node) -> None:
         if node.name in self._names:
@@ -245,4 +245,4 @@ class NodeFeed:
         self._names.discard(name)
         old = self._state.remove_node(name)
         _log.v(3).info("Delete event for node", node=name)
-        self._queue.on(NODE_DELETED, old, None)
+        self._queue.on_event(NODE_DELETED, old, None)

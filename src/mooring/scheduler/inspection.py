@@ -82,7 +82,7 @@ class Inspection:
                 nominatedPods=", ".join(pod.key for pod in self._state.nominations.at(view.name)),
             )
         _log.info("Dump of scheduling queue", **self._queue.counts())
-        for waiting in self._queue.waiting():
+        for waiting in self._queue.pending():
             _log.info(
                 "Waiting pod",
                 pod=waiting.pod,

@@ -22,7 +22,7 @@ from mooring.framework.events import ASSIGNED_POD_DELETED, ClusterEvent
 from mooring.framework.registry import Registry
 from mooring.objects.core import Node
 from mooring.objects.meta import KubeObject
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.answers import Answers
 from mooring.scheduler.assembly import QueueAccess, Services, assemble
 from mooring.scheduler.async_points import Patience
@@ -351,7 +351,7 @@ class Scheduler:
     async def _schedule_forever(self) -> None:
         while not self._stopping.is_set():
             # Here, where we lead: who stands by says nothing.
-            for kept_out in self.queue.take_behind_failed_gates():
+            for kept_out in self.queue.take_pre_enqueue_errors():
                 self._failures.kept_out(kept_out)
             waiting = self.queue.pop()
             if waiting is None:
@@ -376,7 +376,7 @@ class Scheduler:
             alarm.cancel()
             wake.cancel()
 
-    def _conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def _conclude(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
         """Do what was decided."""
         self._conclusions.conclude(waiting, profile, decision)
 
@@ -408,7 +408,7 @@ class Scheduler:
 
     def _publish(self, event: ClusterEvent, old: Any, new: Any) -> None:
         began = self._clock.monotonic()
-        self.queue.on(event, old, new)
+        self.queue.on_event(event, old, new)
         self.metrics.handled(event.label, self._clock.monotonic() - began)
 
     def _on_kind_listed(self, kind: type[KubeObject]) -> None:
@@ -425,7 +425,7 @@ class Scheduler:
         self._waits_no_longer(pod)
         if self.state.is_assumed(pod.uid) and not self._room.reject(pod.uid, "", "removed"):
             forgotten = self.state.forget(pod.uid)
-            self.queue.on(ASSIGNED_POD_DELETED, forgotten, None)
+            self.queue.on_event(ASSIGNED_POD_DELETED, forgotten, None)
 
     def _waits_no_longer(self, pod: Pod) -> None:
         self.reporter.forget(pod.uid)

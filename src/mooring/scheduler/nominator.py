@@ -12,7 +12,7 @@ from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.objects.core import Pod
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
-from mooring.queue.waiting import Place
+from mooring.queue.queued_pod_info import Place
 from mooring.state.nominations import Nominations
 
 _log = Log("scheduler")
@@ -59,4 +59,4 @@ class Nominator:
             _log.error("Nominated pod holds no place: its requests cannot be read", pod=pod, node=node, err=error)
 
     def _tell_those_behind(self, pod: Pod) -> None:
-        self._queue.on(ASSIGNED_POD_DELETED, pod, None, only=lambda other: other.priority <= pod.priority)
+        self._queue.on_event(ASSIGNED_POD_DELETED, pod, None, only=lambda other: other.priority <= pod.priority)

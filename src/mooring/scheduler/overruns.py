@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.base.clock import Clock
-from mooring.queue import SchedulingQueue, Waiting
+from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.failures import Failures
 from mooring.scheduler.journal import Journal
 
@@ -82,7 +82,7 @@ class Overruns:
             default=None,
         )
 
-    def holds(self, waiting: Waiting) -> bool:
+    def holds(self, waiting: QueuedPodInfo) -> bool:
         """Whether the pod must wait for its namespace's sake; then it is requeued here."""
         namespace = waiting.pod.namespace
         if not (seconds := self.penalties.left(namespace)):

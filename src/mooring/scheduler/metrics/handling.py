@@ -1,4 +1,4 @@
-"""How long an event of the watch takes: what it changes in the state, and whom it wakes in the queue."""
+"""How long a watch event takes: what it changes in the state and which pods it requeues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class TimedFeed(Generic[T]):
-    """A feed that passes everything on, and observes under the name of what the queue was told last."""
+    """Passes everything on and observes the time under the label of the queue's last event."""
 
     def __init__(self, feed: Feed[T], queue: SchedulingQueue, metrics: SchedulerMetrics) -> None:
         self._feed = feed
@@ -22,7 +22,7 @@ class TimedFeed(Generic[T]):
         self._metrics = metrics
 
     def listed(self, objects: list[T]) -> None:
-        """Not observed: it is many events, and none of them came by itself."""
+        """Not observed: it stands for many events."""
         self._feed.listed(objects)
 
     def changed(self, found: T) -> None:
@@ -34,7 +34,7 @@ class TimedFeed(Generic[T]):
     def _timed(self, handle: Callable[[T], None], found: T) -> None:
         queue, metrics = self._queue, self._metrics
         began = metrics.now()
-        queue.last_told = ""
+        queue.last_event = ""
         handle(found)
-        if queue.last_told:
-            metrics.handled(queue.last_told, metrics.now() - began)
+        if queue.last_event:
+            metrics.handled(queue.last_event, metrics.now() - began)

@@ -184,7 +184,7 @@ class Versions:
         parts.reporter.adopt(assembly.profiles)
         parts.metrics.attempts.forget(list(old.profiles.values()))
         parts.pods.leave_all_but(assembly.profiles)
-        parts.queue.adopt(
+        parts.queue.set_profiles(
             assembly.rules,
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
             max_backoff_seconds=configuration.pod_max_backoff_seconds,

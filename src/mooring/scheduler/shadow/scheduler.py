@@ -18,7 +18,7 @@ from mooring.engine import Decision, Profile
 from mooring.framework import Pod
 from mooring.framework.registry import Registry
 from mooring.objects.core import ObjectReference
-from mooring.queue import Waiting
+from mooring.queue import QueuedPodInfo
 from mooring.scheduler.control import ControlSocket
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.metrics import Result
@@ -96,7 +96,7 @@ class ShadowScheduler(Scheduler):
     def _seen_first(self, pods: Feed[Pod]) -> Feed[Pod]:
         return ShadowFeed(pods, self.shadow, self.state, self._assembly.profiles)
 
-    def _conclude(self, waiting: Waiting, profile: Profile, decision: Decision) -> None:
+    def _conclude(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
         """Remember what was decided, and let the pod wait for the other scheduler."""
         self.shadow.decided(waiting.pod, decision)
         if isinstance(decision.fault, BudgetExceeded):

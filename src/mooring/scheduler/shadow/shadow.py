@@ -29,7 +29,7 @@ from mooring.engine.time_budget import TimeBudget
 from mooring.objects.core import Pod
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
-from mooring.queue.waiting import Place
+from mooring.queue.queued_pod_info import Place
 from mooring.scheduler.shadow.comparison import Comparison, Earlier, Moment, Subject
 from mooring.scheduler.shadow.judging import (
     Cause,

@@ -1,4 +1,4 @@
-"""A pod on its way through the queue: where it is, how often it was tried, and who refused it."""
+"""A pod in the queue: its place, its attempts and the plugins that rejected it."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gating:
-    """Who keeps a pod out of the queue, and why."""
+    """The PreEnqueue plugin that gates a pod, and why."""
 
     plugin: str
     code: Code
     reasons: tuple[str, ...]
     is_failure: bool = False
-    """It raised or answered nonsense."""
+    """It raised, or returned a value of the wrong type."""
 
 
 @dataclass(slots=True, eq=False)
-class Waiting(QueuedPod):
+class QueuedPodInfo(QueuedPod):
     """A pod in the queue or in flight. Only the queue writes it."""
 
     place: Place = Place.ABSENT
     unschedulable_plugins: set[str] = field(default_factory=set)
-    """Who refused the last attempt, or keeps the pod out of the queue. Kept while the next attempt runs."""
+    """The plugins that rejected the last attempt, or that gate the pod. Unchanged while the next attempt runs."""
     pending_plugins: set[str] = field(default_factory=set)
-    """Who answered Pending: their event brings the pod back without backoff."""
+    """The plugins that returned Pending: their event requeues the pod without backoff."""
     gating: Gating | None = None
-    """The pre_enqueue that keeps the pod out."""
+    """Set while the pod is gated."""
     unschedulable_count: int = 0
-    """How many attempts ended with a refusal."""
+    """How many attempts ended with a rejection."""
     consecutive_errors: int = 0
     """How many attempts in a row ended with an error."""
     popped: float = 0.0
     """When the attempt under way began, in the clock's monotonic time."""
     was_flushed: bool = False
-    """Whether no event but the timeout of the unschedulable pods brought it back since it last failed."""
+    """Whether the timeout of unschedulable pods requeued it since it last failed, and no event."""
     flush_timestamp: float | None = None
 
     @property
@@ -62,5 +62,5 @@ class Waiting(QueuedPod):
 
     @property
     def failed_by_error(self) -> bool:
-        """Whether no plugin refused it: an error, or no node at all."""
+        """Whether no plugin rejected it: an error, or no node at all."""
         return not self.unschedulable_plugins and not self.pending_plugins
