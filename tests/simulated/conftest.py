@@ -15,7 +15,8 @@ from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects.meta import Kind, KubeObject
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
-from mooring.simulated.records import Deployment, NodeRecord, PodRecord, ReplicaSet
+from mooring.simulated.records import NodeRecord, PodRecord
+from mooring.simulated.workload_records import Deployment, ReplicaSet
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0

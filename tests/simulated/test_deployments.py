@@ -20,9 +20,10 @@ from mooring.simulated.deployments import (
     next_step,
     split,
     surge_and_unavailable,
-    template_hash,
 )
-from mooring.simulated.records import Deployment, Document, ReplicaSet
+from mooring.simulated.pod_templates import template_hash
+from mooring.simulated.records import Document
+from mooring.simulated.workload_records import Deployment, ReplicaSet
 
 
 def with_image(image: str) -> Document:

@@ -11,7 +11,8 @@ from tests.simulated.builders import NOW, a_pod
 from mooring.base.clock import ManualClock
 from mooring.objects.meta import Kind
 from mooring.simulated.jobs import job_status, plan_job
-from mooring.simulated.records import RUN_SECONDS, Job, PodRecord
+from mooring.simulated.records import RUN_SECONDS, PodRecord
+from mooring.simulated.workload_records import Job
 
 JOB = Kind("batch", "v1", "Job", "jobs")
 

@@ -25,18 +25,10 @@ from mooring.simulated.events import Events
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
-from mooring.simulated.records import (
-    ClaimRecord,
-    ClaimTemplate,
-    Deployment,
-    Document,
-    Job,
-    NodeRecord,
-    PodRecord,
-    ReplicaSet,
-)
+from mooring.simulated.records import ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
 from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
+from mooring.simulated.workload_records import Deployment, Job, ReplicaSet
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
 DEFINITION_SECONDS = 30.0

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from mooring.base.clock import parse_timestamp, timestamp
 from mooring.simulated.deployments import is_complete, split, surge_and_unavailable
-from mooring.simulated.records import ConditionRecord, Deployment, Document, ReplicaSet
+from mooring.simulated.records import ConditionRecord, Document
+from mooring.simulated.workload_records import Deployment, ReplicaSet
 
 _AT_REST = ("NewReplicaSetAvailable", "DeploymentPaused", "ProgressDeadlineExceeded")
 

@@ -8,22 +8,18 @@ them in proportion.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mooring.simulated.records import Deployment, Document, ReplicaSet
+from mooring.simulated.pod_templates import template_hash
+from mooring.simulated.records import Document
+from mooring.simulated.workload_records import Deployment, ReplicaSet, pods_in
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-_SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and nothing that looks alike, as in names that Kubernetes makes up."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +49,6 @@ class RolloutStep:
     """Old, empty ReplicaSets beyond the revision history."""
 
 
-def template_hash(template: Document, collisions: int = 0) -> str:
-    """A short name for a pod template, equal for equal templates."""
-    text = json.dumps(template, sort_keys=True, separators=(",", ":")) + (str(collisions) if collisions else "")
-    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))
-
-
 def split(owner: Deployment, owned: Sequence[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
     """The ReplicaSet of the Deployment's present template, if there is one, and all others, oldest first."""
     expected = template_hash(owner.spec.template, owner.status.collision_count)
@@ -82,16 +71,9 @@ def surge_and_unavailable(owner: Deployment) -> tuple[int, int]:
     if owner.spec.strategy.type == "Recreate":
         return 0, 0
     rolling = owner.spec.strategy.rolling_update
-    surge = _share(rolling.max_surge if rolling else "25%", owner.spec.replicas, up=True)
-    unavailable = _share(rolling.max_unavailable if rolling else "25%", owner.spec.replicas, up=False)
+    surge = pods_in(rolling.max_surge if rolling else "25%", owner.spec.replicas, up=True)
+    unavailable = pods_in(rolling.max_unavailable if rolling else "25%", owner.spec.replicas, up=False)
     return (surge, unavailable) if surge or unavailable else (0, 1)
-
-
-def _share(amount: int | str, whole: int, *, up: bool) -> int:
-    if isinstance(amount, int):
-        return amount
-    percent = int(amount.removesuffix("%"))
-    return math.ceil(percent * whole / 100) if up else percent * whole // 100
 
 
 def next_step(owner: Deployment, owned: Sequence[ReplicaSet], pods_of_old: int) -> RolloutStep:

@@ -13,11 +13,13 @@ from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.simulated.events import Events, Source
-from mooring.simulated.pod_control import PodControl, pod_from_template, report_status
-from mooring.simulated.records import Document, Job, PodRecord, controller_of
+from mooring.simulated.pod_control import PodControl, report_status
+from mooring.simulated.pod_templates import pod_from_template
+from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.replica_sets import first_to_go
 from mooring.simulated.watching import Watched
 from mooring.simulated.work_queue import WorkQueue
+from mooring.simulated.workload_records import Job
 
 _JOBS = Source("job-controller")
 

@@ -11,7 +11,7 @@ import msgspec
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
 from mooring.simulated.events import Events, Source
-from mooring.simulated.records import Document, PodRecord, Record, owned_by
+from mooring.simulated.records import Document, PodRecord, Record
 from mooring.simulated.watching import Watched
 
 T = TypeVar("T", bound=Record)
@@ -71,22 +71,6 @@ class PodControl:
             self._events.record(owner, self._source, "FailedDelete", f"Error deleting: {error}", warning=True)
             raise
         self._events.record(owner, self._source, "SuccessfulDelete", f"Deleted pod: {pod.name}")
-
-
-def pod_from_template(owner: Record, template: Document) -> Document:
-    """A pod of the template that the owner manages."""
-    metadata = template.get("metadata") or {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": f"{owner.name}-",
-            "namespace": owner.namespace,
-            "ownerReferences": owned_by(owner),
-        }
-        | {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)},
-        "spec": template.get("spec") or {},
-    }
 
 
 async def report_status(client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document) -> None:

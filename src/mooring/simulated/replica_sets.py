@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.base.clock import parse_timestamp
-from mooring.simulated.records import Document, PodRecord, ReplicaSet
+from mooring.simulated.records import Document, PodRecord
+from mooring.simulated.workload_records import ReplicaSet
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 BURST = 500

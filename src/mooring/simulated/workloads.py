@@ -16,11 +16,13 @@ from mooring.client import ApiClient
 from mooring.simulated.deployment_status import deployment_status, progressing, seconds_until_overdue
 from mooring.simulated.deployments import REVISION, Scaling, next_step, split
 from mooring.simulated.events import Events, Source
-from mooring.simulated.pod_control import PodControl, namespace_is_ending, pod_from_template, report_status
-from mooring.simulated.records import Deployment, Document, PodRecord, Record, ReplicaSet, controller_of, owned_by
+from mooring.simulated.pod_control import PodControl, namespace_is_ending, report_status
+from mooring.simulated.pod_templates import pod_from_template
+from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 from mooring.simulated.replica_sets import plan_replicas, replica_set_status, seconds_until_available
 from mooring.simulated.watching import Watched
 from mooring.simulated.work_queue import WorkQueue
+from mooring.simulated.workload_records import Deployment, ReplicaSet
 
 _DEPLOYMENTS = Source("deployment-controller")
 

@@ -1,0 +1,120 @@
+"""What controllers read of the workloads they run: apps and batch."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import msgspec
+
+from mooring.objects.meta import Kind
+from mooring.objects.selectors import LabelSelector
+from mooring.objects.wire import Wire
+from mooring.simulated.records import ConditionRecord, Document, Record
+
+Amount = int | str
+"""A number of pods, or a percentage of them."""
+
+
+def pods_in(amount: Amount, whole: int, *, up: bool) -> int:
+    """How many pods an amount is; percentages of the whole are rounded up or down."""
+    if isinstance(amount, int):
+        return amount
+    percent = int(amount.removesuffix("%"))
+    return math.ceil(percent * whole / 100) if up else percent * whole // 100
+
+
+class ReplicaSetSpec(Wire):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    template: Document = {}
+
+
+class ReplicaSetStatus(Wire):
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    observed_generation: int = 0
+
+
+class ReplicaSet(Record, group="apps", version="v1", plural="replicasets"):
+    """So many pods of one template."""
+
+    KIND: ClassVar[Kind]
+
+    spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
+    status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
+
+
+class RollingUpdate(Wire):
+    max_surge: Amount = "25%"
+    max_unavailable: Amount = "25%"
+
+
+class DeploymentStrategy(Wire):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(Wire):
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    progress_deadline_seconds: int = 600
+    paused: bool = False
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    strategy: DeploymentStrategy = msgspec.field(default_factory=DeploymentStrategy)
+    template: Document = {}
+
+
+class DeploymentStatus(Wire):
+    conditions: list[ConditionRecord] = []
+    collision_count: int = 0
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+
+
+class Deployment(Record, group="apps", version="v1", plural="deployments"):
+    """A template whose changes are rolled out, replica set by replica set."""
+
+    KIND: ClassVar[Kind]
+
+    spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
+    status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
+
+
+class JobSpec(Wire):
+    parallelism: int = 1
+    completions: int | None = None
+    backoff_limit: int = 6
+    suspend: bool = False
+    template: Document = {}
+
+
+class JobStatus(Wire):
+    conditions: list[ConditionRecord] = []
+    start_time: str | None = None
+    completion_time: str | None = None
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class Job(Record, group="batch", version="v1", plural="jobs"):
+    """Pods that are to end well, so many times."""
+
+    KIND: ClassVar[Kind]
+
+    spec: JobSpec = msgspec.field(default_factory=JobSpec)
+    status: JobStatus = msgspec.field(default_factory=JobStatus)
+
+    @property
+    def is_finished(self) -> bool:
+        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
