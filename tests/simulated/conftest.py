@@ -13,10 +13,11 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import Clock, ManualClock, SystemClock
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
 from mooring.simulated.records import NodeRecord, PodRecord
-from mooring.simulated.workload_records import Deployment, ReplicaSet
+from mooring.simulated.workload_records import ControllerRevision, Deployment, ReplicaSet, StatefulSet
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
@@ -37,7 +38,16 @@ class EventRecord(KubeObject, version="v1", plural="events", kind="Event"):
 class Seen:
     """Everything of some kinds as a client sees it; `until` waits for the next change, and time decides nothing."""
 
-    TYPES: tuple[type[Any], ...] = (PodRecord, NodeRecord, Deployment, ReplicaSet, EventRecord)
+    TYPES: tuple[type[Any], ...] = (
+        PodRecord,
+        NodeRecord,
+        Deployment,
+        ReplicaSet,
+        StatefulSet,
+        ControllerRevision,
+        PersistentVolumeClaim,
+        EventRecord,
+    )
 
     def __init__(self, client: ApiClient) -> None:
         self._news = asyncio.Event()

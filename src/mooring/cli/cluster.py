@@ -68,11 +68,17 @@ def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
     """What the cluster starts with; a mistake in the file is found before anything runs."""
     from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
+    from mooring.simulated.volumes import DEFAULT_CLASS
 
     check_one_source(nodes, cluster_file)
+    now = SystemClock().now()
     if cluster_file is not None:
-        return load_cluster_file(cluster_file, now=SystemClock().now())
-    return plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=SystemClock().now())
+        initial = load_cluster_file(cluster_file, now=now)
+    else:
+        initial = plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=now)
+    if not initial.restored and not any(each["kind"] == "StorageClass" for each in initial.objects):
+        initial.objects.insert(0, DEFAULT_CLASS)
+    return initial
 
 
 @click.command(cls=VerbosityCommand)

@@ -26,9 +26,10 @@ from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
 from mooring.simulated.records import ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
+from mooring.simulated.stateful_set_controller import StatefulSets
 from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
-from mooring.simulated.workload_records import Deployment, Job, ReplicaSet
+from mooring.simulated.workload_records import ControllerRevision, Deployment, Job, ReplicaSet, StatefulSet
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
 DEFINITION_SECONDS = 30.0
@@ -77,13 +78,17 @@ class SimulatedCluster:
         client, clock, pods, events = self._client, self._clock, self.pods, self.events
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
+        stateful_sets = Watched(client, StatefulSet)
+        revisions = Watched(client, ControllerRevision)
         jobs = Watched(client, Job)
         claims = Watched(client, PersistentVolumeClaim)
         volumes = Watched(client, PersistentVolume)
         storage_classes = Watched(client, StorageClass)
-        self._watched += [replica_sets, deployments, jobs, claims, volumes, storage_classes]
+        self._watched += [replica_sets, deployments, stateful_sets, revisions, jobs]
+        self._watched += [claims, volumes, storage_classes]
         self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
+        self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
         self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
         self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()
         self._runs |= Volumes(client, claims, volumes, storage_classes, events, clock=clock).tasks()

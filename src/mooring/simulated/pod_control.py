@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,16 +18,34 @@ from mooring.simulated.watching import Watched
 T = TypeVar("T", bound=Record)
 
 
+@dataclass(frozen=True)
+class PodMessages:
+    """What the events of a controller say; `{pod}`, `{owner}` and `{error}` are filled in."""
+
+    created: str = "Created pod: {pod}"
+    create_failed: str = "Error creating: {error}"
+    deleted: str = "Deleted pod: {pod}"
+    delete_failed: str = "Error deleting: {error}"
+
+
 class PodControl:
     """One controller's hands."""
 
     def __init__(
-        self, client: ApiClient, pods: Watched[PodRecord], events: Events, source: Source, *, concurrency: int = 32
+        self,
+        client: ApiClient,
+        pods: Watched[PodRecord],
+        events: Events,
+        source: Source,
+        *,
+        messages: PodMessages | None = None,
+        concurrency: int = 32,
     ) -> None:
         self._client = client
         self._pods = pods
         self._events = events
         self._source = source
+        self._messages = messages or PodMessages()
         self._removing: set[str] = set()
         self._free = asyncio.Semaphore(concurrency)
         pods.subscribe(deleted=lambda pod: self._removing.discard(pod.uid))
@@ -34,6 +53,13 @@ class PodControl:
     def pods_of(self, owner: Record) -> list[PodRecord]:
         """The owner's pods, without those that we have already sent away."""
         return [pod for pod in self._pods.owned_by(owner.uid) if pod.uid not in self._removing]
+
+    def pods_to_the_last(self, owner: Record) -> list[PodRecord]:
+        """The owner's pods until they are gone; those that we have sent away are terminating, seen or not."""
+        return [
+            _terminating(pod) if pod.uid in self._removing and not pod.is_terminating else pod
+            for pod in self._pods.owned_by(owner.uid)
+        ]
 
     async def create(self, owner: Record, pods: Sequence[Document]) -> None:
         """In batches that double, so that a template the server refuses is refused once and not five hundred times."""
@@ -50,10 +76,12 @@ class PodControl:
             except ApiError as error:
                 if namespace_is_ending(error):
                     return
-                self._events.record(owner, self._source, "FailedCreate", f"Error creating: {error}", warning=True)
+                if error.reason != "AlreadyExists":
+                    message = self._messages.create_failed.format(pod=_name(pod), owner=owner.name, error=error)
+                    self._events.record(owner, self._source, "FailedCreate", message, warning=True)
                 raise
         self._pods.expect(msgspec.convert(created, PodRecord))
-        message = f"Created pod: {created['metadata']['name']}"
+        message = self._messages.created.format(pod=_name(created), owner=owner.name)
         self._events.record(owner, self._source, "SuccessfulCreate", message)
 
     async def remove(self, owner: Record, pods: Iterable[PodRecord]) -> None:
@@ -68,9 +96,21 @@ class PodControl:
             self._removing.discard(pod.uid)
             if isinstance(error, ApiError) and error.code in (404, 409):
                 return
-            self._events.record(owner, self._source, "FailedDelete", f"Error deleting: {error}", warning=True)
+            message = self._messages.delete_failed.format(pod=pod.name, owner=owner.name, error=error)
+            self._events.record(owner, self._source, "FailedDelete", message, warning=True)
             raise
-        self._events.record(owner, self._source, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+        message = self._messages.deleted.format(pod=pod.name, owner=owner.name)
+        self._events.record(owner, self._source, "SuccessfulDelete", message)
+
+
+def _name(pod: Document) -> str:
+    metadata = pod["metadata"]
+    return str(metadata.get("name") or metadata["generateName"])
+
+
+def _terminating(pod: PodRecord) -> PodRecord:
+    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=pod.metadata.creation_timestamp or "")
+    return PodRecord(metadata=metadata, spec=pod.spec, status=pod.status)
 
 
 async def report_status(client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document) -> None:

@@ -34,6 +34,15 @@ from mooring.simulated.work_queue import WorkQueue
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _WORKERS = 8
 
+DEFAULT_CLASS: Document = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "mooring.dev/simulated",
+    "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
+}
+"""What claims that name no class get in a cluster that brings no class of its own, as in clusters for development."""
+
 
 class Volumes:
     """Binds claims and volumes, and makes volumes."""

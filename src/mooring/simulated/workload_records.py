@@ -89,6 +89,90 @@ class Deployment(Record, group="apps", version="v1", plural="deployments"):
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
 
+class ControllerRevision(Record, group="apps", version="v1", plural="controllerrevisions"):
+    """A template that a StatefulSet or DaemonSet has had, as a patch that brings it back."""
+
+    KIND: ClassVar[Kind]
+
+    data: Document = {}
+    revision: int = 0
+
+
+class Ordinals(Wire):
+    start: int = 0
+
+
+class Partition(Wire):
+    partition: int = 0
+
+
+class StatefulSetUpdateStrategy(Wire):
+    type: str = "RollingUpdate"
+    rolling_update: Partition | None = None
+
+
+class ClaimRetention(Wire):
+    """What becomes of claims when their set, or their pod by scaling down, goes."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
+class VolumeClaimTemplate(Wire):
+    metadata: Document = {}
+    spec: Document = {}
+
+    @property
+    def name(self) -> str:
+        return str(self.metadata.get("name", ""))
+
+
+class StatefulSetSpec(Wire):
+    replicas: int = 1
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    ordinals: Ordinals = msgspec.field(default_factory=Ordinals)
+    update_strategy: StatefulSetUpdateStrategy = msgspec.field(default_factory=StatefulSetUpdateStrategy)
+    persistent_volume_claim_retention_policy: ClaimRetention = msgspec.field(default_factory=ClaimRetention)
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    template: Document = {}
+    volume_claim_templates: list[VolumeClaimTemplate] = []
+
+
+class StatefulSetStatus(Wire):
+    observed_generation: int = 0
+    collision_count: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+
+
+class StatefulSet(Record, group="apps", version="v1", plural="statefulsets"):
+    """Pods with ordinals, each with claims of its own."""
+
+    KIND: ClassVar[Kind]
+
+    spec: StatefulSetSpec = msgspec.field(default_factory=StatefulSetSpec)
+    status: StatefulSetStatus = msgspec.field(default_factory=StatefulSetStatus)
+
+    @property
+    def ordinals(self) -> range:
+        start = self.spec.ordinals.start
+        return range(start, start + self.spec.replicas)
+
+    @property
+    def partition(self) -> int:
+        """How many of the first pods an update leaves as they are."""
+        rolling = self.spec.update_strategy.rolling_update
+        return rolling.partition if rolling is not None else 0
+
+
 class JobSpec(Wire):
     parallelism: int = 1
     completions: int | None = None
