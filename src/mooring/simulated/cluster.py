@@ -27,6 +27,7 @@ from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
 from mooring.simulated.records import ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
 from mooring.simulated.stateful_set_controller import StatefulSets
+from mooring.simulated.taint_evictions import TaintEvictions
 from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
 from mooring.simulated.workload_records import ControllerRevision, Deployment, Job, ReplicaSet, StatefulSet
@@ -90,6 +91,8 @@ class SimulatedCluster:
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
         self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
+        self.evictions = TaintEvictions(client, self.nodes, pods, events, clock=clock)
+        self._runs |= self.evictions.tasks()
         self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()
         self._runs |= Volumes(client, claims, volumes, storage_classes, events, clock=clock).tasks()
 
