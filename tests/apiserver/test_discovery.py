@@ -102,6 +102,17 @@ async def test_what_only_real_containers_have_is_refused_with_the_reason(api: Cl
     assert (await api.call(method, f"{PODS}/none/{sub}")).code == 404
 
 
+async def test_debug_containers_and_tokens_are_refused_with_the_reason(api: Client):
+    await api.post(PODS, a_pod())
+    answer = await api.patch(f"{PODS}/web/ephemeralcontainers", {"spec": {"ephemeralContainers": []}})
+    assert (answer.code, answer.message.split(":")[0]) == (400, 'pod "web" is simulated')
+    assert "a debug container could not look at any" in answer.message
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    answer = await api.post(f"{accounts}/default/token", {"spec": {"audiences": []}})
+    assert (answer.code, answer.message.split(":")[0]) == (400, "the embedded API server issues no tokens")
+    assert (await api.post(f"{accounts}/none/token", {})).code == 404
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

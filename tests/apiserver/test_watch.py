@@ -55,11 +55,11 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_that_watch(api
 
 
 async def test_a_watch_of_one_namespace_does_not_see_another(api: Client):
-    watching = await api.watch("/api/v1/namespaces/kube-system/configmaps")
+    watching = await api.watch("/api/v1/namespaces/kube-public/configmaps")
     await api.post(MAPS, a_config_map("here"))
     there = a_config_map("there")
-    there["metadata"]["namespace"] = "kube-system"
-    await api.post("/api/v1/namespaces/kube-system/configmaps", there)
+    there["metadata"]["namespace"] = "kube-public"
+    await api.post("/api/v1/namespaces/kube-public/configmaps", there)
     assert await watching.seen(1) == [("ADDED", "there")]
 
 

@@ -65,6 +65,7 @@ def test_a_scheduler_answers_probes_and_shows_its_metrics_and_its_plugins():
             assert 'scheduler_pending_pods{queue="active"} 0.0\n' in text
             assert 'scheduler_cache_size{type="nodes"} 1.0\n' in text
             assert 'kubernetes_healthcheck{name="shutdown",type="readyz"} 1.0' in fetch(port, "/metrics/slis", token)[1]
+            assert "extension-apiserver-authentication" not in program.written()
             assert program.end() == 0
 
 

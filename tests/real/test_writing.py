@@ -25,6 +25,64 @@ spec:
     metadata: {labels: {app: front}}
     spec: {containers: [{name: main, image: "nginx:1.27", resources: {requests: {cpu: 100m}}}]}
 """
+EVERYDAY = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: sts}
+spec:
+  serviceName: sts
+  selector: {matchLabels: {app: sts}}
+  template:
+    metadata: {labels: {app: sts}}
+    spec: {containers: [{name: c, image: nginx, volumeMounts: [{name: data, mountPath: /d}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ds}
+spec:
+  selector: {matchLabels: {app: ds}}
+  template: {metadata: {labels: {app: ds}}, spec: {containers: [{name: c, image: nginx}]}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: cj}
+spec:
+  schedule: "0 0 1 1 *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: ing}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: np}
+spec: {podSelector: {}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: rq}
+spec: {hard: {pods: "100"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: r}
+rules: []
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {a: b}
+"""
 A_POD = """
 apiVersion: v1
 kind: Pod
@@ -219,6 +277,36 @@ def test_logs_and_exec_are_refused_with_a_sentence(shop: Kubectl):
     shop.run("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     assert "simulated containers have no output" in shop.refusal("logs", "web")
     assert "simulated containers run no processes" in shop.refusal("exec", "web", "--", "ls")
+    assert "a debug container could not look at any" in shop.refusal("debug", "web", "--image=busybox")
+    assert "the embedded API server issues no tokens" in shop.refusal("create", "token", "default")
+
+
+def test_a_deployment_is_given_an_autoscaler(shop: Kubectl):
+    shop.run("create", "deployment", "web", "--image=pause")
+    shop.run("autoscale", "deployment/web", "--min=2", "--max=5", "--cpu=60%")
+    row = shop.rows("get", "hpa", "web")[0]
+    assert (row["REFERENCE"], row["MINPODS"], row["MAXPODS"]) == ("Deployment/web", "2", "5")
+    old = shop.json("get", "horizontalpodautoscalers.v1.autoscaling", "web")
+    assert old["spec"]["targetCPUUtilizationPercentage"] == 60
+
+
+def test_a_taint_evicts_and_the_pod_says_why(shop: Kubectl):
+    shop.run("run", "web", "--image=pause")
+    shop.run("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    node = shop.out("get", "pod", "web", "-o", "jsonpath={.spec.nodeName}")
+    try:
+        shop.run("taint", "node", node, "broken=disk:NoExecute")
+        shop.run("wait", "--for=delete", "pod/web", "--timeout=60s")
+        events = shop.events("web", "TaintManagerEviction")
+        assert any(event["message"].startswith("Marking for deletion Pod") for event in events)
+    finally:
+        shop.run("taint", "node", node, "broken-")
+
+
+def test_kinds_of_everyday_manifests_are_taken(shop: Kubectl):
+    made = shop.out("apply", "-f", "-", input=EVERYDAY).splitlines()
+    assert len(made) == EVERYDAY.count("kind: ")
+    assert all(line.endswith(" created") for line in made)
 
 
 def test_a_wrong_token_is_unauthorized(up: Up):

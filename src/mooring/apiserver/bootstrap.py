@@ -19,6 +19,19 @@ KUBERNETES_SERVICE: Document = {
     },
     "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
 }
+AUTHENTICATION = "extension-apiserver-authentication"
+"""Where servers beside this one learn whose certificates to trust. This one has no client authority, so it is empty."""
+AUTHENTICATION_READER: Document = {
+    "metadata": {"name": f"{AUTHENTICATION}-reader", "namespace": "kube-system"},
+    "rules": [
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": [AUTHENTICATION],
+            "verbs": ["get", "list", "watch"],
+        }
+    ],
+}
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -26,6 +39,8 @@ def create_initial_objects(registry: Registry) -> None:
     for name in NAMESPACES:
         _create(registry, "v1", "namespaces", {"metadata": {"name": name}})
     _create(registry, "v1", "services", KUBERNETES_SERVICE)
+    _create(registry, "v1", "configmaps", {"metadata": {"name": AUTHENTICATION, "namespace": "kube-system"}})
+    _create(registry, "v1", "roles", AUTHENTICATION_READER, "rbac.authorization.k8s.io")
     for name, value in SYSTEM_CLASSES.items():
         document = {"metadata": {"name": name}, "value": value, "description": SYSTEM_DESCRIPTIONS[name]}
         _create(registry, "v1", "priorityclasses", document, "scheduling.k8s.io")

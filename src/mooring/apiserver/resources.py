@@ -90,7 +90,7 @@ def read_table(name: str) -> Any:
     return decode(gzip.decompress((files("mooring.apiserver") / "data" / f"{name}.json.gz").read_bytes()))
 
 
-def built_in_rows(faces: Mapping[tuple[str, str], Face]) -> list[Resource]:
+def built_in_rows(faces: Mapping[tuple[str, str, str], Face]) -> list[Resource]:
     """The generated rows. `faces` says which of them show what another one stores."""
     rows = [
         Resource(
@@ -115,7 +115,7 @@ def built_in_rows(faces: Mapping[tuple[str, str], Face]) -> list[Resource]:
     ]
     return [
         replace(row, storage=face.storage, to_view=face.to_view, to_stored=face.to_stored)
-        if (face := faces.get((row.group, row.plural)))
+        if (face := faces.get((row.group, row.version, row.plural)))
         else row
         for row in rows
     ]

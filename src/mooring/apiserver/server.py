@@ -26,6 +26,7 @@ from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_
 from mooring.apiserver.restoring import Restored, restore
 from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies import World
+from mooring.apiserver.strategies.autoscalers import to_v1, to_v2
 from mooring.apiserver.strategies.events import to_core, to_events_v1
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.documents import written
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
 # How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
 GRACE_SECONDS = 1.0
 LONGEST_URL = 64 * 1024
-FACES = {("events.k8s.io", "events"): Face("events", to_events_v1, to_core)}
+FACES = {
+    ("events.k8s.io", "v1", "events"): Face("events", to_events_v1, to_core),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): Face("horizontalpodautoscalers.autoscaling", to_v1, to_v2),
+}
 
 
 class LocalStore:

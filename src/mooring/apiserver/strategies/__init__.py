@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.custom.definitions import DefinitionStrategy
 from mooring.apiserver.strategies import devices, misc, volumes, workloads
+from mooring.apiserver.strategies.autoscalers import AutoscalerStrategy
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
 from mooring.apiserver.strategies.daemon_sets import DaemonSetStrategy
@@ -41,7 +42,7 @@ def built_in_strategies() -> dict[str, Strategy]:
         "jobs.batch": JobStrategy(),
         "cronjobs.batch": CronJobStrategy(),
         "poddisruptionbudgets.policy": misc.BudgetStrategy(),
-        "horizontalpodautoscalers.autoscaling": misc.AutoscalerStrategy(),
+        "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
         "priorityclasses.scheduling.k8s.io": misc.PriorityClassStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
         "volumeattachments.storage.k8s.io": with_status,

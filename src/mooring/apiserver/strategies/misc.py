@@ -1,4 +1,4 @@
-"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases, autoscalers."""
+"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases."""
 
 from __future__ import annotations
 
@@ -132,14 +132,6 @@ class StatusStrategy(Strategy):
     """Kinds that have a status somebody else writes, and no more rules here."""
 
     has_status = True
-
-
-class AutoscalerStrategy(StatusStrategy):
-    def default(self, document: Document, world: World) -> None:
-        set_default(spec_of(document), "minReplicas", 1)
-
-    def initial_status(self, document: Document) -> Document:
-        return {"currentMetrics": None, "desiredReplicas": 0}
 
 
 class QuotaStrategy(StatusStrategy):

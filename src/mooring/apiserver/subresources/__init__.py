@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.apiserver.subresources.binding import BindingHandler
 from mooring.apiserver.subresources.eviction import EvictionHandler
-from mooring.apiserver.subresources.missing import NoContainers
+from mooring.apiserver.subresources.missing import NoContainers, Refusal
 from mooring.apiserver.subresources.namespaces import FinalizeHandler
 from mooring.apiserver.subresources.reviews import review_handlers
 from mooring.apiserver.subresources.scale import ScaleHandler
@@ -25,6 +25,12 @@ def special_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
         ("pods", "log"): NoContainers("simulated containers have no output, so there are no logs"),
         ("pods", "exec"): NoContainers("simulated containers run no processes, so nothing can be executed in them"),
         ("pods", "attach"): NoContainers("simulated containers run no processes, so there is nothing to attach to"),
+        ("pods", "ephemeralcontainers"): NoContainers(
+            "simulated containers run no processes, so a debug container could not look at any"
+        ),
+        ("serviceaccounts", "token"): Refusal(
+            "the embedded API server issues no tokens: the one in its kubeconfig is the only one it accepts"
+        ),
         ("pods", "portforward"): NoContainers("simulated containers listen on no ports"),
         ("pods", "proxy"): NoContainers("simulated containers answer no requests"),
         ("services", "proxy"): NoContainers("simulated containers answer no requests"),

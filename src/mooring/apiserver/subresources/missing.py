@@ -1,4 +1,4 @@
-"""What only real containers could answer: logs, exec, attach, port-forward. Refused with the reason."""
+"""What only real containers could answer (logs, exec, attach, port-forward), and tokens. Refused with the reason."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ from mooring.apiserver.status import Refused
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 
 
-class NoContainers(SubresourceHandler):
+class Refusal(SubresourceHandler):
+    """Refuses with a sentence, if the object is there at all."""
+
     def __init__(self, why: str) -> None:
         self._why = why
+
+    def sentence(self, call: Call) -> str:
+        return self._why
 
     def _refuse(self, call: Call) -> NoReturn:
         route = call.route
         call.registry.stored(route.row, route.namespace, route.name)
-        message = f'{route.row.singular} "{route.name}" is simulated: {self._why}'
-        raise Refused(400, "BadRequest", message)
+        raise Refused(400, "BadRequest", self.sentence(call))
 
     def get(self, call: Call) -> Document:
         self._refuse(call)
 
     def post(self, call: Call) -> Document:
         self._refuse(call)
+
+    def put(self, call: Call) -> Document:
+        self._refuse(call)
+
+
+class NoContainers(Refusal):
+    def sentence(self, call: Call) -> str:
+        return f'{call.route.row.singular} "{call.route.name}" is simulated: {self._why}'
