@@ -100,6 +100,21 @@ def test_a_whole_fraction_is_a_whole_number():
     assert profile(text, REGISTRY).args["Wide"].count == 10  # type: ignore[attr-defined]
 
 
+def test_a_key_that_yaml_reads_as_a_boolean_is_explained():
+    text = a_wide_file(address="a", KEY=5).replace('"KEY"', "n").replace("KEY", "n")
+    message = mistakes(text, REGISTRY)[f"{AT}.false"]
+    assert message.startswith(
+        'unknown field "false". YAML reads the keys n, no, off without quotes as false: quote the'
+    )
+
+
+def test_a_text_that_yaml_reads_as_a_boolean_is_explained():
+    message = mistakes(a_wide_file(address=True), REGISTRY)[f"{AT}.address"]
+    assert (
+        message == "must be a string, got the boolean true, as YAML reads y, yes, on and true without quotes; quote it"
+    )
+
+
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unknown name": ({"adress": "b"}, "adress", 'unknown field "adress". Did you mean "address"?'),
     "the name of the Python field": ({"is_on": True}, "is_on", 'Did you mean "isOn"?'),

@@ -47,6 +47,8 @@ _MOST_DIGITS = 1_000
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _TRUE = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
 _FALSE = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}
+BOOLEAN_WORDS = {"true": "y, yes, on", "false": "n, no, off"}
+"""What else YAML takes for a boolean."""
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _INTEGERS = (
     (re.compile(r"[-+]?0[xX][0-9a-fA-F]+"), 16),
@@ -179,7 +181,7 @@ def resolved(text: str) -> Scalar:
 def misread(value: object) -> str:
     """A value that should be text, as messages show it: what YAML made of it, and what to do."""
     if isinstance(value, bool):
-        words = "y, yes, on" if value else "n, no, off"
+        words = BOOLEAN_WORDS[str(value).lower()]
         return (
             f"the boolean {str(value).lower()}, as YAML reads {words} and {str(value).lower()} without quotes; quote it"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from mooring.base.documents import Tree
+from mooring.base.documents import BOOLEAN_WORDS, Tree
 from mooring.base.durations import duration_seconds
 from mooring.base.errors import did_you_mean
 from mooring.config.problems import Problems
@@ -118,4 +118,6 @@ def unknown_field(tree: Tree, name: str, known: set[str], problems: Problems) ->
     hint = did_you_mean(name, known)
     if not hint:
         hint = f" Known here: {', '.join(sorted(known))}." if known else " No fields are known here."
+    if (words := BOOLEAN_WORDS.get(name)) is not None:
+        hint = f" YAML reads the keys {words} without quotes as {name}: quote the key.{hint}"
     problems.error(tree, f'unknown field "{name}".{hint}')

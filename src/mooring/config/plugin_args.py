@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from mooring.base.documents import Tree
+from mooring.base.documents import Tree, misread
 from mooring.base.durations import duration_seconds
 from mooring.base.errors import did_you_mean
 from mooring.base.foreign_code import described
@@ -202,6 +202,9 @@ class _Walk:
         return number
 
     def _text(self, tree: Tree, wanted: inspect.StrType) -> Any:
+        if isinstance(tree.value, bool):
+            self._problems.error(tree, f"must be a string, got {misread(tree.value)}")
+            return tree.value
         if not isinstance(tree.value, str):
             return self._expect(tree, False, "a string")
         if wanted.min_length is not None and len(tree.value) < wanted.min_length:
