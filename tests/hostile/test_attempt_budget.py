@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile, among_themselves
+from tests.scheduler.conftest import a_configuration, a_live_scheduler, a_profile, among_themselves
 from tests.scheduler.world import World
 
+from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
+from mooring.client import ApiClient, Connection
 from mooring.framework import Plugin, Pod
-from mooring.objects.core import Namespace
+from mooring.objects.core import Namespace, Node
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.overruns import LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
@@ -23,6 +25,7 @@ __all__ = ["among_themselves"]
 
 LIMIT_SECONDS = 60
 BUDGET_SECONDS = 0.2
+SPEC = {"containers": [{"name": "main", "image": "pause"}]}
 
 
 class Slow(Plugin):
@@ -36,10 +39,9 @@ class Slow(Plugin):
             pass
 
 
-async def a_hostile_pod(live: Live, name: str, namespace: str = "default") -> None:
+async def a_hostile_pod(client: ApiClient, name: str, namespace: str = "default") -> None:
     tolerations = [{"key": f"key-{number}", "operator": "Exists"} for number in range(300)]
-    spec = {"containers": [{"name": "main", "image": "pause"}], "tolerations": tolerations}
-    await live.client.create(Pod.KIND, {"metadata": {"name": name}, "spec": spec}, namespace)
+    await client.create(Pod.KIND, {"metadata": {"name": name}, "spec": SPEC | {"tolerations": tolerations}}, namespace)
 
 
 async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(server, capsys):
@@ -47,7 +49,7 @@ async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(s
     async with a_live_scheduler(server, config, [Slow], attempt_timeout_seconds=BUDGET_SECONDS) as live:
         await live.node("node-1")
         await live.client.create(Namespace.KIND, {"metadata": {"name": "tenant"}})
-        await a_hostile_pod(live, "hostile", "tenant")
+        await a_hostile_pod(live.client, "hostile", "tenant")
         message = await live.refused("hostile")
         assert message == (
             'running PreFilter plugin "Slow": exceeded the time budget of 200ms for one attempt, evaluating '
@@ -98,6 +100,119 @@ def test_attempts_of_long_ago_are_not_compared_with():
     world.server.clock.advance(seconds=RECENT_SECONDS)
     held.attempted("tenant", 5.0)
     assert not held.penalties.left("tenant")
+
+
+Attempt = tuple[str, float]
+
+# What was attempted before, in seconds by namespace; the namespaces and priorities of the waiting pods; how long an
+# attempt for a pod of `tenant` takes, where those of others take a millisecond; and the order in which they are tried.
+TURNS: dict[str, tuple[list[Attempt], list[tuple[str, int]], float, list[str]]] = {
+    "after a long attempt it is the turn of a namespace that had none yet": (
+        [],
+        [("tenant", 0)] * 4 + [("shop", 0)] * 2,
+        0.9,
+        ["tenant", "shop", "shop", "tenant", "tenant", "tenant"],
+    ),
+    "and of one whose attempts are short": (
+        [("shop", 0.01)],
+        [("tenant", 0)] * 3 + [("shop", 0)],
+        0.9,
+        ["tenant", "shop", "tenant", "tenant"],
+    ),
+    "the order stays where the attempts of the others are as long": (
+        [("shop", 0.5)],
+        [("tenant", 0)] * 3 + [("shop", 0)],
+        0.9,
+        ["tenant", "tenant", "tenant", "shop"],
+    ),
+    "the order stays after attempts of a moment": (
+        [],
+        [("tenant", 0)] * 3 + [("shop", 0)],
+        0.05,
+        ["tenant", "tenant", "tenant", "shop"],
+    ),
+    "a higher priority goes first all the same": (
+        [],
+        [("tenant", 10)] * 2 + [("tenant", 0)] * 2 + [("shop", 0)],
+        0.9,
+        ["tenant", "tenant", "shop", "tenant", "tenant"],
+    ),
+    "two namespaces with long attempts have one each": (
+        [("tenant", 0.9), ("tenant-2", 0.9)],
+        [("tenant", 0), ("tenant-2", 0)] * 3 + [("shop", 0)],
+        0.9,
+        ["tenant", "shop", "tenant-2", "tenant", "tenant-2", "tenant", "tenant-2"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "waiting", "seconds", "order"), TURNS.values(), ids=TURNS.keys())
+def test_whose_turn_it_is(before, waiting, seconds, order):
+    world = World(sort_key=lambda queued: (-queued.priority, queued.timestamp))
+    held = overruns(world)
+    for namespace, spent in before:
+        held.attempted(namespace, spent)
+    for number, (namespace, priority) in enumerate(waiting):
+        world.queue.add(a_pod(f"pod-{number}", namespace=namespace, priority=priority))
+        world.server.clock.advance(seconds=0.001)
+    tried = []
+    while (popped := held.pop()) is not None:
+        tried.append(popped.pod.namespace)
+        held.attempted(popped.pod.namespace, seconds if "tenant" in popped.pod.namespace else 0.001)
+        world.queue.done(popped.pod.uid)
+    assert tried == order
+
+
+def test_a_turn_lasts_as_long_as_the_attempt_before_it():
+    world = World()
+    held = overruns(world)
+    for number in range(20):
+        world.queue.add(a_pod(f"pod-{number}", namespace="tenant" if number < 10 else "shop"))
+        world.server.clock.advance(seconds=0.001)
+    tried = []
+    for _ in range(10):
+        popped = held.pop()
+        assert popped is not None
+        tried.append(popped.pod.namespace)
+        held.attempted(popped.pod.namespace, 0.5 if popped.pod.namespace == "tenant" else 0.0625)
+        world.queue.done(popped.pod.uid)
+    assert tried == ["tenant", *["shop"] * 8, "tenant"]
+
+
+class SlowToo(Slow):
+    """The same, and which pods it was asked about."""
+
+    asked: ClassVar[list[str]] = []
+
+    def pre_filter(self, pod: Pod, cycle: Any) -> None:
+        self.asked.append(pod.name)
+        super().pre_filter(pod, cycle)
+
+
+async def a_queue_of_hostile_pods(server: EmbeddedApiServer, number: int) -> None:
+    connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
+    async with ApiClient(connection) as client:
+        resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        await client.create(Node.KIND, {"metadata": {"name": "node-1"}, "status": {"allocatable": resources}})
+        await client.create(Namespace.KIND, {"metadata": {"name": "tenant"}})
+        for each in range(number):
+            await a_hostile_pod(client, f"hostile-{each}", "tenant")
+        await client.create(Pod.KIND, {"metadata": {"name": "first"}, "spec": SPEC}, "default")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_pod_does_not_wait_behind_a_queue_of_long_attempts(server, at_once):
+    """There when the scheduler starts, or created later; attempts for the tenant take as long as they may."""
+    await a_queue_of_hostile_pods(server, 30)
+    config = a_configuration(a_profile("default-scheduler", plugins=["SlowToo"]))
+    SlowToo.asked.clear()
+    async with a_live_scheduler(server, config, [SlowToo], attempt_timeout_seconds=BUDGET_SECONDS) as live:
+        await live.bound("first")
+        assert SlowToo.asked.index("first") <= 1
+        if not at_once:
+            await live.pod("second")
+            await live.bound("second")
+        assert live.scheduler.queue.counts()["active"] > 0
 
 
 def after_a_long_attempt(world: World) -> Overruns:

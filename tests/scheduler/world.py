@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 from mooring.base.clock import ManualClock
 from mooring.framework import Action, FeatureGates, Hint
+from mooring.framework.queued_pod import QueuedPod
 from mooring.objects import Pod
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.queue import ProfileRules, SchedulingQueue
@@ -57,7 +59,7 @@ class Server:
 class World:
     """Refused by Fit, a pod is woken when a pod goes; DefaultPreemption keeps it out while room is being made."""
 
-    def __init__(self) -> None:
+    def __init__(self, sort_key: Callable[[QueuedPod], Any] = lambda queued: queued.timestamp) -> None:
         self.server = cast(Any, Server())
         self.state = State()
         self.under_way = PreemptionsUnderWay(self.state)
@@ -68,9 +70,7 @@ class World:
             hints={"Fit": [Hint(Pod, Action.DELETE)], "DefaultPreemption": list(gate.events())},
             pre_enqueue=[("DefaultPreemption", gate.pre_enqueue)],
         )
-        self.queue = SchedulingQueue(
-            self.server.clock, sort_key=lambda queued: queued.timestamp, profiles={"default-scheduler": rules}
-        )
+        self.queue = SchedulingQueue(self.server.clock, sort_key=sort_key, profiles={"default-scheduler": rules})
         self.reporter = Reporter(self.server, self.server.clock, ["default-scheduler"])
         self.pods = PodFeed(
             self.state,

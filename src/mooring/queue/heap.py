@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 from mooring.base.log import Log
@@ -71,6 +71,18 @@ class PodHeap:
             except BaseException as cause:
                 self._order_by_arrival(cause)
         return None
+
+    def peek_of(self, namespaces: Container[str]) -> QueuedPodInfo | None:
+        """The least pod of these namespaces. Goes through all pods."""
+        entries = (entry for entry in self._members.values() if entry[3].pod.namespace in namespaces)
+        try:
+            least = min(entries, default=None)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as cause:
+            self._order_by_arrival(cause)
+            return self.peek_of(namespaces)
+        return None if least is None else least[3]
 
     def pop(self) -> QueuedPodInfo | None:
         """Remove and return the least pod."""

@@ -150,14 +150,19 @@ class SchedulingQueue:
 
     # Scheduling attempts
 
-    def pop(self) -> QueuedPodInfo | None:
+    def active_namespaces(self) -> set[str]:
+        """The namespaces of the pods in activeQ."""
+        return {queued.pod.namespace for queued in self._active}
+
+    def pop(self, first: Collection[str] = ()) -> QueuedPodInfo | None:
         """The next pod to schedule, or None. It is in flight until `requeue` or `done`.
 
-        With an empty activeQ a pod is popped from backoffQ before its backoff ends, unless an error ended its attempt.
+        Pods of the namespaces in `first` are popped before others of the same priority. With an empty activeQ a pod is
+        popped from backoffQ before its backoff ends, unless an error ended its attempt.
         """
         with self._operation:
             self._flush_due()
-            queued = self._active.pop()
+            queued = (self._pop_of(first) if first else None) or self._active.pop()
             if queued is None and (queued := self._backoff_queue.pop()) is not None:
                 self._on_entry(Place.ACTIVE.value, POPPED_FROM_BACKOFF)
             if queued is not None:
@@ -165,6 +170,13 @@ class SchedulingQueue:
                 queued.popped = self._clock.monotonic()
                 self._in_flight.start(queued)
             return queued
+
+    def _pop_of(self, namespaces: Collection[str]) -> QueuedPodInfo | None:
+        head, first = self._active.peek(), self._active.peek_of(namespaces)
+        if head is None or first is None or first.pod.priority < head[1].pod.priority:
+            return None
+        self._active.remove(first.pod.uid)
+        return first
 
     def requeue(
         self,

@@ -44,7 +44,7 @@ from mooring.scheduler.lifecycle import Lifecycle
 from mooring.scheduler.metrics import SchedulerMetrics, Sizes
 from mooring.scheduler.metrics.handling import TimedFeed
 from mooring.scheduler.metrics.resources import PodResources
-from mooring.scheduler.overruns import Overruns, Penalties
+from mooring.scheduler.overruns import TURN_SECONDS, Overruns, Penalties
 from mooring.scheduler.plugin_errors import PluginErrors
 from mooring.scheduler.reload.versions import Adopted, Parts, Versions
 from mooring.scheduler.reporting import Reporter
@@ -56,6 +56,9 @@ from mooring.state import State
 
 SLOW_START_SECONDS = 5.0
 ATTEMPT_TIMEOUT_SECONDS = 5.0
+PASSES_AFTER_LONG_ATTEMPT = 20
+"""Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
+attempt, an event or a binding would wait for as many long attempts."""
 """How long plugins may compute about one pod."""
 LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
 BUSY_OR_STARTING = (403, 408, 429)
@@ -353,10 +356,11 @@ class Scheduler:
             # Here, where we lead: who stands by says nothing.
             for kept_out in self.queue.take_pre_enqueue_errors():
                 self._failures.kept_out(kept_out)
-            waiting = self.queue.pop()
+            waiting = self._overruns.pop()
             if waiting is None:
                 await self._until_something_happens()
                 continue
+            began = self._clock.monotonic()
             if self._extenders is not None and self._extenders.concern(waiting.pod):
                 self._between_cycles.clear()
                 await self._attempts.attempt_with(self._extenders, waiting)
@@ -365,6 +369,9 @@ class Scheduler:
                 self._attempts.attempt(waiting)
             # Watch events and binding answers are applied here, between two decisions.
             await asyncio.sleep(0)
+            if self._clock.monotonic() - began > TURN_SECONDS:
+                for _ in range(PASSES_AFTER_LONG_ATTEMPT):
+                    await asyncio.sleep(0)
 
     async def _until_something_happens(self) -> None:
         self._wake.clear()

@@ -1,11 +1,16 @@
 """What attempts that take long cost their namespace.
 
-A pod that exceeds its time budget is set aside (`Failures.set_aside`). A tenant could still create such pods faster
-than they are set aside, or pods that stay just below the budget. So where a namespace's attempts take long beside those
-of others, all its pods wait until the time lost is a tenth, or less, of the time that has passed; with several such
-namespaces, a tenth for all of them together.
+A tenant could create many pods whose attempts take long, up to the time budget. Three rules bound what the pods of
+other namespaces lose by that, beside one attempt of each such namespace:
 
-Where the attempts of all namespaces take long, or only one namespace has pods, no namespace waits: the reason is the
+1. A pod that exceeds its time budget is set aside (`Failures.set_aside`).
+2. After an attempt of more than 100 ms it is the turn of other namespaces that have pods waiting, if their attempts are
+   much shorter, or not known yet. Each may take as much time. So no pod waits behind a queue of long attempts, unless
+   those pods have a higher priority.
+3. After an attempt of more than a second beside much shorter ones of others, all pods of its namespace wait until the
+   time lost is a tenth, or less, of the time that has passed; with several such namespaces, a tenth for all of them.
+
+Where the attempts of all namespaces take long, or only one namespace has pods, nothing changes: the reason is the
 cluster, or a plugin, and nothing would be gained.
 """
 
@@ -21,9 +26,11 @@ from mooring.scheduler.journal import Journal
 LOST_SHARE = 10
 """A second lost is a penalty of this many seconds."""
 LONG_SECONDS = 1.0
-"""An attempt that takes longer is compared with those of other namespaces."""
+"""An attempt that takes longer, and much longer than those of others, is a penalty."""
+TURN_SECONDS = 0.1
+"""After an attempt that takes longer, it is the turn of others."""
 TIMES_OTHERS = 4
-"""So many times as long as the shortest recent one of others is too long."""
+"""So many times as long as a recent one of others is much longer."""
 RECENT_SECONDS = 120.0
 MOST_NAMESPACES = 1000
 
@@ -60,17 +67,41 @@ class Overruns:
     journal: Journal
     _last: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By namespace how long its last attempt took, and when it ended."""
+    _owed: dict[str, float] = field(default_factory=dict)
+    """How many seconds these namespaces may take before others."""
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The next pod to schedule: of a namespace whose turn it is, or the queue's first."""
+        queued = self.queue.pop(self._owed)
+        if self._owed and (queued is None or queued.pod.namespace not in self._owed):
+            self._owed.clear()
+        return queued
 
     def attempted(self, namespace: str, seconds: float) -> None:
         """An attempt for a pod of this namespace took so long."""
         now = self.penalties.clock.monotonic()
+        if namespace in self._owed:
+            self._owed[namespace] -= seconds
+            if self._owed[namespace] <= 0:
+                del self._owed[namespace]
         if seconds > LONG_SECONDS:
             others = self._shortest_of_others(namespace, now)
             if others is not None and seconds > TIMES_OTHERS * others:
                 self.penalties.add(namespace, seconds)
+        if seconds > TURN_SECONDS:
+            self._owed = {
+                other: seconds
+                for other in self.queue.active_namespaces()
+                if other != namespace and seconds > TIMES_OTHERS * self._last_of(other, now)
+            }
         elif namespace not in self._last and len(self._last) >= MOST_NAMESPACES:
             self._last.clear()
         self._last[namespace] = (seconds, now)
+
+    def _last_of(self, namespace: str, now: float) -> float:
+        """How long its last attempt took; nothing where that is not known, or long ago."""
+        seconds, ended = self._last.get(namespace, (0.0, now))
+        return seconds if now - ended < RECENT_SECONDS else 0.0
 
     def _shortest_of_others(self, namespace: str, now: float) -> float | None:
         return min(
