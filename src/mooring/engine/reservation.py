@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from mooring.base.durations import go_duration
 from mooring.base.errors import PluginFault
 from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, check_reasons, fault
 from mooring.engine.cycle import EngineCycle
@@ -116,6 +117,11 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
         if answer is not None and not isinstance(answer, Allow):
             return fault(plugin, PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal")
     return Permitted(waits)
+
+
+def waited_too_long(plugin: str, seconds: float) -> str:
+    """The reason of a pod whose time to wait is up, in kube-scheduler's words."""
+    return f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
 
 
 def _bounded(wait: Wait) -> float:

@@ -36,7 +36,6 @@ from mooring.framework import (
     Pod,
     PodEvents,
     Pods,
-    PodsWhere,
     Point,
     Preemptions,
     Published,
@@ -50,7 +49,6 @@ from mooring.framework.points import CAN_REFUSE
 from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
 from mooring.objects.meta import CustomResource, KubeObject
-from mooring.objects.placed import PlacedPod
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.http import HttpFetcher
@@ -59,20 +57,7 @@ from mooring.scheduler.metrics import PluginMetrics
 from mooring.scheduler.supervision import PluginBackground, Supervisor
 from mooring.scheduler.volume_writer import ApiVolumeWriter
 from mooring.scheduler.waiting import PermitRoom
-from mooring.state import State
-
-
-class StatePods:
-    """The `Pods` service."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def placed(self, where: PodsWhere) -> list[PlacedPod]:
-        return self._state.placed(where)
-
-    def pending(self, where: PodsWhere) -> list[Pod]:
-        return self._state.pending(where)
+from mooring.state import State, StatePods
 
 
 class QueueAccess:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.base.clock import Clock, ends_within
-from mooring.base.durations import go_duration
+from mooring.engine.reservation import waited_too_long
 from mooring.framework import Pod, Refusal, WaitingPod
 from mooring.framework.verdicts import Code
 
@@ -52,14 +52,16 @@ class PermitRoom:
         return self._clock.monotonic()
 
     def __iter__(self) -> Iterator[WaitingPod]:
-        return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in self._entries.values()])
+        """Those that wait. One that was allowed or rejected does not, though its binding has not gone on yet."""
+        entries = [entry for entry in self._entries.values() if not entry.verdict.done()]
+        return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in entries])
 
     def allow(self, uid: str, plugin: str) -> bool:
         entry = self._entries.get(uid)
-        if entry is None:
+        if entry is None or entry.verdict.done():
             return False
         entry.plugins.discard(plugin)
-        if not entry.plugins and not entry.verdict.done():
+        if not entry.plugins:
             entry.verdict.set_result(Verdict())
         return True
 
@@ -101,8 +103,7 @@ class PermitRoom:
                 plugin = min(entry.plugins, key=lambda name: (waits[name], name))
                 left = entry.began + waits[plugin] - self._clock.monotonic()
                 if left <= 0:
-                    late = f"rejected due to timeout after waiting {go_duration(waits[plugin])} at plugin {plugin}"
-                    return Verdict(plugin, Refusal(late))
+                    return Verdict(plugin, Refusal(waited_too_long(plugin, waits[plugin])))
                 await ends_within(self._clock, left, entry.verdict)
             return entry.verdict.result()
         finally:

@@ -3,8 +3,9 @@
 from mooring.state.below import CannotTell, FreedRows
 from mooring.state.changes import ChangeLog
 from mooring.state.kept_columns import KeptColumn
+from mooring.state.pods import StatePods
 from mooring.state.state import State
 from mooring.state.table import PODS
 from mooring.state.views import Rows, RowView
 
-__all__ = ["PODS", "CannotTell", "ChangeLog", "FreedRows", "KeptColumn", "RowView", "Rows", "State"]
+__all__ = ["PODS", "CannotTell", "ChangeLog", "FreedRows", "KeptColumn", "RowView", "Rows", "State", "StatePods"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from mooring.base.errors import StateMissing
-from mooring.engine import Decision, Profile, decide
+from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve, unreserve
 from mooring.framework import (
     ALL_NODES,
     Counts,
@@ -151,6 +153,10 @@ class Cluster:
         self.services = services
         self.state = services.state
         self.profile = Profile("test", _points(plugins))
+        self._attempts: Counter[str] = Counter()
+        self._placing = 0
+        self._ends: list[tuple[Decision, Refused | None]] = []
+        """Of pods that waited on permit, and have been allowed or rejected."""
         for node in nodes:
             row = cast(RowView, node)
             if self.state.set_node(row.object) is not None:
@@ -171,17 +177,84 @@ class Cluster:
 
     def decide(self, pod: Pod) -> Decision:
         """What the plugins decide about the pod as things stand; nothing changes."""
-        return decide(self.profile, pod, self.state)
+        known = self.state.remove_pending(pod.uid)
+        self.state.set_pending(pod)
+        try:
+            return decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid] + 1)
+        finally:
+            self.state.remove_pending(pod.uid)
+            if known is not None:
+                self.state.set_pending(known)
 
     def schedule(self, pod: Pod) -> Decision:
-        """Decide, and if a node was found count the pod there from now on."""
-        decision = self.decide(pod)
-        if decision.node is None:
-            self.state.set_pending(pod)
-        else:
-            self.state.remove_pending(pod.uid)
-            self.state.assume(pod, decision.node, self.services.clock.now())
+        """Decide, and if a node was found count the pod there from now on: reserve it, and ask for permission.
+
+        If a reserve or permit plugin refuses, everything is undone and the decision has no node. A pod that a permit
+        plugin makes wait is among `services.waiting_pods` until it is allowed, rejected or `expire`d. What follows
+        (pre_bind, bind, post_bind) is left out, and so is the queue (pre_enqueue, sort_key); a plan of post_filter is
+        not carried out. Call those methods of a plugin directly.
+        """
+        self.state.set_pending(pod)
+        self._attempts[pod.uid] += 1
+        decision = decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid])
+        if decision.node is not None:
+            self._place(decision, decision.node)
         return decision
+
+    def _place(self, decision: Decision, node: str) -> None:
+        pod = decision.pod
+        self.state.assume(pod, node, self.services.clock.now())
+        # What plugins say meanwhile about pods that wait takes effect afterwards, as in the scheduler.
+        self._placing += 1
+        try:
+            answer = reserve(self.profile, decision) or permit(self.profile, decision)
+            if isinstance(answer, Permitted):
+                for plugin, seconds in answer.waits.items():
+                    self.services.waiting_pods.put(pod, node, plugin, seconds, partial(self._ended, decision))
+                if not answer.waits:
+                    self.state.remove_pending(pod.uid)
+            else:
+                self._undo(decision)
+                decision.node, decision.view = None, None
+                if isinstance(answer, Refused):
+                    decision.message, decision.rejectors = answer.message, answer.rejectors
+                else:
+                    decision.message, decision.fault = str(answer), answer
+        finally:
+            self._placing -= 1
+        self._settle()
+
+    def _ended(self, decision: Decision, refused: Refused | None) -> None:
+        self._ends.append((decision, refused))
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._ends and not self._placing:
+            decision, refused = self._ends.pop(0)
+            if refused is None:
+                self.state.remove_pending(decision.pod.uid)
+            else:
+                self._undo(decision)
+
+    def _undo(self, decision: Decision) -> None:
+        self._placing += 1
+        try:
+            for fault in _result(unreserve(self.profile, decision)):
+                raise fault
+        finally:
+            self._placing -= 1
+            self.state.forget(decision.pod.uid)
+
+
+def _result(work: Coroutine[Any, Any, T]) -> T:
+    """Of work that awaits nothing but services in memory, which never wait."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    work.close()
+    raise RuntimeError("unreserve waits for something that no service in memory waits for; call it in an async test")
 
 
 def _points(plugins: Sequence[Plugin | tuple[Plugin, int]]) -> dict[Point, list[tuple[Plugin, int]]]:

@@ -10,8 +10,10 @@ so, and what the plugin did is there to be read: `services.queue.activated`, `se
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -19,6 +21,8 @@ import msgspec
 from mooring.base.clock import Clock, ManualClock
 from mooring.base.errors import ApiError, Fault, OperatorMistake, Problem
 from mooring.base.log import Log
+from mooring.engine import Refused
+from mooring.engine.reservation import LONGEST_WAIT_SECONDS, waited_too_long
 from mooring.framework import (
     Args,
     Background,
@@ -37,6 +41,7 @@ from mooring.framework import (
     Preemptions,
     Published,
     Queue,
+    Refusal,
     VolumeWriter,
     WaitingPod,
     WaitingPods,
@@ -47,7 +52,7 @@ from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import placed
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.state import State
+from mooring.state import State, StatePods
 from mooring.testing.claims import MemoryClaimWriter
 
 P = TypeVar("P", bound=Plugin)
@@ -104,35 +109,53 @@ class MemoryObjects(KeptObjects[Any]):
             raise KeyError(item.key)
 
 
-class MemoryWaitingPods:
-    """The pods that wait on permit, and what became of them."""
+@dataclass
+class _Waiting:
+    """A pod that waits on permit."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, WaitingPod] = {}
+    pod: Pod
+    node: str
+    waits: dict[str, float]
+    """Plugin → until when, by the clock of the test."""
+    seconds: dict[str, float]
+    ended: Ended | None
+
+
+Ended = Callable[[Refused | None], None]
+"""Called with who rejected the pod and why, or None: all have allowed it."""
+
+
+class MemoryWaitingPods:
+    """The pods that wait on permit, and what became of them. `a_cluster` lets in those that its plugins make wait."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, _Waiting] = {}
         self.allowed: list[str] = []
         """Names of the pods that all their plugins have allowed."""
         self.rejected: list[tuple[str, str]] = []
         """Names and reasons."""
 
-    def put(self, pod: Pod, node: str, plugin: str) -> None:
-        """This pod waits for this plugin's consent."""
-        known = self._waiting.get(pod.uid)
-        plugins = {plugin} | (known.waiting_for if known else frozenset())
-        self._waiting[pod.uid] = WaitingPod(pod, node, frozenset(plugins))
+    def put(
+        self, pod: Pod, node: str, plugin: str, seconds: float = LONGEST_WAIT_SECONDS, ended: Ended | None = None
+    ) -> None:
+        """This pod waits for this plugin's consent, at most so long."""
+        waiting = self._waiting.setdefault(pod.uid, _Waiting(pod, node, {}, {}, ended))
+        waiting.waits[plugin], waiting.seconds[plugin] = self._clock.monotonic() + seconds, seconds
 
     def __iter__(self) -> Iterator[WaitingPod]:
-        return iter(list(self._waiting.values()))
+        return iter([WaitingPod(each.pod, each.node, frozenset(each.waits)) for each in self._waiting.values()])
 
     def allow(self, uid: str, plugin: str) -> bool:
         waiting = self._waiting.get(uid)
         if waiting is None:
             return False
-        left = waiting.waiting_for - {plugin}
-        if left:
-            self._waiting[uid] = WaitingPod(waiting.pod, waiting.node, left)
-        else:
+        waiting.waits.pop(plugin, None)
+        if not waiting.waits:
             del self._waiting[uid]
             self.allowed.append(waiting.pod.name)
+            if waiting.ended is not None:
+                waiting.ended(None)
         return True
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
@@ -140,7 +163,16 @@ class MemoryWaitingPods:
         if waiting is None:
             return False
         self.rejected.append((waiting.pod.name, reason))
+        if waiting.ended is not None:
+            waiting.ended(Refused(plugin, Refusal(reason)))
         return True
+
+    def expire(self) -> None:
+        """Reject the pods whose time is up: after `services.clock.advance(…)`."""
+        for uid, waiting in list(self._waiting.items()):
+            plugin = min(waiting.waits, key=lambda name: (waiting.waits[name], name))
+            if waiting.waits[plugin] <= self._clock.monotonic():
+                self.reject(uid, plugin, waited_too_long(plugin, waiting.seconds[plugin]))
 
 
 class MemoryQueue:
@@ -212,32 +244,41 @@ class StepBackground:
             await work()
 
 
+Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
 class MemoryMetrics:
-    """What plugins counted: `value("name", label="…")`."""
+    """What plugins counted: `value("name", label="…")`. Refuses what the scheduler's metrics refuse."""
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._values: Values = {}
+        self._made: dict[str, tuple[type, tuple[str, ...]]] = {}
 
     def value(self, name: str, /, **labels: str) -> float:
         """A counter's sum, a gauge's last value, or how often a histogram observed; 0 before the first."""
         return self._values.get((name, tuple(sorted(labels.items()))), 0.0)
 
-    def counter(self, name: str, description: str, *labels: str) -> MemoryMetric:
-        return MemoryMetric(self._values, name, labels)
+    def counter(self, name: str, description: str, *labels: str) -> MemoryCounter:
+        return self._metric(MemoryCounter, name, labels)
 
-    def gauge(self, name: str, description: str, *labels: str) -> MemoryMetric:
-        return MemoryMetric(self._values, name, labels)
+    def gauge(self, name: str, description: str, *labels: str) -> MemoryGauge:
+        return self._metric(MemoryGauge, name, labels)
 
-    def histogram(self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()) -> MemoryMetric:
-        return MemoryMetric(self._values, name, labels)
+    def histogram(self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()) -> MemoryHistogram:
+        return self._metric(MemoryHistogram, name, labels)
+
+    def _metric(self, kind: type[M], name: str, labels: tuple[str, ...]) -> M:
+        if not re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", name):
+            raise Fault(f'"{name}" is not the name of a metric: letters, digits and _ only, not a digit first')
+        if self._made.setdefault(name, (kind, labels)) != (kind, labels):
+            raise Fault(f'metric "{name}" is there already, as another type or with other labels')
+        return kind(self._values, name, labels)
 
 
 class MemoryMetric:
     """One of them; wrong labels fail the test as they would fail Prometheus' client."""
 
-    def __init__(
-        self, values: dict[tuple[str, tuple[tuple[str, str], ...]], float], name: str, labels: tuple[str, ...]
-    ) -> None:
+    def __init__(self, values: Values, name: str, labels: tuple[str, ...]) -> None:
         self._values, self._name, self._labels = values, name, labels
 
     def _key(self, labels: Mapping[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -245,15 +286,29 @@ class MemoryMetric:
             raise ValueError(f"metric {self._name} has the labels {self._labels}, not {tuple(labels)}")
         return self._name, tuple(sorted(labels.items()))
 
-    def inc(self, amount: float = 1.0, /, **labels: str) -> None:
+    def _add(self, amount: float, labels: Mapping[str, str]) -> None:
         key = self._key(labels)
         self._values[key] = self._values.get(key, 0.0) + amount
 
+
+class MemoryCounter(MemoryMetric):
+    def inc(self, amount: float = 1.0, /, **labels: str) -> None:
+        if amount < 0:
+            raise ValueError("Counters can only be incremented by non-negative amounts.")
+        self._add(amount, labels)
+
+
+class MemoryGauge(MemoryMetric):
     def set(self, value: float, /, **labels: str) -> None:
         self._values[self._key(labels)] = value
 
+
+class MemoryHistogram(MemoryMetric):
     def observe(self, value: float, /, **labels: str) -> None:
-        self.inc(1.0, **labels)
+        self._add(1.0, labels)
+
+
+M = TypeVar("M", bound=MemoryMetric)
 
 
 class MemoryBinder:
@@ -268,6 +323,46 @@ class MemoryBinder:
         if self.failure is not None:
             raise self.failure
         self.bound.append((pod.key, node))
+
+
+class SharedPublished(Published[T]):
+    """The test's side of all `Published[T]` of one type."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._plugins: list[_OfPlugin[T]] = []
+        self._by_test: list[T] = []
+
+    def publish(self, value: T) -> None:
+        super().publish(value)
+        self._by_test.append(value)
+        for each in self._plugins:
+            each.receive(value)
+
+    def note(self, value: T) -> None:
+        """One of the plugins has published this."""
+        super().publish(value)
+
+    def for_plugin(self) -> Published[T]:
+        """For one plugin more. It has what the test has published so far."""
+        published = _OfPlugin(self._clock, self)
+        for value in self._by_test:
+            published.receive(value)
+        self._plugins.append(published)
+        return published
+
+
+class _OfPlugin(Published[T]):
+    def __init__(self, clock: Clock, shared: SharedPublished[T]) -> None:
+        super().__init__(clock)
+        self._shared = shared
+
+    def publish(self, value: T) -> None:
+        super().publish(value)
+        self._shared.note(value)
+
+    def receive(self, value: T) -> None:
+        super().publish(value)
 
 
 class MemoryVolumeWriter:
@@ -343,7 +438,8 @@ class Services:
                 self.state.set_pod(placed(pod))
             else:
                 self.state.set_pending(pod)
-        self.waiting_pods = MemoryWaitingPods()
+        self.pods = StatePods(self.state)
+        self.waiting_pods = MemoryWaitingPods(self.clock)
         self.queue = MemoryQueue()
         self.binder = MemoryBinder()
         self.volume_writer = MemoryVolumeWriter(self.objects)
@@ -353,7 +449,7 @@ class Services:
         self.claims_in_flight = ClaimsInFlight()
         self.events = MemoryEvents()
         self._objects = {kind: MemoryObjects(items) for kind, items in (objects or {}).items()}
-        self._published: dict[Any, Published[Any]] = {}
+        self._published: dict[Any, SharedPublished[Any]] = {}
         for kind, value in (published or {}).items():
             self.published(kind).publish(value)
 
@@ -361,23 +457,27 @@ class Services:
         """The objects of a kind: what a plugin gets that asks for `Objects[kind]`."""
         return self._objects.setdefault(kind, MemoryObjects())
 
-    def published(self, kind: type[T]) -> Published[T]:
-        """The outside data of a type: what a plugin gets that asks for `Published[kind]`."""
-        return self._published.setdefault(kind, Published(self.clock))
+    def published(self, kind: type[T]) -> SharedPublished[T]:
+        """The outside data of a type: what the test publishes here, every plugin that asked for `Published[kind]` has.
+
+        Each of these plugins has data of its own, as in the scheduler: what one publishes, the others do not see. The
+        latest of all of them is here.
+        """
+        return self._published.setdefault(kind, SharedPublished(self.clock))
 
     def provide(self, asked: Any) -> Any:
         """What a parameter of this type gets. LookupError: there is no such service."""
         if typing.get_origin(asked) is Objects:
             return self.objects(typing.get_args(asked)[0])
         if typing.get_origin(asked) is Published:
-            return self.published(typing.get_args(asked)[0])
+            return self.published(typing.get_args(asked)[0]).for_plugin()
         return {
             Clock: self.clock,
             Log: self.log,
             FeatureGates: self.gates,
             Http: self.http,
             Background: self.background,
-            Pods: self.state,
+            Pods: self.pods,
             WaitingPods: self.waiting_pods,
             Queue: self.queue,
             Binder: self.binder,

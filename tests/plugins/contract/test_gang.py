@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.plugins.contract.gang import Gang
 from tests.plugins.verdicts import wakes
 
-from mooring.framework import Allow, QueuedPod, Refusal, Skip, Wait
+from mooring.framework import Allow, QueuedPod, Refusal, Skip
 from mooring.objects.placed import placed
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
 
@@ -48,25 +48,33 @@ def test_pods_without_a_gang_are_left_alone():
 def test_members_wait_for_the_last_one_who_lets_them_all_go():
     pods = members(3)
     services = Services(pods=pods)
-    gang, cluster = a_gang_cluster(services)
-    answers = []
-    for pod in pods:
-        node = cluster.schedule(pod).node
-        assert node is not None
-        answers.append(gang.permit(pod, cluster.node(node), a_cycle(pod, cluster)))
-        if isinstance(answers[-1], Wait):
-            services.waiting_pods.put(pod, node, "Gang")
-    assert answers == [Wait(30), Wait(30), Allow()]
+    _, cluster = a_gang_cluster(services)
+    for pod, waiting in zip(pods, ([1], [1, 2], []), strict=True):
+        assert cluster.schedule(pod).node is not None
+        assert [each.pod.name for each in services.waiting_pods] == [f"trio-{number}" for number in waiting]
     assert services.waiting_pods.allowed == ["trio-1", "trio-2"]
 
 
 def test_a_member_that_waits_wakes_its_pending_siblings():
     pods = members(3)
     services = Services(pods=pods)
-    gang, cluster = a_gang_cluster(services)
+    _, cluster = a_gang_cluster(services)
     cluster.schedule(pods[0])
-    gang.permit(pods[0], cluster.node("a"), a_cycle(pods[0], cluster))
     assert sorted(services.queue.activated) == ["trio-2", "trio-3"]
+
+
+def test_a_gang_that_is_not_complete_in_time_gives_its_places_back():
+    pods = members(3)
+    services = Services(pods=pods)
+    _, cluster = a_gang_cluster(services)
+    for pod in pods[:2]:
+        cluster.schedule(pod)
+    services.clock.advance(30)
+    services.waiting_pods.expire()
+    late = "rejected due to timeout after waiting 30s at plugin Gang"
+    assert services.waiting_pods.rejected == [("trio-1", late), ("trio-2", "gang trio lost pod trio-1")]
+    assert not cluster.node("a").pods
+    assert not cluster.node("b").pods
 
 
 def test_a_member_that_loses_its_place_takes_the_waiting_ones_along():
