@@ -59,6 +59,10 @@ lock: $(INSTALLED_DEV) ## Lock the dependencies again (LOCK_ARGS=--upgrade takes
 	PATH="$(abspath $(BIN)):$$PATH" scripts/lock $(LOCK_ARGS)
 	@$(MAKE) --no-print-directory sbom
 
+.PHONY: plugin-reference
+plugin-reference: $(INSTALLED_DEV) ## Write docs/plugin-reference.md from signatures and docstrings
+	$(BIN)/python scripts/make-plugin-reference
+
 .PHONY: sbom
 sbom: $(INSTALLED_DEV) ## Write the SBOM of the runtime lock (CycloneDX)
 	$(BIN)/python scripts/make-sbom

@@ -10,3 +10,8 @@ from tests.real.walkthrough import ROOT, walked
 def test_the_walk_shows_what_its_readme_shows(example: str):
     with walked(ROOT / "examples" / example / "README.md") as walk:
         assert len(walk.programs) >= 2
+
+
+def test_the_worked_plugins_do_what_their_readme_shows():
+    with walked(ROOT / "examples" / "plugins" / "README.md") as walk:
+        assert len(walk.programs) == 1

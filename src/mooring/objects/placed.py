@@ -18,7 +18,10 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A pod that is bound to a node, or assumed there by us."""
+    """A pod that is bound to a node, or assumed there by us.
+
+    What rules about other pods read, and no more: placed pods are many. Annotations and containers are not among it.
+    """
 
     uid: str
     namespace: str
@@ -28,10 +31,13 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     requests: PodRequests
     priority: int = 0
     ports: tuple[HostPort, ...] = ()
+    """The host ports it holds: address, protocol, number."""
     affinity: Affinity | None = None
     volumes: tuple[PodVolume, ...] = ()
     started: float | None = None
+    """When its kubelet took it up (seconds since the epoch)."""
     owner_uid: str = ""
+    """Of the controller that made it; "" without one."""
     is_terminating: bool = False
     is_preempted: bool = False
     """Whether it is going because a scheduler evicted it for a pod of higher priority."""

@@ -180,6 +180,7 @@ class MemoryQueue:
 
     def __init__(self) -> None:
         self.activated: list[str] = []
+        """Names of the pods to try now, in the order in which plugins asked for them."""
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated += [pod.name for pod in pods]
@@ -190,6 +191,7 @@ class MemoryPreemptions:
 
     def __init__(self) -> None:
         self.under_way: set[str] = set()
+        """Uids."""
 
     def is_under_way(self, uid: str) -> bool:
         return uid in self.under_way
@@ -200,6 +202,7 @@ class MemoryHttp:
 
     def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
         self.answers = dict(answers or {})
+        """May change while the test runs."""
         self.requests: list[tuple[str, dict[str, str]]] = []
         """What was asked: url and parameters."""
 
@@ -318,6 +321,7 @@ class MemoryBinder:
         self.bound: list[tuple[str, str]] = []
         """Pod (namespace/name) and node."""
         self.failure: Exception | None = None
+        """What `bind` raises instead."""
 
     async def bind(self, pod: Pod, node: str) -> None:
         if self.failure is not None:

@@ -26,7 +26,8 @@ def try_out(path: str) -> int:
         say(f"{entry.name}: keeps the contract, with the points {points}")
     tests = tests_beside(Path(path))
     if not tests:
-        say(f"There are no tests beside {path}; a file test_*.py there would be run.")
+        expected = "test_*.py" if Path(path).is_dir() else f"test_{Path(path).name}"
+        say(f"There are no tests beside {path}; a file {expected} there would be run.")
         return 0
     if find_spec("pytest") is None:
         raise OperatorMistake(
