@@ -12,6 +12,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.framework.plugin_files import bring_back, plugin_modules, with_helpers
 from mooring.framework.registry import Registry
 from mooring.scheduler.reload.files import WatchedFiles
+from mooring.testing import a_cluster, a_node, a_plugin, a_pod
 
 RULES = """
 {imports}
@@ -244,3 +245,13 @@ def test_a_folder_of_helpers_alone_holds_no_plugin(write):
     folder = write("mine/helpers.py", "NUMBER = 1").parent
     with pytest.raises(OperatorMistake, match="holds no plugin"):
         Registry().add_path(str(folder))
+
+
+def test_a_fault_is_named_by_the_line_of_the_helper_that_raised_it(write):
+    write("mine/helpers.py", "def number(pod):\n    return 1 / len(pod.labels)\n")
+    text = rules("from .helpers import number", "0").replace("return 0", "return number(pod)")
+    file = write("mine/rules.py", text)
+    [entry] = Registry().add_path(str(file))
+    decision = a_cluster(a_node("a"), a_node("b"), plugins=[a_plugin(entry.cls)]).decide(a_pod())
+    assert decision.fault is not None
+    assert decision.fault.raised_at == f"{file.parent / 'helpers.py'}:2"

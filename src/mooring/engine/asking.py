@@ -16,6 +16,7 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.pod_fields import largest_field
 from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import Plugin, Refusal
+from mooring.framework.plugin_files import is_of_package
 
 PRE_FILTER = 'running PreFilter plugin "{}": '
 FILTER = 'running "{}" filter plugin: '
@@ -123,10 +124,14 @@ def check_reasons(plugin: Plugin, words: str, refusal: Refusal) -> None:
 
 
 def line_of(error: BaseException, cls: type[Plugin]) -> str | None:
-    """Where in the plugin's own file an error came from."""
+    """Where in the plugin's own file, or in a helper beside it, an error came from."""
     try:
         file = inspect.getsourcefile(cls)
     except TypeError:  # made on the spot: it has none
         return None
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
-    return f"{file}:{lines[-1]}" if lines else None
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file or is_of_package(frame, cls.__module__)
+    ]
+    return places[-1] if places else None

@@ -313,6 +313,12 @@ def _hint(error: BaseException, source: str) -> str:
     return f"; a file beside it is imported as `from .{name} import …`, because the folder is a package"
 
 
+def is_of_package(frame: FrameType, module: str) -> bool:
+    """Whether code of the plugin folder runs there to which this module belongs: the plugin's own, or a helper's."""
+    package = module.partition(".")[0]
+    return package.startswith(PREFIX) and str(frame.f_globals.get("__name__", "")).partition(".")[0] == package
+
+
 def _is_of_plugin(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith(PREFIX)
 
@@ -333,7 +339,7 @@ def _reported_if_slow(file: Path, package: str) -> Iterator[None]:
 
     def report() -> None:
         frame = sys._current_frames().get(thread)
-        while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] != package:
+        while frame is not None and not is_of_package(frame, package):
             frame = frame.f_back
         at = {} if frame is None else {"at": f"{_shown(frame.f_code.co_filename, str(file.parent))}:{frame.f_lineno}"}
         _log.warning(
