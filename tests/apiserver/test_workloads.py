@@ -69,6 +69,10 @@ def a_stateful_set(**spec: Any) -> dict[str, Any]:
     return named("apps/v1", "StatefulSet", spec={**SELECTED, **spec})
 
 
+def a_daemon_set(**spec: Any) -> dict[str, Any]:
+    return named("apps/v1", "DaemonSet", spec={**SELECTED, **spec})
+
+
 def mounting(*names: str, **pod: Any) -> dict[str, Any]:
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     container = {"name": "c", "image": "i", "volumeMounts": mounts}
@@ -124,6 +128,19 @@ INVALID = {
         a_stateful_set(template=mounting(activeDeadlineSeconds=5)),
         "activeDeadlineSeconds in StatefulSet is not Supported",
     ),
+    "a daemon set that surges and may be unavailable": (
+        a_daemon_set(updateStrategy={"rollingUpdate": {"maxSurge": 1}}),
+        "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero",
+    ),
+    "a daemon set that could not be updated": (
+        a_daemon_set(updateStrategy={"rollingUpdate": {"maxUnavailable": 0}}),
+        "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0",
+    ),
+    "more than all nodes": (
+        a_daemon_set(updateStrategy={"rollingUpdate": {"maxUnavailable": "101%"}}),
+        'maxUnavailable: Invalid value: "101%": must not be greater than 100%',
+    ),
+    "an unknown way to update daemons": (a_daemon_set(updateStrategy={"type": "Now"}), "spec.updateStrategy: Unsupp"),
     "a surge that is no amount": (
         a_deployment(strategy={"rollingUpdate": {"maxSurge": "many"}}),
         "spec.strategy.rollingUpdate.maxSurge: Invalid value",
@@ -182,6 +199,19 @@ def test_a_stateful_set_replaces_one_pod_at_a_time_as_its_gate_stands(store: Any
     rolling = {"partition": 1, "maxUnavailable": 3}
     stored = store.create(a_stateful_set(updateStrategy={"rollingUpdate": rolling}))["spec"]
     assert stored["updateStrategy"]["rollingUpdate"] == {"partition": 1}
+
+
+async def test_a_daemon_set_counts_how_often_its_template_changed(api: Client):
+    daemon_sets = "/apis/apps/v1/namespaces/default/daemonsets"
+
+    def generation(answer: Any) -> str:
+        return str(answer.body["metadata"]["annotations"]["deprecated.daemonset.template.generation"])
+
+    assert generation(await api.post(daemon_sets, a_daemon_set())) == "1"
+    annotations = {"metadata": {"annotations": {"deprecated.daemonset.template.generation": None, "a": "b"}}}
+    assert generation(await api.patch(f"{daemon_sets}/it", annotations)) == "1"
+    template = {"spec": {"template": {"spec": {"hostNetwork": True}}}}
+    assert generation(await api.patch(f"{daemon_sets}/it", template)) == "2"
 
 
 def test_jobs_select_their_own_pods(store: Any):

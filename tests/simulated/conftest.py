@@ -16,8 +16,9 @@ from mooring.objects.meta import Kind, KubeObject
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
+from mooring.simulated.daemon_sets import target_node
 from mooring.simulated.records import NodeRecord, PodRecord
-from mooring.simulated.workload_records import ControllerRevision, Deployment, ReplicaSet, StatefulSet
+from mooring.simulated.workload_records import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
@@ -44,6 +45,7 @@ class Seen:
         Deployment,
         ReplicaSet,
         StatefulSet,
+        DaemonSet,
         ControllerRevision,
         PersistentVolumeClaim,
         EventRecord,
@@ -125,7 +127,7 @@ class Bench:
     async def start(
         self, nodes: int | str = 2, *, clock: Clock | None = None, binds: bool = True, **options: Any
     ) -> SimulatedCluster:
-        """Nodes by number or by cluster file. A toy scheduler binds pods to the nodes in turn, unless told not to."""
+        """Nodes by number or by cluster file. A toy scheduler binds pods to nodes in turn, daemons to theirs."""
         now = (clock or SystemClock()).now()
         initial: InitialObjects = (
             parse_cluster(nodes, "test", now=now) if isinstance(nodes, str) else plain_nodes(nodes, now=now)
@@ -143,7 +145,7 @@ class Bench:
         if not pod.spec.node_name and not pod.is_terminating:
             names = sorted(self.cluster.kubelets.machines)
             self._bound += 1
-            name = names[self._bound % len(names)]
+            name = target_node(pod) or names[self._bound % len(names)]
             task = asyncio.create_task(self.client.bind(pod.namespace, pod.name, pod.uid, name))
             self._binding.add(task)
             task.add_done_callback(self._binding.discard)

@@ -18,6 +18,7 @@ from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
+from mooring.simulated.daemon_set_controller import DaemonSets
 from mooring.simulated.device_claims import DeviceClaims
 from mooring.simulated.discovery import Discovery, UnknownKind
 from mooring.simulated.ephemeral_claims import EphemeralClaims
@@ -30,7 +31,7 @@ from mooring.simulated.stateful_set_controller import StatefulSets
 from mooring.simulated.taint_evictions import TaintEvictions
 from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
-from mooring.simulated.workload_records import ControllerRevision, Deployment, Job, ReplicaSet, StatefulSet
+from mooring.simulated.workload_records import ControllerRevision, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
 DEFINITION_SECONDS = 30.0
@@ -80,16 +81,18 @@ class SimulatedCluster:
         replica_sets = Watched(client, ReplicaSet)
         deployments = Watched(client, Deployment)
         stateful_sets = Watched(client, StatefulSet)
+        daemon_sets = Watched(client, DaemonSet)
         revisions = Watched(client, ControllerRevision)
         jobs = Watched(client, Job)
         claims = Watched(client, PersistentVolumeClaim)
         volumes = Watched(client, PersistentVolume)
         storage_classes = Watched(client, StorageClass)
-        self._watched += [replica_sets, deployments, stateful_sets, revisions, jobs]
+        self._watched += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs]
         self._watched += [claims, volumes, storage_classes]
         self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
+        self._runs |= DaemonSets(client, daemon_sets, revisions, self.nodes, pods, events, clock=clock).tasks()
         self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
         self.evictions = TaintEvictions(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()

@@ -72,6 +72,7 @@ class PodRecordSpec(Wire):
     restart_policy: str = "Always"
     readiness_gates: list[ReadinessGate] = []
     tolerations: list[Toleration] = []
+    affinity: Document = {}
     volumes: list[Document] = []
     resource_claims: list[PodClaimRecord] = []
 

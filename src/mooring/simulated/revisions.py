@@ -15,12 +15,12 @@ from mooring.client import ApiClient
 from mooring.simulated.pod_templates import template_hash
 from mooring.simulated.records import Document, controller_of, owned_by
 from mooring.simulated.watching import Watched
-from mooring.simulated.workload_records import ControllerRevision, StatefulSet
+from mooring.simulated.workload_records import ControllerRevision, DaemonSet, StatefulSet
 
 _LONGEST_PREFIX = 223
 _MOST_COLLISIONS = 20
 
-Owner = StatefulSet
+Owner = StatefulSet | DaemonSet
 
 
 class Revisions:

@@ -173,6 +173,45 @@ class StatefulSet(Record, group="apps", version="v1", plural="statefulsets"):
         return rolling.partition if rolling is not None else 0
 
 
+class DaemonSetRollingUpdate(Wire):
+    max_unavailable: Amount = 1
+    max_surge: Amount = 0
+
+
+class DaemonSetUpdateStrategy(Wire):
+    type: str = "RollingUpdate"
+    rolling_update: DaemonSetRollingUpdate | None = None
+
+
+class DaemonSetSpec(Wire):
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    update_strategy: DaemonSetUpdateStrategy = msgspec.field(default_factory=DaemonSetUpdateStrategy)
+    selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
+    template: Document = {}
+
+
+class DaemonSetStatus(Wire):
+    observed_generation: int = 0
+    collision_count: int = 0
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    number_ready: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    updated_number_scheduled: int = 0
+
+
+class DaemonSet(Record, group="apps", version="v1", plural="daemonsets"):
+    """A pod on every node that will have it."""
+
+    KIND: ClassVar[Kind]
+
+    spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
+    status: DaemonSetStatus = msgspec.field(default_factory=DaemonSetStatus)
+
+
 class JobSpec(Wire):
     parallelism: int = 1
     completions: int | None = None
