@@ -73,6 +73,12 @@ def a_daemon_set(**spec: Any) -> dict[str, Any]:
     return named("apps/v1", "DaemonSet", spec={**SELECTED, **spec})
 
 
+def a_cron_job(name: str = "it", **spec: Any) -> dict[str, Any]:
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    whole = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}}
+    return named("batch/v1", "CronJob", name, spec=whole | spec)
+
+
 def mounting(*names: str, **pod: Any) -> dict[str, Any]:
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     container = {"name": "c", "image": "i", "volumeMounts": mounts}
@@ -148,6 +154,32 @@ INVALID = {
     "a rollout that could never begin": (
         a_deployment(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}),
         "may not be 0 when `maxSurge` is 0",
+    ),
+    "a schedule that cannot be read": (
+        a_cron_job(schedule="* * * *"),
+        'spec.schedule: Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]',
+    ),
+    "no schedule": (a_cron_job(schedule=""), "spec.schedule: Required value"),
+    "a time zone in the schedule": (
+        a_cron_job(schedule="TZ=UTC * * * * *"),
+        "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+    ),
+    "an unknown time zone": (
+        a_cron_job(timeZone="Mars/Base"),
+        'Invalid value: "Mars/Base": unknown time zone Mars/Base',
+    ),
+    "the time zone of the machine": (a_cron_job(timeZone="Local"), "timeZone must be an explicit time zone"),
+    "an unknown concurrency policy": (
+        a_cron_job(concurrencyPolicy="Some"),
+        'spec.concurrencyPolicy: Unsupported value: "Some": supported values: "Allow", "Forbid", "Replace"',
+    ),
+    "a deadline before the time": (
+        a_cron_job(startingDeadlineSeconds=-1),
+        "spec.startingDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0",
+    ),
+    "a cron job whose jobs could not be named": (
+        a_cron_job("x" * 53),
+        'metadata.name: Invalid value: "' + "x" * 53 + '": must be no more than 52 characters',
     ),
     "a user's priority above the limit": (
         a_priority_class("x", 1_000_000_001),
@@ -231,17 +263,7 @@ def test_other_workloads_are_defaulted(store: Any):
     assert daemons["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
     controller = store.create(named("v1", "ReplicationController", spec={"template": TEMPLATE}))["spec"]
     assert (controller["selector"], controller["replicas"]) == ({"a": "b"}, 1)
-    cron = named(
-        "batch/v1",
-        "CronJob",
-        spec={
-            "schedule": "* * * * *",
-            "jobTemplate": {
-                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
-            },
-        },
-    )
-    assert store.create(cron)["spec"]["concurrencyPolicy"] == "Allow"
+    assert store.create(a_cron_job())["spec"]["concurrencyPolicy"] == "Allow"
 
 
 def test_services_get_addresses_and_ports(store: Any):

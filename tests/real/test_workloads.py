@@ -90,3 +90,100 @@ def test_a_daemon_set_has_a_pod_on_every_node_and_is_rolled_out_and_back(shop: K
     shop.run("rollout", "status", "ds/agent", "--timeout=60s")
     assert {pod["spec"]["containers"][0]["image"] for pod in shop.json("get", "pods")["items"]} == {"agent:1"}
     assert revisions(shop, "ds/agent") == ["2", "3"]
+
+
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: "@every 1s"
+  timeZone: Europe/Berlin
+  jobTemplate:
+    spec:
+      template:
+        metadata: {annotations: {mooring.dev/run-seconds: "1"}}
+        spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+"""
+USUAL_KINDS = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: sts}
+spec:
+  serviceName: sts
+  replicas: 2
+  selector: {matchLabels: {app: sts}}
+  template:
+    metadata: {labels: {app: sts}}
+    spec: {containers: [{name: c, image: nginx, volumeMounts: [{name: data, mountPath: /d}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ds}
+spec:
+  selector: {matchLabels: {app: ds}}
+  template: {metadata: {labels: {app: ds}}, spec: {containers: [{name: c, image: nginx}]}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec:
+  completions: 2
+  template:
+    metadata: {annotations: {mooring.dev/run-seconds: "1"}}
+    spec: {restartPolicy: Never, containers: [{name: c, image: busybox, command: [sleep, "1"]}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: cj}
+spec:
+  schedule: "* * * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: ing}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: np}
+spec: {podSelector: {}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: rq}
+spec: {hard: {pods: "1"}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {a: b}
+"""
+
+
+def test_a_cron_job_makes_jobs_that_end(shop: Kubectl):
+    shop.run("apply", "-f", "-", input=CRON_JOB)
+    shop.run("wait", "--for=jsonpath={.status.lastSuccessfulTime}", "cronjob/report", "--timeout=60s")
+    row = shop.rows("get", "cronjob", "report")[0]
+    assert (row["SCHEDULE"], row["TIMEZONE"]) == ("@every 1s", "Europe/Berlin")
+    assert row["LAST SCHEDULE"] != "<none>"
+    assert {event["reason"] for event in shop.events("report", "SuccessfulCreate", "SawCompletedJob")}
+    shop.run("create", "job", "now", "--from=cronjob/report")
+    shop.run("wait", "--for=condition=Complete", "job/now", "--timeout=60s")
+
+    refusal = shop.refusal("patch", "cronjob", "report", "-p", '{"spec": {"schedule": "at noon"}}')
+    assert "spec.schedule: Invalid value" in refusal
+    assert "expected exactly 5 fields, found 2" in refusal
+
+
+def test_a_manifest_of_the_usual_kinds_reaches_its_desired_state(shop: Kubectl):
+    shop.run("apply", "-f", "-", input=USUAL_KINDS)
+    shop.run("rollout", "status", "sts/sts", "--timeout=60s")
+    shop.run("rollout", "status", "ds/ds", "--timeout=60s")
+    shop.run("wait", "--for=condition=Complete", "job/job", "--timeout=60s")
+    assert {row["STATUS"] for row in shop.rows("get", "pvc")} == {"Bound"}
+    assert shop.rows("get", "cronjob", "cj")[0]["SUSPEND"] == "False"

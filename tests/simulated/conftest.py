@@ -18,7 +18,15 @@ from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
 from mooring.simulated.daemon_sets import target_node
 from mooring.simulated.records import NodeRecord, PodRecord
-from mooring.simulated.workload_records import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from mooring.simulated.workload_records import (
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    StatefulSet,
+)
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
@@ -46,6 +54,8 @@ class Seen:
         ReplicaSet,
         StatefulSet,
         DaemonSet,
+        Job,
+        CronJob,
         ControllerRevision,
         PersistentVolumeClaim,
         EventRecord,

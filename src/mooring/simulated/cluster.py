@@ -18,6 +18,7 @@ from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
+from mooring.simulated.cron_job_controller import CronJobs
 from mooring.simulated.daemon_set_controller import DaemonSets
 from mooring.simulated.device_claims import DeviceClaims
 from mooring.simulated.discovery import Discovery, UnknownKind
@@ -31,7 +32,15 @@ from mooring.simulated.stateful_set_controller import StatefulSets
 from mooring.simulated.taint_evictions import TaintEvictions
 from mooring.simulated.volumes import Volumes
 from mooring.simulated.watching import Watched
-from mooring.simulated.workload_records import ControllerRevision, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from mooring.simulated.workload_records import (
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    StatefulSet,
+)
 from mooring.simulated.workloads import Deployments, ReplicaSets
 
 DEFINITION_SECONDS = 30.0
@@ -84,16 +93,18 @@ class SimulatedCluster:
         daemon_sets = Watched(client, DaemonSet)
         revisions = Watched(client, ControllerRevision)
         jobs = Watched(client, Job)
+        cron_jobs = Watched(client, CronJob)
         claims = Watched(client, PersistentVolumeClaim)
         volumes = Watched(client, PersistentVolume)
         storage_classes = Watched(client, StorageClass)
-        self._watched += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs]
+        self._watched += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs, cron_jobs]
         self._watched += [claims, volumes, storage_classes]
         self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
         self._runs |= DaemonSets(client, daemon_sets, revisions, self.nodes, pods, events, clock=clock).tasks()
         self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
+        self._runs |= CronJobs(client, cron_jobs, jobs, events, clock=clock).tasks()
         self.evictions = TaintEvictions(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()
         self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()

@@ -239,5 +239,42 @@ class Job(Record, group="batch", version="v1", plural="jobs"):
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
     @property
+    def outcome(self) -> str:
+        """`Complete`, `Failed`, or nothing yet."""
+        ends = ("Complete", "Failed")
+        return next((each.type for each in self.status.conditions if each.type in ends and each.status == "True"), "")
+
+    @property
     def is_finished(self) -> bool:
-        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
+        return bool(self.outcome)
+
+
+class JobTemplate(Wire):
+    metadata: Document = {}
+    spec: Document = {}
+
+
+class CronJobSpec(Wire):
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = "Allow"
+    suspend: bool = False
+    job_template: JobTemplate = msgspec.field(default_factory=JobTemplate)
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class CronJobStatus(Wire):
+    active: list[Document] = []
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+class CronJob(Record, group="batch", version="v1", plural="cronjobs"):
+    """A Job again and again, by a schedule."""
+
+    KIND: ClassVar[Kind]
+
+    spec: CronJobSpec = msgspec.field(default_factory=CronJobSpec)
+    status: CronJobStatus = msgspec.field(default_factory=CronJobStatus)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, metadata_of, part
-from mooring.apiserver.status import FieldError, invalid_value, required
+from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.strategies.workloads import check_template
+from mooring.apiserver.validation.rollouts import check_not_negative
+from mooring.base.cron import BadSchedule, UnknownTimeZone, parse_schedule, time_zone
 
+CONCURRENCY = ("Allow", "Forbid", "Replace")
 _RUN_TO_END = ("Never", "OnFailure")
 
 
@@ -67,6 +70,8 @@ class CronJobStrategy(Strategy):
     has_status = True
     has_generation = True
     checks_required = False
+    LONGEST_NAME = 52
+    """Its Jobs are named after it, and Jobs' names become labels."""
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
@@ -77,7 +82,57 @@ class CronJobStrategy(Strategy):
         default_pod_spec(ensured(ensured(ensured(ensured(spec, "jobTemplate"), "spec"), "template"), "spec"))
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        name = metadata_of(document).get("name") or ""
+        if len(name) > self.LONGEST_NAME:
+            wrong.append(invalid_value("metadata.name", name, f"must be no more than {self.LONGEST_NAME} characters"))
         spec = document["spec"]
-        wrong = [] if spec.get("schedule") else [required("spec.schedule")]
-        template = spec["jobTemplate"]["spec"]["template"]
-        return wrong + check_template(template, "spec.jobTemplate.spec.template", _RUN_TO_END)
+        return wrong + _check_schedule(spec) + self._check_spec(spec)
+
+    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+        return _check_schedule(document["spec"], part(old, "spec")) + self._check_spec(document["spec"])
+
+    def _check_spec(self, spec: Document) -> list[FieldError]:
+        wrong: list[FieldError] = []
+        for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+            wrong += check_not_negative(spec.get(field), f"spec.{field}")
+        if spec["concurrencyPolicy"] not in CONCURRENCY:
+            wrong.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], CONCURRENCY))
+        job = spec["jobTemplate"]["spec"]
+        if job.get("selector") is not None:
+            why = "`selector` will be auto-generated"
+            wrong.append(invalid_value("spec.jobTemplate.spec.selector", job["selector"], why))
+        return wrong + check_template(job["template"], "spec.jobTemplate.spec.template", _RUN_TO_END)
+
+
+def _check_schedule(spec: Document, old: Document | None = None) -> list[FieldError]:
+    """Schedule and time zone; what an earlier version of Kubernetes allowed may stay."""
+    schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
+    wrong: list[FieldError] = []
+    if not schedule:
+        wrong.append(required("spec.schedule"))
+    elif "TZ" in schedule:
+        if old is None or "TZ" not in (old.get("schedule") or ""):
+            why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            wrong.append(invalid_value("spec.schedule", schedule, why))
+    else:
+        try:
+            parse_schedule(schedule)
+        except BadSchedule as error:
+            wrong.append(invalid_value("spec.schedule", schedule, str(error)))
+    if zone is not None and (old is None or old.get("timeZone") != zone):
+        wrong += _check_time_zone(zone, "spec.timeZone")
+    return wrong
+
+
+def _check_time_zone(zone: str, path: str) -> list[FieldError]:
+    if not zone:
+        return [invalid_value(path, zone, "timeZone must be nil or non-empty string")]
+    if zone.lower() == "local":
+        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [invalid_value(path, zone, why)]
+    try:
+        time_zone(zone)
+    except UnknownTimeZone as error:
+        return [invalid_value(path, zone, str(error))]
+    return []

@@ -127,7 +127,7 @@ WORKLOAD_COLUMNS: dict[str, list[Column]] = {
         NAME,
         text("Schedule", "spec", "schedule"),
         text("Timezone", "spec", "timeZone", otherwise=NONE),
-        column("Suspend", lambda cron: bool(at(cron, "spec", "suspend")), type="boolean"),
+        column("Suspend", lambda cron: str(bool(at(cron, "spec", "suspend"))), type="boolean"),
         column("Active", lambda cron: len(items_of(part(cron, "status"), "active")), type="integer"),
         Column("Last Schedule", _last_schedule),
         AGE,
