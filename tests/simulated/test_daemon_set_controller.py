@@ -201,3 +201,17 @@ async def test_daemons_go_with_their_set(bench):
     await a_daemon_set(bench, 2)
     await bench.client.delete(DAEMON_SET, "agent", "default")
     await bench.seen.until(lambda: not bench.seen.pods and not bench.seen.of("controllerrevisions"))
+
+
+async def test_a_set_takes_over_what_an_earlier_one_left_behind(bench):
+    await bench.start(2)
+    await a_daemon_set(bench, 2)
+    before = {pod.uid for pod in bench.seen.pods}
+    path = DAEMON_SET.path("default", "agent")
+    await bench.client.transport.request("DELETE", path, b'{"propagationPolicy": "Orphan"}')
+    await bench.seen.until(
+        lambda: not bench.seen.of("daemonsets") and not any(pod.metadata.owner_references for pod in bench.seen.pods)
+    )
+
+    await a_daemon_set(bench, 2)
+    assert {pod.uid for pod in bench.seen.pods} == before

@@ -309,3 +309,27 @@ async def test_a_set_that_was_restored_with_its_pods_alone_keeps_them(bench):
     await bench.seen.until(lambda: is_settled(bench, 2) and names(bench, "controllerrevisions") == ["web-abc"])
 
     assert {pod.uid for pod in bench.seen.pods} == {"uid-0", "uid-1"}
+
+
+async def test_a_set_takes_over_what_an_earlier_one_left_behind(bench):
+    await bench.start()
+    await a_stateful_set(bench, 2)
+    before = {pod.uid for pod in bench.seen.pods}
+    [revision] = bench.seen.of("controllerrevisions").values()
+    path = STATEFUL_SET.path("default", "web")
+    await bench.client.transport.request("DELETE", path, b'{"propagationPolicy": "Orphan"}')
+    await bench.seen.until(
+        lambda: (
+            not bench.seen.of("statefulsets")
+            and not any(
+                each.metadata.owner_references
+                for plural in ("pods", "controllerrevisions")
+                for each in bench.seen.of(plural).values()
+            )
+        )
+    )
+
+    await a_stateful_set(bench, 2)
+    assert {pod.uid for pod in bench.seen.pods} == before
+    assert status(bench).update_revision == revision.name
+    assert names(bench, "controllerrevisions") == [revision.name]

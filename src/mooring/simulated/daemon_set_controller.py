@@ -52,7 +52,7 @@ class DaemonSets:
         self._control = PodControl(client, pods, events, _SOURCE)
         self._work = WorkQueue("daemonset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         self._node_rules: dict[str, object] = {}
-        daemon_sets.subscribe(changed=lambda each: self._work.add(each.key))
+        daemon_sets.subscribe(changed=lambda each: self._work.add(each.key), deleted=self._control.forget)
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
         pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
 
@@ -93,6 +93,7 @@ class DaemonSets:
             if namespace_is_ending(error):
                 return
             raise
+        await self._control.adopt(owner, owner.spec.selector)
         hashed = revision.labels.get(HASH_LABEL, revision.name)
         await self._carry_out(owner, self._plan(owner, hashed), hashed)
         await self._report(owner, hashed, collisions)

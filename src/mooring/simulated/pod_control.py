@@ -11,8 +11,9 @@ import msgspec
 
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
+from mooring.objects.selectors import LabelSelector
 from mooring.simulated.events import Events, Source
-from mooring.simulated.records import Document, PodRecord, Record
+from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 from mooring.simulated.watching import Watched
 
 T = TypeVar("T", bound=Record)
@@ -47,6 +48,7 @@ class PodControl:
         self._source = source
         self._messages = messages or PodMessages()
         self._removing: set[str] = set()
+        self._has_adopted: set[str] = set()
         self._free = asyncio.Semaphore(concurrency)
         pods.subscribe(deleted=lambda pod: self._removing.discard(pod.uid))
 
@@ -60,6 +62,31 @@ class PodControl:
             _terminating(pod) if pod.uid in self._removing and not pod.is_terminating else pod
             for pod in self._pods.owned_by(owner.uid)
         ]
+
+    async def adopt(self, owner: Record, selector: LabelSelector) -> None:
+        """Take over pods of the selector that have no controller: those that an earlier owner left behind.
+
+        Looked for once for every owner, when it is new.
+        """
+        if owner.uid in self._has_adopted:
+            return
+        orphans = [
+            pod
+            for pod in self._pods.all()
+            if pod.namespace == owner.namespace
+            and pod.is_active
+            and controller_of(pod) is None
+            and selector.matches(pod.labels)
+        ]
+        for pod in orphans:
+            body = {"metadata": {"uid": pod.uid, "ownerReferences": owned_by(owner)}}
+            adopted = await self._client.patch(PodRecord.KIND, pod.name, pod.namespace, body)
+            self._pods.expect(msgspec.convert(adopted, PodRecord))
+        self._has_adopted.add(owner.uid)
+
+    def forget(self, owner: Record) -> None:
+        """The owner is gone."""
+        self._has_adopted.discard(owner.uid)
 
     async def create(self, owner: Record, pods: Sequence[Document]) -> None:
         """In batches that double, so that a template the server refuses is refused once and not five hundred times."""

@@ -42,7 +42,7 @@ class Revisions:
         `observed` is the revision that the owner's status names, if that is about the present template. Without any
         history, as when only the owner and its pods were restored, it is made under that name: its pods carry it.
         """
-        history, collisions = self.of(owner), owner.status.collision_count
+        history, collisions = self.of(owner) or await self._adopted(owner), owner.status.collision_count
         if (known := next((each for each in history if each.name == observed), None)) is not None:
             return known, collisions
         data = revision_data(owner.spec.template)
@@ -84,13 +84,22 @@ class Revisions:
             return found, collisions
         raise Fault(f"{_MOST_COLLISIONS} names for a revision of {owner.key} are taken")
 
+    async def _adopted(self, owner: Owner) -> list[ControllerRevision]:
+        """The revisions that an earlier owner of the same pods left behind, now this one's."""
+        for each in list(self._revisions.all()):
+            is_orphan = each.namespace == owner.namespace and controller_of(each) is None and not each.is_terminating
+            if is_orphan and owner.spec.selector.matches(each.labels):
+                await self._patch(each, {"metadata": {"uid": each.uid, "ownerReferences": owned_by(owner)}})
+        return self.of(owner)
+
     async def _renumber(self, revision: ControllerRevision, number: int) -> ControllerRevision:
-        answer = await self._client.patch(
-            ControllerRevision.KIND, revision.name, revision.namespace, {"revision": number}
-        )
-        renumbered = msgspec.convert(answer, ControllerRevision)
-        self._revisions.expect(renumbered)
-        return renumbered
+        return await self._patch(revision, {"revision": number})
+
+    async def _patch(self, revision: ControllerRevision, body: Document) -> ControllerRevision:
+        answer = await self._client.patch(ControllerRevision.KIND, revision.name, revision.namespace, body)
+        patched = msgspec.convert(answer, ControllerRevision)
+        self._revisions.expect(patched)
+        return patched
 
     def _document(self, owner: Owner, data: Document, number: int, hashed: str) -> Document:
         labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}

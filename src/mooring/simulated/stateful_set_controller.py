@@ -70,7 +70,7 @@ class StatefulSets:
         self._revisions = Revisions(client, revisions, hash_label=HASH_LABEL)
         self._control = PodControl(client, pods, events, _SOURCE, messages=_MESSAGES)
         self._work = WorkQueue("statefulset", self._sync, clock=clock, log=Log("workloads"), workers=8)
-        stateful_sets.subscribe(changed=lambda each: self._work.add(each.key))
+        stateful_sets.subscribe(changed=lambda each: self._work.add(each.key), deleted=self._control.forget)
         pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
         claims.subscribe(deleted=self._claim_went)
 
@@ -102,6 +102,7 @@ class StatefulSets:
             if namespace_is_ending(error):
                 return
             raise
+        await self._control.adopt(owner, owner.spec.selector)
         history = self._revisions.of(owner)
         current = next((each for each in history if each.name == owner.status.current_revision), update)
         await self._step(owner, current, update)
