@@ -68,14 +68,17 @@ def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
     """What the cluster starts with; a mistake in the file is found before anything runs."""
     from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
-    from mooring.simulated.volumes import DEFAULT_CLASS
 
     check_one_source(nodes, cluster_file)
-    now = SystemClock().now()
     if cluster_file is not None:
-        initial = load_cluster_file(cluster_file, now=now)
-    else:
-        initial = plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=now)
+        return load_cluster_file(cluster_file, now=SystemClock().now())
+    return plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=SystemClock().now())
+
+
+def with_default_storage(initial: InitialObjects) -> InitialObjects:
+    """An embedded cluster has a default StorageClass, unless it is to be like one that brings its own or none."""
+    from mooring.simulated.volumes import DEFAULT_CLASS
+
     if not initial.restored and not any(each["kind"] == "StorageClass" for each in initial.objects):
         initial.objects.insert(0, DEFAULT_CLASS)
     return initial
@@ -93,7 +96,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
       mooring cluster --nodes 5 --write-kubeconfig dev.kubeconfig
       mooring run --kubeconfig dev.kubeconfig
     """
-    initial = initial_objects(nodes, cluster_file)
+    initial = with_default_storage(initial_objects(nodes, cluster_file))
     check_writable(kubeconfig)
 
     async def main(stop: asyncio.Event) -> None:

@@ -25,7 +25,8 @@ from mooring.cli.output import say
 @click.option(
     "--controllers",
     is_flag=True,
-    help="Also act for Deployments, ReplicaSets, Jobs, volume and device claims, where no controller manager runs.",
+    help="Also act for workloads (Deployments, StatefulSets, DaemonSets, Jobs, CronJobs), volume and device claims, "
+    "where no controller manager runs.",
 )
 @verbosity_option
 def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, controllers: bool) -> None:
