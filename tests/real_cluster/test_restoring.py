@@ -38,6 +38,20 @@ spec:
       priorityClassName: shop-high
       containers: [{name: app, image: "nginx:1.27", resources: {requests: {cpu: 100m}}}]
 ---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: postgres, volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
@@ -99,7 +113,10 @@ spec:
 """
 RACK = "{apiVersion: example.com/v1, kind: Rack, metadata: {name: r1, namespace: shop}, spec: {height: 42}}"
 # Kinds that users print together, and everything that the server can list.
-KINDS = "crd,nodes,pods,deployments,replicasets,services,pvc,pv,sc,pdb,priorityclasses,resourceclaims,racks.example.com"
+KINDS = (
+    "crd,nodes,pods,deployments,replicasets,statefulsets,services,pvc,pv,sc,pdb,priorityclasses,resourceclaims,"
+    "racks.example.com"
+)
 EVERYTHING = ("api-resources", "--verbs=list", "--output=name")
 
 
@@ -112,6 +129,7 @@ def _filled(cluster: Cluster) -> None:
     kubectl.run("apply", "-f", "-", input=RACK)
     kubectl.run("patch", "rack", "r1", "--subresource=status", "--type=merge", '-p={"status": {"used": 7}}')
     kubectl.run("rollout", "status", "deployment/web", "--timeout=90s")
+    kubectl.run("rollout", "status", "statefulset/db", "--timeout=90s")
     kubectl.run("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=90s")
     kubectl.shows("PodScheduled", "get", "pod", "huge", "-o", "yaml")
 
@@ -124,7 +142,7 @@ def full(control_plane: ControlPlane) -> Iterator[Cluster]:
             _filled(cluster)
             yield cluster
         finally:
-            kinds = "deployments,pvc,pdb,services,resourceclaims,networkpolicies"
+            kinds = "deployments,statefulsets,pvc,pdb,services,resourceclaims,networkpolicies"
             cluster.kubectl.run("delete", kinds, "--all", "-n", "shop", "--wait=false", check=False)
             cluster.kubectl.run(
                 "delete", "crd/racks.example.com", "sc/fast", "deviceclass/gpu.example.com", check=False
@@ -160,7 +178,7 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
     names = [name for name in full.kubectl.out(*EVERYTHING).split() if not name.startswith("componentstatuses")]
     dump = full.kubectl.out("get", ",".join(names), "--all-namespaces", "--output=json")
     before = _pods(full.kubectl)
-    assert len(before) == 4
+    assert len(before) == 6
 
     with mooring_up("--cluster=dump.json", files={"dump.json": dump}) as up:
         _settled(up)
@@ -180,7 +198,7 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
         up.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=90s")
         after = _pods(up)
         assert {name: after[name] for name in before} == before
-        assert len(after) == 5
+        assert len(after) == 7
 
         # A second round: what the embedded cluster prints is as good.
         again = up.out("get", KINDS, "--all-namespaces", "--output=yaml")
