@@ -141,6 +141,14 @@ def test_what_every_cluster_has_is_replaced(server: EmbeddedApiServer):
     assert kubernetes["spec"]["clusterIP"] == "10.0.0.1"
 
 
+def test_a_namespace_of_a_cluster_wide_object_is_dropped(server: EmbeddedApiServer):
+    role = an_object("ClusterRole", "r", "rbac.authorization.k8s.io/v1", metadata={"namespace": "shop"}, rules=[])
+    assert restored(server, role).problems == []
+    created = server.store.create(a_manifest := {**role, "metadata": {"name": "s", "namespace": "shop"}})
+    assert "namespace" not in created["metadata"]
+    assert a_manifest["metadata"]["namespace"] == "shop"
+
+
 def test_kinds_that_are_not_served_and_unknown_fields_are_counted(server: EmbeddedApiServer):
     service = "apiregistration.k8s.io/v1"
     result = restored(

@@ -92,6 +92,49 @@ kind: NetworkPolicy
 metadata: {name: closed, namespace: shop}
 spec: {podSelector: {}}
 ---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report, namespace: shop}
+spec:
+  completions: 1
+  template:
+    metadata: {annotations: {mooring.dev/run-seconds: "0"}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: yearly, namespace: shop}
+spec:
+  schedule: "0 0 1 1 *"
+  suspend: true
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, behavior: {scaleDown: {}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: sizes, namespace: shop}
+spec: {limits: [{type: Container, min: {cpu: 1m}}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: password, namespace: shop}
+stringData: {a: b}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandbox}
+handler: sandbox
+overhead: {podFixed: {cpu: 10m}}
+---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: racks.example.com}
@@ -130,6 +173,7 @@ def _filled(cluster: Cluster) -> None:
     kubectl.run("patch", "rack", "r1", "--subresource=status", "--type=merge", '-p={"status": {"used": 7}}')
     kubectl.run("rollout", "status", "deployment/web", "--timeout=90s")
     kubectl.run("rollout", "status", "statefulset/db", "--timeout=90s")
+    kubectl.run("wait", "--for=condition=Complete", "job/report", "--timeout=90s")
     kubectl.run("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=90s")
     kubectl.shows("PodScheduled", "get", "pod", "huge", "-o", "yaml")
 
@@ -142,10 +186,16 @@ def full(control_plane: ControlPlane) -> Iterator[Cluster]:
             _filled(cluster)
             yield cluster
         finally:
-            kinds = "deployments,statefulsets,pvc,pdb,services,resourceclaims,networkpolicies"
+            kinds = "deployments,statefulsets,jobs,cronjobs,hpa,ingresses,limitranges,secrets,pvc,pdb,services"
+            kinds += ",resourceclaims,networkpolicies"
             cluster.kubectl.run("delete", kinds, "--all", "-n", "shop", "--wait=false", check=False)
             cluster.kubectl.run(
-                "delete", "crd/racks.example.com", "sc/fast", "deviceclass/gpu.example.com", check=False
+                "delete",
+                "crd/racks.example.com",
+                "sc/fast",
+                "deviceclass/gpu.example.com",
+                "runtimeclass/sandbox",
+                check=False,
             )
             cluster.kubectl.run("delete", "pv", "--all", "--wait=false", check=False)
             cluster.wipe()
@@ -178,13 +228,14 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
     names = [name for name in full.kubectl.out(*EVERYTHING).split() if not name.startswith("componentstatuses")]
     dump = full.kubectl.out("get", ",".join(names), "--all-namespaces", "--output=json")
     before = _pods(full.kubectl)
-    assert len(before) == 6
+    assert len(before) == 7
 
     with mooring_up("--cluster=dump.json", files={"dump.json": dump}) as up:
         _settled(up)
         assert _pods(up) == before
         assert up.rows("get", "deployment", "web", "-n", "shop")[0]["READY"] == "3/3"
         assert up.json("get", "ns", "shop")["metadata"]["labels"]["team"] == "green"
+        assert up.json("get", "job", "report", "-n", "shop")["status"]["succeeded"] == 1
         assert up.json("get", "pvc", "data", "-n", "shop")["status"]["phase"] == "Bound"
         rack = up.json("get", "rack", "r1", "-n", "shop")
         assert (rack["spec"], rack["status"]) == ({"height": 42}, {"used": 7})
@@ -198,7 +249,7 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
         up.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=90s")
         after = _pods(up)
         assert {name: after[name] for name in before} == before
-        assert len(after) == 7
+        assert len(after) == 8
 
         # A second round: what the embedded cluster prints is as good.
         again = up.out("get", KINDS, "--all-namespaces", "--output=yaml")

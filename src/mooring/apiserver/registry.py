@@ -151,6 +151,7 @@ class Registry:
 
     def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
         if not row.namespaced:
+            metadata.pop("namespace", None)
             return
         given = metadata.setdefault("namespace", namespace) or namespace
         if given != namespace:
