@@ -52,8 +52,8 @@ def parse_body(body: bytes, content_type: str) -> Any:
     except protobuf.BadProtobuf as wrong:
         raise bad_request(str(wrong)) from None
     except OperatorMistake as wrong:
-        told = "; ".join(f"line {problem.line}: {problem.message}" for problem in wrong.problems)
-        raise bad_request(f"error converting YAML to JSON: yaml: {told}") from None
+        problems = "; ".join(f"line {problem.line}: {problem.message}" for problem in wrong.problems)
+        raise bad_request(f"error converting YAML to JSON: yaml: {problems}") from None
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {JSON}, application/yaml"
     )

@@ -147,8 +147,8 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> R
     sentences = [str(error) for error in shown]
     if len(shown) < len(errors):
         sentences.append(f"and {len(errors) - len(shown)} more errors")
-    told = sentences[0] if len(sentences) == 1 else "[" + ", ".join(sentences) + "]"
-    message = f'{kind}.{group} "{name}" is invalid: {told}' if group else f'{kind} "{name}" is invalid: {told}'
+    problems = sentences[0] if len(sentences) == 1 else "[" + ", ".join(sentences) + "]"
+    message = f'{kind}.{group} "{name}" is invalid: {problems}' if group else f'{kind} "{name}" is invalid: {problems}'
     details = _about(group, kind, name)
     details["causes"] = [{"reason": error.reason, "message": error.sentence, "field": error.path} for error in shown]
     return Refused(422, "Invalid", message, details)

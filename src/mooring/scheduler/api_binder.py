@@ -46,7 +46,7 @@ class ApiBinder:
                 if in_doubt_since is None and error.code < 500:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
-                if is_away:  # it is back: what it does not say yet, as it starts, it says soon
+                if is_away:  # it is back, and refuses for a moment while it starts
                     is_away, pause = False, PAUSE_SECONDS
                 where = await self._where(pod)
                 if where == node:

@@ -193,7 +193,8 @@ class Elector:
     def _check_not_taken(self) -> None:
         """Another replica may have led and released it again, so that it has no holder: that is lost too."""
         if self._seen is not None and self._seen.holder != self.identity:
-            raise LeaseLost(f"the lease {self.name} is held by {self._seen.holder or 'nobody'} now")
+            holder = f"is held by {self._seen.holder} now" if self._seen.holder else "was held by another replica"
+            raise LeaseLost(f"the lease {self.name} {holder}")
 
     def _stop_leading(self) -> None:
         if self.is_leading:

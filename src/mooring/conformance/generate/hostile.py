@@ -143,7 +143,7 @@ def _matched_affinity(draft: Draft, amount: int) -> None:
 
 
 def _carried_by_many(draft: Draft, amount: int) -> None:
-    """So many running pods, each with an anti-affinity term of its own that selects nobody or everybody."""
+    """So many running pods, each with an anti-affinity term of its own that selects no pod or every pod."""
     for number, pod in enumerate(draft.running[:amount]):
         draft.pod_terms(pod, "podAntiAffinity", REQUIRED).append(
             {
