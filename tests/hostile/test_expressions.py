@@ -94,6 +94,11 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
             f"lists.range(1000).all(i, !'{AS * 5}'.matches('^(a?){{' + string(i) + '}}b'))",
             TOO_LONG,
         ),
+        "short patterns with large programs": (
+            "lists.range(1000).all(i, !'a'.matches('\\\\pL{20}' + string(i)))",
+            TOO_LONG,
+        ),
+        "a large pattern to find": (f"lists.range(1000).all(i, '{LONG}'.find('^(a?){{1000}}b') == '')", TOO_LONG),
         "many large searches": (f"'{LONG}'.findAll('((a?){{900}}b)|a').size() > 0", TOO_LONG),
         "a pattern that is too large": ("'a'.matches('\\\\pL{1000}')", "invalid matches argument"),
         "a pattern that grows": (grown(20, "'(a|b)*'", "X + X", "'a'.matches(X)"), TOO_DEAR),
@@ -118,6 +123,7 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
         "a joined text": (grown(20, "'aaaa'", "[X, X, X, X].join(X)", "X.size() > 0"), TOO_LONG),
         "a range": ("lists.range(9000000).size() > 0", TOO_LONG),
         "a loop without effect": ("lists.range(20000).distinct().size() > 0", TOO_DEAR),
+        "a map sorted as a list": ("dyn({'a': 1, 'b': 2}).sortBy(e, e).size() > 0", "no such overload"),
         "sets": ("sets.contains(lists.range(10000), lists.range(10000))", TOO_DEAR),
     },
     "values that hold another one twice": {
@@ -126,6 +132,7 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
         "looked for": (grown(40, "[1]", "[X, X]", "X in [X]"), TOO_LONG),
         "shown": (grown(30, "[1]", "[X, X]", "'%s'.format([X]) == ''"), TOO_LONG),
         "flattened": (grown(40, "dyn([1])", "dyn([X, X])", "X.flatten(100).size() > 0"), TOO_LONG),
+        "gone through": (grown(40, "[1]", "[X, X]", "dyn(X).isSorted()"), TOO_LONG),
         "shown in an error": (grown(40, "dyn([1])", "dyn([X, X])", "[?X].size() > 0"), TOO_LONG),
     },
     "texts that are hard to read": {

@@ -27,6 +27,7 @@ from mooring.framework import (
     Node,
     NodeRows,
     NodeView,
+    Objects,
     Plugin,
     Pod,
     QueuedPod,
@@ -35,6 +36,7 @@ from mooring.framework import (
 )
 from mooring.framework.registry import Registry
 from mooring.plugins.catalogue import catalogue
+from mooring.scheduler.binding import Bindings
 from mooring.scheduler.plugin_errors import NAME
 from mooring.testing import a_pod
 
@@ -213,6 +215,62 @@ async def test_what_is_raised_beside_the_cycle_is_the_plugins_fault_in(server, c
         await live.bound("one", "two", "three")
         await live.until(lambda: ("Bad", point) in errors(live))
     assert "Bad" in capsys.readouterr().err
+
+
+class BadIndex(Plugin):
+    name = "Bad"
+
+    def __init__(self, nodes: Objects[Node]) -> None:
+        self._nodes = nodes.indexed(self._keys)
+
+    def _keys(self, node: Node) -> Iterator[str]:
+        if node.name == "node-1":
+            raise GeneratorExit
+        yield node.name
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        return None if self._nodes.at(node.name) else Rejection("node(s) are in no index")
+
+
+async def test_an_object_whose_keys_raise_is_in_no_index_and_others_are(server, capsys):
+    config = a_configuration(a_profile("default-scheduler", plugins=["Bad"]))
+    async with a_live_scheduler(server, config, [BadIndex]) as live:
+        await live.node("node-1")
+        await live.node("node-2")
+        await live.pod("ours")
+        assert await live.bound("ours") == ["node-2"]
+    assert "An object is not in an index" in capsys.readouterr().err
+
+
+def _decide_badly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def act(profile: Any, pod: Pod, *more: Any, **values: Any) -> Any:
+        if pod.name == "theirs":
+            raise GeneratorExit
+        return decide(profile, pod, *more, **values)
+
+    monkeypatch.setattr("mooring.scheduler.attempts.decide", act)
+
+
+def _bind_badly(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Bindings._run
+
+    async def act(self: Bindings, placement: Any) -> None:
+        if placement.pod.name == "theirs":
+            raise GeneratorExit
+        await real(self, placement)
+
+    monkeypatch.setattr(Bindings, "_run", act)
+
+
+@pytest.mark.parametrize("break_it", [_decide_badly, _bind_badly], ids=["deciding", "binding"])
+async def test_what_our_own_code_raises_costs_one_pod_an_attempt_while(server, monkeypatch, break_it):
+    break_it(monkeypatch)
+    async with a_live_scheduler(server) as live:
+        await live.node("node-1")
+        await live.pod("theirs")
+        await live.refused("theirs")
+        await live.pod("ours")
+        await live.bound("ours")
 
 
 @any_error

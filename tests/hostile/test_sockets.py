@@ -52,6 +52,7 @@ def planted(talk: Talk, folder: Path | None = None, mode: int = 0o700) -> Iterat
 
         def serve() -> None:
             with contextlib.suppress(OSError), listener.accept()[0] as connection:
+                connection.settimeout(PATIENCE_SECONDS)
                 talk(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -367,8 +368,9 @@ async def test_a_scheduler_opens_no_socket_in_a_planted_folder(kind: str, home: 
 async def test_a_folder_of_ones_own_that_others_can_enter_is_closed_to_them():
     socket_folder().mkdir()
     socket_folder().chmod(0o777)
-    async with a_scheduler():
+    async with a_scheduler() as path:
         assert socket_folder().stat().st_mode & 0o777 == 0o700
+        assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 async def test_a_child_clusters_pipe_is_read_however_long_a_line_is():

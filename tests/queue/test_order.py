@@ -43,6 +43,37 @@ def test_sort_keys_that_cannot_be_compared_do_not_mix_windows():
     assert queue.counts()["active"] == 4
 
 
+class Fickle:
+    """A sort key whose comparisons raise from some moment on."""
+
+    is_broken = False
+
+    def __lt__(self, other: object) -> bool:
+        if self.is_broken:
+            raise GeneratorExit
+        return False
+
+
+MOMENTS = {
+    "comes": lambda heap: heap.push(QueuedPodInfo(a_pod("another"), timestamp=0.0), (Fickle(),)),
+    "has gone": lambda heap: heap.remove("pod-0"),
+    "has come and gone often": lambda heap: heap._rebuild(),
+}
+
+
+@pytest.mark.parametrize("happens", MOMENTS.values(), ids=MOMENTS.keys())
+def test_keys_whose_comparison_raises_what_is_no_exception_lose_no_pod_when_one(happens, monkeypatch, capsys):
+    heap = PodHeap(Log("test"))
+    for number in range(4):
+        heap.push(QueuedPodInfo(a_pod(f"pod-{number}", uid=f"pod-{number}"), timestamp=0.0), (Fickle(),))
+    monkeypatch.setattr(Fickle, "is_broken", True)
+    happens(heap)
+    expected = len(heap)
+    taken = names([heap.pop() for _ in range(6)])
+    assert len([name for name in taken if name is not None]) == expected
+    assert "Sort keys cannot be compared" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("times", [3, 1000])
 def test_turns_that_were_taken_back_leave_no_trace(times):
     line = PodHeap(Log("test"))

@@ -26,6 +26,7 @@ class Server:
         self.pod: dict[str, Any] = {"metadata": {"uid": uid}, "spec": {"nodeName": node} if node else {}}
         self.asked = 0
         self.silent = silent
+        self.pauses: list[float] = []
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         self.asked += 1
@@ -34,6 +35,7 @@ class Server:
 
     async def pause(self, seconds: float) -> None:
         """Until the server answers others."""
+        self.pauses.append(seconds)
 
     async def get(self, kind: object, name: str, namespace: str) -> dict[str, Any]:
         if self.silent:
@@ -88,3 +90,10 @@ async def test_a_pod_keeps_its_room_for_a_while_when_the_server_has_no_time_and_
     with pytest.raises(ApiError, match="did not complete"):
         await ApiBinder(cast(ApiClient, server), clock).bind(a_pod("web", uid="u1"), "here")
     assert MOST_RETRIES_SECONDS < sum(clock.slept) <= MOST_RETRIES_SECONDS + MOST_PAUSE_SECONDS
+
+
+async def test_while_the_server_is_away_pauses_end_when_it_answers_others_and_are_short_again_when_it_is_back():
+    server, clock = Server(*[LOST] * 8, NO_TIME, NO_TIME), InstantClock()
+    await ApiBinder(cast(ApiClient, server), clock).bind(a_pod("web", uid="u1"), "here")
+    assert server.pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert list(clock.slept) == [0.05, 0.1]

@@ -123,9 +123,7 @@ def _clock(ahead: float) -> Finding:
 async def _trust(where: Connection, clock: Clock) -> list[Finding]:
     if not where.is_tls:
         to_do = "Use https:// if it is not on this machine; credentials are not sent over plain HTTP."
-        return [
-            notice("tls", f"{where.address} is plain HTTP: who is in between can read and change all of it", to_do)
-        ]
+        return [notice("tls", f"{where.address} is plain HTTP: who is in between can read and change all of it", to_do)]
     if where.insecure_skip_tls_verify:
         to_do = f"Give certificate-authority(-data) instead of insecure-skip-tls-verify in {where.source}."
         return [notice("tls", "the server's certificate is not verified: anybody can pose as the server", to_do)]

@@ -198,6 +198,14 @@ def test_no_suite_with_cbc_is_spoken_unless_a_flag_names_it(suite):
         shake_hands(make_identity(["localhost"], "a test").ssl_context(), client=old)
 
 
+def test_no_client_may_renegotiate():
+    for context in (
+        ServingCertificates(TlsOptions(), ["localhost"], NOW).context,
+        make_identity(["localhost"], "a test").ssl_context(),
+    ):
+        assert context.options & ssl.OP_NO_RENEGOTIATION
+
+
 def test_a_suite_with_cbc_is_spoken_where_a_flag_names_it():
     settings = TlsSettings(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",))
     old = ssl.create_default_context()
