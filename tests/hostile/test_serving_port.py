@@ -278,6 +278,13 @@ def test_unknown_tokens_cause_a_bounded_number_of_reviews_and_known_ones_are_ser
         assert len(server.log.splitlines()) < 3 * FEW_LINES
 
 
+def test_a_log_of_requests_holds_no_query():
+    with served(verbosity=3, **MANY) as server:
+        server.get("/metrics?access_token=QUERYSECRET")
+        assert 'URI="/metrics"' in server.log
+        assert "QUERYSECRET" not in server.log
+
+
 def test_long_paths_make_short_lines():
     with served(verbosity=3, **MANY) as server:
         for _ in range(20):

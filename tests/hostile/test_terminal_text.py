@@ -360,7 +360,7 @@ def test_a_shadow_report_is_harmless_and_means_the_same(tmp_path: Path, monkeypa
     assert json.loads(line) == told
 
 
-def test_a_shadow_shows_what_another_scheduler_wrote(capsys: pytest.CaptureFixture[str]):
+def test_a_line_of_what_another_scheduler_wrote_is_one_line(capsys: pytest.CaptureFixture[str]):
     output.say(f"DIFFERENT  shop/web  on n: {ESCAPE_SEQUENCES}")
     shown = capsys.readouterr().out
     assert is_harmless(shown)

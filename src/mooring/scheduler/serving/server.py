@@ -237,7 +237,7 @@ class SecureServer:
             _requests.info(
                 "HTTP",
                 verb=request.method,
-                URI=shortened(request.path_qs),
+                URI=shortened(request.path_qs.partition("?")[0]),  # a query may hold a credential
                 userAgent=shortened(request.headers.get("User-Agent", "")),
                 srcIP=request.remote or "",
                 resp=reply.status,
