@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.scheduler.conftest import a_configuration, a_live_scheduler, a_profile, among_themselves
 from tests.scheduler.world import World
@@ -18,7 +18,7 @@ from mooring.framework import Plugin, Pod
 from mooring.objects.core import Namespace, Node
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.journal import Journal
-from mooring.scheduler.overruns import LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
+from mooring.scheduler.overruns import LONG_SECONDS, LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
 from mooring.testing import a_pod
 
 __all__ = ["among_themselves"]
@@ -67,6 +67,25 @@ async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(s
         logged = capsys.readouterr().err
         assert "Scheduling attempt exceeded its time budget; pod is set aside" in logged
         assert f"{__file__}:" in logged
+
+
+async def test_a_pod_beside_one_that_took_long_in_its_namespace_waits_and_others_do_not(server):
+    config = a_configuration(a_profile("default-scheduler", plugins=["Slow"]))
+    async with a_live_scheduler(server, config, [Slow], attempt_timeout_seconds=1.5 * LONG_SECONDS) as live:
+        await live.node("node-1")
+        await live.client.create(Namespace.KIND, {"metadata": {"name": "tenant"}})
+        await live.pod("ours")
+        await live.bound("ours")
+        await a_hostile_pod(live.client, "hostile", "tenant")
+        await live.refused("hostile")
+
+        spec = {"containers": [{"name": "main", "image": "pause"}]}
+        await live.client.create(Pod.KIND, {"metadata": {"name": "beside"}, "spec": spec}, "tenant")
+        assert await live.refused("beside") == (
+            "pods of namespace tenant wait because attempts for some of them take too long"
+        )
+        await live.pod("ours-too")
+        await live.bound("ours-too")
 
 
 def overruns(world: World) -> Overruns:
@@ -238,6 +257,7 @@ async def test_the_other_pods_of_the_namespace_wait_until_the_lost_time_is_a_ten
     assert not held.holds(another)
 
 
+@example([number % 31 for number in range(2000)])  # as often as they may
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=2000))
 def test_all_namespaces_together_lose_a_tenth_beside_the_first_attempt_of_each(attempts):
     """Each second one namespace tries again, in whatever order."""
