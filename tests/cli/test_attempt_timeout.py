@@ -8,6 +8,8 @@ import pytest
 from tests.cli.clusters import a_server, create_node, create_pod
 from tests.cli.programs import Program, private_home
 
+from mooring.objects import Pod
+
 SLOW = """
 import time
 from mooring.framework import Plugin
@@ -40,4 +42,8 @@ async def test_the_flag_bounds_an_attempt(mode):
                 await asyncio.to_thread(program.ready)
                 await create_pod(client, "web")
                 await asyncio.to_thread(program.mentions, "exceeded the time budget of 300ms")
+                if mode:  # a shadow decides again when it learns where the other scheduler bound the pod
+                    pod = await client.get(Pod.KIND, "web", "default")
+                    await client.bind("default", "web", pod["metadata"]["uid"], "only")
+                    await asyncio.to_thread(program.mentions, "on only: our attempt failed: running PreFilter plugin")
                 assert await asyncio.to_thread(program.end) == 0
