@@ -12,7 +12,7 @@ from mooring.client import ApiClient, Connection
 from mooring.objects import Pod
 
 
-class Heard:
+class ExtenderResults:
     """A `RequestObserver` that remembers."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ async def test_answers_and_refusals_are_told():
     host = server.url.removeprefix("https://")
     try:
         async with ApiClient(connection, qps=1000, burst=10) as client:
-            client.transport.observer = heard = Heard()
+            client.transport.observer = heard = ExtenderResults()
             body = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
             await client.create(Pod.KIND, body, "default")
             with contextlib.suppress(ApiError):
@@ -58,7 +58,7 @@ async def test_answers_and_refusals_are_told():
 
 async def test_a_server_that_is_not_there_is_told():
     async with ApiClient(Connection(server="http://127.0.0.1:9", source="the test")) as client:
-        client.transport.observer = heard = Heard()
+        client.transport.observer = heard = ExtenderResults()
         with pytest.raises(Unreachable):
             await client.get(Pod.KIND, "web", "default")
     assert heard.answers == [("GET", "127.0.0.1:9", "<error>")]

@@ -8,8 +8,8 @@ import pytest
 from tests.engine.made import a_profile, a_state
 
 from mooring.engine import EngineCycle
-from mooring.engine.suppositions import Suppositions
-from mooring.engine.what_if import AgainstNodes
+from mooring.engine.post_filter import NodeEvidence
+from mooring.engine.what_if import EngineWhatIf
 from mooring.framework import Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf
 from mooring.state import Rows, RowView
 from mooring.state.tallies import StandingTally
@@ -17,7 +17,7 @@ from mooring.testing import a_pod
 
 
 def promised(
-    cycle: EngineCycle, evidence: AgainstNodes, rows: Rows, view: RowView, tally: StandingTally, what_if: Suppositions
+    cycle: EngineCycle, evidence: NodeEvidence, rows: Rows, view: RowView, tally: StandingTally, what_if: EngineWhatIf
 ) -> tuple[Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf]:
     """Type-checks only if each has the shape of its promise."""
     return cycle, evidence, rows, view, tally, what_if
@@ -27,11 +27,11 @@ def promised(
     ("promise", "kept"),
     [
         (Cycle, EngineCycle(a_profile(), a_pod(), a_state())),
-        (Evidence, AgainstNodes),
+        (Evidence, NodeEvidence),
         (NodeRows, Rows),
         (NodeView, RowView),
         (Tally, StandingTally),
-        (WhatIf, Suppositions),
+        (WhatIf, EngineWhatIf),
     ],
 )
 def test_everything_promised_is_there(promise: Any, kept: Any) -> None:

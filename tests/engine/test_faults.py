@@ -11,7 +11,8 @@ from tests.engine.made import a_profile, a_state, made, scoring
 
 from mooring.base.errors import PluginFault
 from mooring.engine import decide
-from mooring.engine.asking import FILTER, asking
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling
 from mooring.framework import NodesWhere, OnlyNodes, Plugin, PodsWhere, Refusal, Rejection, Rejections, Skip
 from mooring.testing import a_pod
 
@@ -203,7 +204,7 @@ async def test_that_we_are_cancelled_ourselves_is_no_plugin_fault() -> None:
     cycle = decide(a_profile(), a_pod(), a_state("a")).cycle
 
     async def asked() -> None:
-        with asking(cycle, made("X"), FILTER):
+        with calling(cycle, made("X"), ExtensionPoint.FILTER):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(asked())

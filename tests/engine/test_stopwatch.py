@@ -8,8 +8,9 @@ import pytest
 
 from mooring.base.errors import PluginFault
 from mooring.engine import Profile, decide
-from mooring.engine.asking import FILTER, NORMALIZE, PRE_BIND, PRE_FILTER, PRE_SCORE, SCORE, asking
 from mooring.engine.cycle import EngineCycle
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling
 from mooring.engine.stopwatch import Stopwatch
 from mooring.framework import Plugin, Point, ToMax
 from mooring.state import State
@@ -55,7 +56,13 @@ def ticking() -> Stopwatch:
 def test_every_turn_of_a_decision_is_timed():
     watch = ticking()
     decide(a_profile(Everywhere()), a_pod(), a_state(2), watch=watch)
-    asked = [PRE_FILTER, FILTER, PRE_SCORE, SCORE, NORMALIZE]
+    asked = [
+        ExtensionPoint.PRE_FILTER,
+        ExtensionPoint.FILTER,
+        ExtensionPoint.PRE_SCORE,
+        ExtensionPoint.SCORE,
+        ExtensionPoint.NORMALIZE,
+    ]
     assert watch.runs == [(words, [("Everywhere", 2 * place + 1)], 2 * place + 2) for place, words in enumerate(asked)]
 
 
@@ -65,23 +72,26 @@ def test_a_plugins_turn_ends_when_the_next_ones_begins():
 
     watch = ticking()
     decide(a_profile(Everywhere(), Other()), a_pod(), a_state(1), watch=watch)
-    assert watch.runs[0] == (PRE_FILTER, [("Everywhere", 1), ("Other", 2)], 3)
+    assert watch.runs[0] == (ExtensionPoint.PRE_FILTER, [("Everywhere", 1), ("Other", 2)], 3)
 
 
 def test_a_plugin_that_fails_has_had_its_turn():
     cycle = EngineCycle(a_profile(), a_pod(), a_state(1))
     cycle.watch = ticking()
-    with pytest.raises(PluginFault), asking(cycle, Everywhere(), FILTER):
+    with pytest.raises(PluginFault), calling(cycle, Everywhere(), ExtensionPoint.FILTER):
         raise KeyError("zone")
-    assert cycle.watch.runs == [(FILTER, [("Everywhere", 1)], 2)]
+    assert cycle.watch.runs == [(ExtensionPoint.FILTER, [("Everywhere", 1)], 2)]
 
 
 def test_turns_at_the_same_time_are_told_apart():
     cycle = EngineCycle(a_profile(), a_pod(), a_state(1))
     cycle.watch = ticking()
-    with asking(cycle, one := Everywhere(), PRE_BIND), asking(cycle, one, PRE_BIND):
+    with calling(cycle, one := Everywhere(), ExtensionPoint.PRE_BIND), calling(cycle, one, ExtensionPoint.PRE_BIND):
         pass
-    assert cycle.watch.runs == [(PRE_BIND, [("Everywhere", 2)], 3), (PRE_BIND, [("Everywhere", 1)], 4)]
+    assert cycle.watch.runs == [
+        (ExtensionPoint.PRE_BIND, [("Everywhere", 2)], 3),
+        (ExtensionPoint.PRE_BIND, [("Everywhere", 1)], 4),
+    ]
 
 
 def test_where_nobody_is_asked_nothing_is_written_down():

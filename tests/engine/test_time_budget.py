@@ -152,7 +152,7 @@ INTERRUPTIBLE = {
     "the state": (["mooring.state.tallies"], False),
     "a helper that the state called": (["mooring.state.tallies", "mooring.objects.selectors"], False),
     "a library that the state called": (["mooring.state.table", "numpy.core.fromnumeric"], False),
-    "the engine": (["mooring.engine.suppositions"], False),
+    "the engine": (["mooring.engine.what_if"], False),
 }
 
 

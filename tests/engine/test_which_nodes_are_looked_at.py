@@ -8,7 +8,7 @@ import pytest
 from tests.engine.made import a_profile, a_state, made, rejecting, scoring
 
 from mooring.engine import decide
-from mooring.engine.feasible import nodes_to_find
+from mooring.engine.filtering import nodes_to_find
 from mooring.framework import OnlyNodes, Rejection
 from mooring.testing import a_pod
 

@@ -75,7 +75,7 @@ def a_scheduler(dice: random.Random, *nodes: str) -> RandomScheduler:
     return scheduler
 
 
-class Heard(logging.Handler):
+class ExtenderResults(logging.Handler):
     """What the scheduler logs; tests wait for a line."""
 
     def __init__(self) -> None:
@@ -95,8 +95,8 @@ class Heard(logging.Handler):
 
 
 @pytest.fixture
-def log() -> Iterator[Heard]:
-    heard = Heard()
+def log() -> Iterator[ExtenderResults]:
+    heard = ExtenderResults()
     random_scheduler.log.addHandler(heard)
     random_scheduler.log.setLevel(logging.INFO)
     yield heard

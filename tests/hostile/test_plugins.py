@@ -17,7 +17,8 @@ from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.config import load_configuration
 from mooring.engine import decide
-from mooring.engine.asking import FILTER, asking
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling
 from mooring.framework import (
     Action,
     Args,
@@ -342,7 +343,7 @@ async def test_closing_a_coroutine_that_waits_for_a_plugin_is_no_fault():
 
     async def asked() -> None:
         try:
-            with asking(cycle, Yields(), FILTER):
+            with calling(cycle, Yields(), ExtensionPoint.FILTER):
                 await asyncio.get_running_loop().create_future()
         except BaseException as error:
             caught.append(error)
@@ -360,7 +361,7 @@ async def test_a_generator_exit_raised_by_awaited_code_is_a_fault():
     async def raising() -> None:
         raise GeneratorExit
 
-    with pytest.raises(PluginFault, match="GeneratorExit"), asking(cycle, Yields(), FILTER):
+    with pytest.raises(PluginFault, match="GeneratorExit"), calling(cycle, Yields(), ExtensionPoint.FILTER):
         await raising()
 
 

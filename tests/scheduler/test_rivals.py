@@ -35,7 +35,7 @@ class Server:
         return [answer] if answer else []
 
 
-class Heard:
+class ExtenderResults:
     """Stands where the reporter stands."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Heard:
 
 class Scene:
     def __init__(self) -> None:
-        self.clock, self.server, self.reporter = InstantClock(), Server(), Heard()
+        self.clock, self.server, self.reporter = InstantClock(), Server(), ExtenderResults()
         self._registry = CollectorRegistry()
         self.rivals = Rivals(
             cast(Any, self.server), self.clock, cast(Any, self.reporter), PluginMetrics(self._registry)

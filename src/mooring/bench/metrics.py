@@ -24,7 +24,8 @@ from mooring.bench.workloads import WORKLOADS
 from mooring.client import ApiClient, Connection
 from mooring.config import load_configuration
 from mooring.engine import Decision, Permitted, Profile, decide
-from mooring.engine.asking import BIND, asking
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling
 from mooring.framework import FeatureGates, Plugin
 from mooring.objects import KubeObject
 from mooring.plugins.catalogue import catalogue
@@ -112,7 +113,7 @@ class _Calls:
         metrics.attempts.decided(profile, decision)
         metrics.attempts.placed(profile, decision, Permitted({}))
         metrics.attempts.over(decision)
-        self._turn(BIND, [self._binder])
+        self._turn(ExtensionPoint.BIND, [self._binder])
         metrics.requests.answered("POST", "127.0.0.1:6443", "201", 0.001, 200)
         metrics.requests.received("POST", "127.0.0.1:6443", 100)
         metrics.attempted(Result.SCHEDULED, profile.name, began)
@@ -123,16 +124,16 @@ class _Calls:
         """What of it there would be in any case."""
         self._decision.cycle.watch = None
         self._ask()
-        self._turn(BIND, [self._binder])
+        self._turn(ExtensionPoint.BIND, [self._binder])
 
     def _ask(self) -> None:
         for words, plugins in self._runs:
             self._turn(words, plugins)
 
-    def _turn(self, words: str, plugins: list[Plugin]) -> None:
-        with asking(self._decision.cycle, None, words) as speaking:
+    def _turn(self, point: ExtensionPoint, plugins: list[Plugin]) -> None:
+        with calling(self._decision.cycle, None, point) as call:
             for plugin in plugins:
-                speaking.turn_to(plugin)
+                call.switch_to(plugin)
 
 
 def _attempt_micros(nodes: int, pods: int) -> float:

@@ -1,31 +1,31 @@
 """Runs a profile's plugins over the state: `decide`, and what follows a decision in memory (reserve, permit)."""
 
-from mooring.engine.asking import asking
-from mooring.engine.choose import Score, ScoreColumns
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decide import choose, decide, fail, refuse
 from mooring.engine.decision import Decision
-from mooring.engine.feasible import Feasible, feasible
-from mooring.engine.heard import EXTENDER, Heard, HeardScores
+from mooring.engine.extender_results import EXTENDER, ExtenderResults, ExtenderScores
+from mooring.engine.filtering import Feasible, feasible
+from mooring.engine.plugin_call import calling
 from mooring.engine.profile import Form, Profile
 from mooring.engine.rejected import Rejectors
 from mooring.engine.reservation import Permitted, Refused, permit, reserve, unreserve
+from mooring.engine.scoring import Score, ScoreColumns
 
 __all__ = [
     "EXTENDER",
     "Decision",
     "EngineCycle",
+    "ExtenderResults",
+    "ExtenderScores",
     "Feasible",
     "Form",
-    "Heard",
-    "HeardScores",
     "Permitted",
     "Profile",
     "Refused",
     "Rejectors",
     "Score",
     "ScoreColumns",
-    "asking",
+    "calling",
     "choose",
     "decide",
     "fail",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.base.errors import PluginFault
-from mooring.engine.choose import best
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
-from mooring.engine.feasible import Feasible, feasible
-from mooring.engine.heard import Heard, HeardScores
+from mooring.engine.extender_results import ExtenderResults, ExtenderScores
+from mooring.engine.filtering import Feasible, feasible
+from mooring.engine.post_filter import CLEAR, PostFiltered, run_post_filters
 from mooring.engine.profile import Profile
+from mooring.engine.scoring import best
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
-from mooring.engine.what_if import CLEAR, PostFiltered, post_filter
 from mooring.framework import Pod
 from mooring.state import State
 
@@ -26,15 +26,15 @@ def decide(
     attempt: int = 1,
     seed: int = 0,
     start: int = 0,
-    heard: Heard | None = None,
+    extender_results: ExtenderResults | None = None,
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
 ) -> Decision:
-    """Choose a node for the pod, or say why none will do. Pure: no I/O, no clock, no randomness.
+    """Choose a node for the pod, or report why it fits none. Pure: no I/O, no clock, no randomness.
 
-    `seed` chooses among equally good nodes; `start` is where sampling begins (the last decision's `next_start`);
-    `heard` is what extenders said, where there are any. `watch` times the plugins; nothing depends on it.
-    Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
+    `seed` chooses among nodes of equal score; `start` is where sampling begins (the last decision's `next_start`).
+    `watch` times the plugins; nothing depends on it. Plugins that exceed the `budget` are interrupted, and the decision
+    is a `BudgetExceeded` fault.
     """
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed)
@@ -43,14 +43,14 @@ def decide(
     found: Feasible | None = None
     try:
         with within(budget):
-            if heard is None:
+            if extender_results is None:
                 found = feasible(cycle, start)
                 decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
             else:
-                found = feasible(cycle, start, is_nominated_out=heard.is_nominated_out)
-                is_any_unasked = heard.apply(found)
-                decision = choose(cycle, found, heard.scores) if len(found.nodes) else refuse(cycle, found)
-                decision.is_premature = is_any_unasked and not len(found.nodes)
+                found = feasible(cycle, start, is_nominated_out=extender_results.is_nominated_out)
+                is_any_unsent = extender_results.apply(found)
+                decision = choose(cycle, found, extender_results.scores) if len(found.nodes) else refuse(cycle, found)
+                decision.is_premature = is_any_unsent and not len(found.nodes)
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()
@@ -65,13 +65,13 @@ def fail(profile: Profile, pod: Pod, state: State, fault: PluginFault, *, attemp
     return decision
 
 
-def choose(cycle: EngineCycle, found: Feasible, heard: Sequence[HeardScores] = ()) -> Decision:
+def choose(cycle: EngineCycle, found: Feasible, extender_scores: Sequence[ExtenderScores] = ()) -> Decision:
     """The best of the feasible nodes."""
-    return Decision.placed(cycle, found, best(cycle, found.nodes, heard))
+    return Decision.placed(cycle, found, best(cycle, found.nodes, extender_scores))
 
 
 def refuse(cycle: EngineCycle, found: Feasible) -> Decision:
-    """Why no node will do, and what post_filter proposes."""
+    """Why the pod fits no node, and what PostFilter plugins propose."""
     rejected = found.rejected()
-    helped = post_filter(cycle, rejected) if len(found.all_nodes) else PostFiltered(nominate=CLEAR)
+    helped = run_post_filters(cycle, rejected) if len(found.all_nodes) else PostFiltered(nominate=CLEAR)
     return Decision.refused(cycle, found, rejected, helped)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.base.errors import PluginFault
-from mooring.engine.choose import Choice, Score, ScoreColumns
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.feasible import Feasible
+from mooring.engine.filtering import Feasible
+from mooring.engine.post_filter import PostFiltered
 from mooring.engine.rejected import NOBODY, Rejected, Rejectors, Verdict
-from mooring.engine.what_if import PostFiltered
+from mooring.engine.scoring import Choice, Score, ScoreColumns
 from mooring.framework import Plan
 from mooring.framework.verdicts import no_node_available
 from mooring.state import RowView

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from mooring.engine.remembering import memory_of
+from mooring.engine.score_cache import score_cache_of
 from mooring.framework import Plugin, Point, Rejections
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Filterer:
 class Scorer:
     """A score plugin, the forms its rule has, and its weight in this profile."""
 
-    __slots__ = ("at_once", "memory", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
+    __slots__ = ("at_once", "cache", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
@@ -52,7 +52,7 @@ class Scorer:
             self.at_once = None
         self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
         self.normalizer = plugin.normalizer
-        self.memory = memory_of(plugin) if form is Form.FASTER and self.one_by_one is not None else None
+        self.cache = score_cache_of(plugin) if form is Form.FASTER and self.one_by_one is not None else None
 
 
 class Profile:

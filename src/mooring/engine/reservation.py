@@ -11,9 +11,10 @@ from typing import Any
 
 from mooring.base.durations import go_duration
 from mooring.base.errors import PluginFault
-from mooring.engine.asking import PERMIT, RESERVE, UNRESERVE, asking, check_reasons, fault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.engine.profile import Profile
 from mooring.engine.rejected import Rejectors
 from mooring.framework import PENDING, Allow, Plugin, Point, Refusal, Wait
@@ -54,23 +55,27 @@ def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | Non
         if not callable(getattr(plugin, "reserve", None)):
             continue
         try:
-            with asking(decision.cycle, plugin, RESERVE):
+            with calling(decision.cycle, plugin, ExtensionPoint.RESERVE):
                 answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
             if isinstance(answer, Refusal):
-                check_reasons(plugin, RESERVE, answer)
+                check_reasons(plugin, ExtensionPoint.RESERVE, answer)
                 return Refused(plugin.name, answer)
             if answer is not None:
-                return fault(plugin, RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None")
+                return fault(
+                    plugin, ExtensionPoint.RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None"
+                )
         except PluginFault as problem:
             return problem
     return None
 
 
-Waits = Callable[[EngineCycle, Plugin, str, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+Waits = Callable[[EngineCycle, Plugin, ExtensionPoint, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
-async def _for_ever(cycle: EngineCycle, plugin: Plugin, words: str, question: Callable[[], Awaitable[Any]]) -> Any:
-    with asking(cycle, plugin, words):
+async def _for_ever(
+    cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, question: Callable[[], Awaitable[Any]]
+) -> Any:
+    with calling(cycle, plugin, point):
         return await question()
 
 
@@ -85,10 +90,10 @@ async def unreserve(profile: Profile, decision: Decision, waits: Waits = _for_ev
         if not callable(getattr(plugin, "unreserve", None)):
             continue
         try:
-            with asking(decision.cycle, plugin, UNRESERVE):
+            with calling(decision.cycle, plugin, ExtensionPoint.UNRESERVE):
                 undone = plugin.unreserve(decision.pod, _view(decision), decision.cycle)
             if inspect.isawaitable(undone):
-                await waits(decision.cycle, plugin, UNRESERVE, partial(_itself, undone))
+                await waits(decision.cycle, plugin, ExtensionPoint.UNRESERVE, partial(_itself, undone))
         except PluginFault as problem:
             faults.append(problem)
     return faults
@@ -103,19 +108,21 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
     waits: dict[str, float] = {}
     for plugin in profile.at(Point.PERMIT):
         try:
-            with asking(decision.cycle, plugin, PERMIT):
+            with calling(decision.cycle, plugin, ExtensionPoint.PERMIT):
                 answer = plugin.permit(decision.pod, _view(decision), decision.cycle)
                 if isinstance(answer, Wait):
                     waits[plugin.name] = _bounded(answer)
             if isinstance(answer, Refusal):
-                check_reasons(plugin, PERMIT, answer)
+                check_reasons(plugin, ExtensionPoint.PERMIT, answer)
                 return Refused(plugin.name, answer)
         except PluginFault as problem:
             return problem
         if isinstance(answer, Wait):
             continue
         if answer is not None and not isinstance(answer, Allow):
-            return fault(plugin, PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal")
+            return fault(
+                plugin, ExtensionPoint.PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal"
+            )
     return Permitted(waits)
 
 

@@ -1,16 +1,29 @@
-"""Who was asked when. A decision has no clock of its own: whoever wants to know hands it a stopwatch.
+"""When plugins ran. A decision has no clock of its own; a caller that wants times passes a stopwatch.
 
-Without one nothing is measured. With one, moments are written down and nothing else; what they mean is worked out
-afterwards, and only where somebody asks.
+It only records moments. What they mean is computed afterwards, and only where it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-Run = tuple[str, list[tuple[str, float]], float]
-"""Plugins asked at a point, one after the other: the words that ask, each plugin with the moment its turn came, and the
-moment when the last turn ended. There is at least one."""
+from mooring.engine.extension_point import ExtensionPoint
+
+Turn = tuple[str, float]
+"""A plugin, and when its call began. A plain tuple: a decision makes dozens of them."""
+
+
+class Run(NamedTuple):
+    """Plugins that ran at one extension point, one after the other; at least one."""
+
+    point: ExtensionPoint
+    turns: list[Turn]
+    ended: float
+
+    @property
+    def began(self) -> float:
+        return self.turns[0][1]
 
 
 class Stopwatch:
@@ -21,14 +34,14 @@ class Stopwatch:
     def __init__(self, now: Callable[[], float], *, is_sampled: bool = False) -> None:
         self.now = now
         self.is_sampled = is_sampled
-        """Whether every plugin's time is to be told, not only every point's."""
+        """Whether the time of every plugin is reported, not only that of every point."""
         self.runs: list[Run] = []
         self.seen = 0
         """How many of the runs have been read."""
         self.began = now()
 
     def restart(self) -> None:
-        """All has been read; what comes now is another story."""
+        """All runs have been read: record the next part of the attempt."""
         self.runs.clear()
         self.seen = 0
         self.began = self.now()

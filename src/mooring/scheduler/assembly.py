@@ -21,7 +21,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.config import Configuration, ProfileConfiguration
 from mooring.engine import EXTENDER, Profile
-from mooring.engine.asking import line_of
+from mooring.engine.plugin_call import line_of
 from mooring.framework import (
     Args,
     Background,

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from mooring.base.clock import Clock, ends_within
 from mooring.base.durations import go_duration
 from mooring.base.log import Log
-from mooring.engine import asking
-from mooring.engine.asking import fault
+from mooring.engine import calling
 from mooring.engine.cycle import EngineCycle
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import fault
 from mooring.framework import Plugin
 
 T = TypeVar("T")
@@ -31,14 +32,16 @@ class Patience:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    async def ask(self, cycle: EngineCycle, plugin: Plugin, words: str, question: Callable[[], Awaitable[T]]) -> T:
+    async def ask(
+        self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, question: Callable[[], Awaitable[T]]
+    ) -> T:
         """The plugin's answer. What it raises, and that it takes too long, is a `PluginFault`."""
 
         async def asked() -> T:
-            with asking(cycle, plugin, words):
+            with calling(cycle, plugin, point):
                 return await question()
 
-        seconds = _longest_wait(plugin, words)
+        seconds = _longest_wait(plugin, point)
         if seconds == math.inf:
             return await asked()
         # As a task of its own: whoever does not end must not keep us from going on.
@@ -48,7 +51,7 @@ class Patience:
         finally:
             await self._end(answering, plugin)
         if not is_in_time:
-            raise fault(plugin, words, f"it did not end within {go_duration(seconds)}")
+            raise fault(plugin, point, f"it did not end within {go_duration(seconds)}")
         return answering.result()
 
     async def ask_side_by_side(self, questions: Iterable[Callable[[], Awaitable[None]]]) -> None:
@@ -70,10 +73,10 @@ class Patience:
             Log(plugin.name).error("Plugin does not let itself be cancelled; going on without it")
 
 
-def _longest_wait(plugin: Plugin, words: str) -> float:
+def _longest_wait(plugin: Plugin, point: ExtensionPoint) -> float:
     seconds = plugin.longest_wait_seconds
     if not isinstance(seconds, int | float) or not seconds > 0:
-        raise fault(plugin, words, f"longest_wait_seconds is {seconds!r}; it must be a positive number")
+        raise fault(plugin, point, f"longest_wait_seconds is {seconds!r}; it must be a positive number")
     return seconds
 
 

@@ -16,8 +16,9 @@ from typing import Any
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, Profile, Refused, asking, unreserve
-from mooring.engine.asking import BIND, POST_BIND, PRE_BIND, PRE_BIND_PRE_FLIGHT, check_reasons, fault
+from mooring.engine import Decision, Profile, Refused, unreserve
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
 from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
@@ -251,14 +252,16 @@ class Bindings:
     async def _ask_pre_binder(self, placement: Placement, plugin: Any) -> None:
         cycle = placement.decision.cycle
         answer = await self._patience.ask(
-            cycle, plugin, PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
+            cycle, plugin, ExtensionPoint.PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
         )
         if isinstance(answer, Refusal):
-            check_reasons(plugin, PRE_BIND, answer)
+            check_reasons(plugin, ExtensionPoint.PRE_BIND, answer)
             _log.v(4).info("Pod rejected by PreBind plugin", pod=placement.pod, plugin=plugin.name)
             raise _Declined(plugin, answer)
         if answer is not None:
-            raise fault(plugin, PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None")
+            raise fault(
+                plugin, ExtensionPoint.PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None"
+            )
 
     async def _bind(self, placement: Placement) -> None:
         try:
@@ -273,16 +276,18 @@ class Bindings:
         cycle = placement.decision.cycle
         for plugin in placement.profile.at(Point.BIND):
             answer = await self._patience.ask(
-                cycle, plugin, BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
+                cycle, plugin, ExtensionPoint.BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
             )
             if isinstance(answer, Bound):
                 return
             if isinstance(answer, Refusal):
-                check_reasons(plugin, BIND, answer)
+                check_reasons(plugin, ExtensionPoint.BIND, answer)
                 _log.v(4).info("Pod rejected by Bind plugin", pod=placement.pod, plugin=plugin.name)
                 raise _Declined(plugin, answer)
             if not isinstance(answer, Skip):
-                raise fault(plugin, BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal")
+                raise fault(
+                    plugin, ExtensionPoint.BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal"
+                )
         raise PluginFault("", "no bind plugin took the pod: all of them skipped it")
 
     def _bound(self, placement: Placement) -> None:
@@ -313,7 +318,10 @@ class Bindings:
         for plugin in placement.profile.at(Point.POST_BIND):
             try:
                 await self._patience.ask(
-                    cycle, plugin, POST_BIND, partial(plugin.post_bind, placement.pod, placement.node, cycle)
+                    cycle,
+                    plugin,
+                    ExtensionPoint.POST_BIND,
+                    partial(plugin.post_bind, placement.pod, placement.node, cycle),
                 )
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
@@ -381,10 +389,14 @@ def _is_needed(plugin: Any, placement: Placement) -> bool:
     needs_pre_bind = getattr(plugin, "needs_pre_bind", None)
     if needs_pre_bind is None:
         return True
-    with asking(placement.decision.cycle, plugin, PRE_BIND_PRE_FLIGHT):
+    with calling(placement.decision.cycle, plugin, ExtensionPoint.PRE_BIND_PRE_FLIGHT):
         answer = needs_pre_bind(placement.pod, placement.node, placement.decision.cycle)
     if not isinstance(answer, bool):
-        raise fault(plugin, PRE_BIND_PRE_FLIGHT, f"needs_pre_bind returned {answer!r}; it must return True or False")
+        raise fault(
+            plugin,
+            ExtensionPoint.PRE_BIND_PRE_FLIGHT,
+            f"needs_pre_bind returned {answer!r}; it must return True or False",
+        )
     return answer
 
 

@@ -1,11 +1,21 @@
 """What we believe about the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
 
-from mooring.state.below import CannotTell, FreedRows
 from mooring.state.changes import ChangeLog
 from mooring.state.kept_columns import KeptColumn
+from mooring.state.lower_priority_requests import NotComputable, RowsAfterEviction
 from mooring.state.pods import StatePods
 from mooring.state.state import State
 from mooring.state.table import PODS
 from mooring.state.views import Rows, RowView
 
-__all__ = ["PODS", "CannotTell", "ChangeLog", "FreedRows", "KeptColumn", "RowView", "Rows", "State", "StatePods"]
+__all__ = [
+    "PODS",
+    "ChangeLog",
+    "KeptColumn",
+    "NotComputable",
+    "RowView",
+    "Rows",
+    "RowsAfterEviction",
+    "State",
+    "StatePods",
+]

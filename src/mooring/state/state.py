@@ -15,19 +15,19 @@ from mooring.objects import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.selectors import Labels
-from mooring.state.below import BelowPriorities, FreedRows
 from mooring.state.carried_terms import CarriedTerms, CarrierTally
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import KnownImage
 from mooring.state.kept_columns import KeptColumn
+from mooring.state.lower_priority_requests import LowerPriorityCache, RowsAfterEviction
 from mooring.state.nominations import Nominations
 from mooring.state.ports import PortsInUse
 from mooring.state.selections import CHECKED_AFTER, Members, PodIndex, Selection, amount_of
-from mooring.state.supposition import Supposition
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
 from mooring.state.views import Rows, RowView
+from mooring.state.what_if import WhatIfNode
 
 log = Log("state")
 
@@ -50,7 +50,7 @@ class State:
         self._waiting_index: PodIndex[Pod, Members[Pod]] = PodIndex(Members)
         self._terms = CarriedTerms(self._table)
         self.nominations = Nominations()
-        self._below = BelowPriorities(self._table)
+        self._below = LowerPriorityCache(self._table)
 
     # Nodes
 
@@ -279,15 +279,15 @@ class State:
         """The waiting pods that match. One that is assumed counts as placed, not as waiting."""
         return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
 
-    # Suppositions
+    # EngineWhatIf
 
-    def what_if(self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()) -> Supposition:
+    def what_if(self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()) -> WhatIfNode:
         """Inside the `with`, these pods are not on the node, and those are. Undone exactly; may be nested."""
-        return Supposition(self, node, without, adding)
+        return WhatIfNode(self, node, without, adding)
 
-    def freed(self, nodes: Rows, priority: int) -> FreedRows | None:
+    def freed(self, nodes: Rows, priority: int) -> RowsAfterEviction | None:
         """The nodes as they would be without the pods below a priority; None inside a supposition."""
-        return None if self._index.supposing else FreedRows(nodes, self._below(priority))
+        return None if self._index.supposing else RowsAfterEviction(nodes, self._below(priority))
 
     @property
     def ports(self) -> PortsInUse:
@@ -307,7 +307,7 @@ class State:
             self.node_changes.paused = self.pod_changes.paused = False
 
     def hide(self, view: RowView, pods: Collection[PlacedPod]) -> None:
-        """Suppose pods away; only a `Supposition` may, because it undoes it."""
+        """Suppose pods away; only a `WhatIfNode` may, because it undoes it."""
         self._table.take_pods(view, pods)
         for pod in pods:
             if pod.ports:

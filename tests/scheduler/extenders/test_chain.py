@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from mooring.base.errors import OperatorMistake
 from mooring.config.model import Extender, ExtenderTls, ManagedResource
-from mooring.engine import HeardScores
+from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Pod, Rejection
 from mooring.scheduler.extenders.chain import NO_WORD, Extenders, accepted, refusals
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
@@ -144,9 +144,9 @@ async def test_scores_come_with_their_weights_and_names_of_their_own():
         Scripted("y", scores={}),
     )
     assert await extenders.prioritize(a_pod(), ["a", "b"]) == (
-        HeardScores("x", 5, {"a": 1}),
-        HeardScores("x#2", 1, {"b": 2}),
-        HeardScores("y", 1, {}),
+        ExtenderScores("x", 5, {"a": 1}),
+        ExtenderScores("x#2", 1, {"b": 2}),
+        ExtenderScores("y", 1, {}),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.engine import Decision, HeardScores, Profile
+from mooring.engine import Decision, ExtenderScores, Profile
 from mooring.framework import Plugin, Pod, Point, Rejection
 from mooring.scheduler.extenders.client import ExtenderFault
 from mooring.scheduler.extenders.deciding import OVERTAKEN, ROUNDS, decide_with
@@ -38,9 +38,9 @@ class Asked:
         self._meanwhile(len(self.filtered))
         return {}
 
-    async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[HeardScores, ...]:
+    async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[ExtenderScores, ...]:
         self.scored.append(list(names))
-        return (HeardScores("x", 1, {"b": 9}),)
+        return (ExtenderScores("x", 1, {"b": 9}),)
 
 
 async def decided(asked: Any, state: Any, pod: Pod | None = None) -> Decision:

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from mooring.base.clock import ManualClock
 from mooring.base.errors import PluginFault
 from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve
-from mooring.engine.asking import BIND, PRE_BIND
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.stopwatch import Run
 from mooring.framework import Allow, FeatureGates, Plan, Plugin, Point, Refusal, Rejection, Skip, Wait
 from mooring.framework.verdicts import UNRESOLVABLE
 from mooring.scheduler.metrics import SchedulerMetrics
@@ -281,7 +282,10 @@ def test_what_comes_after_the_decision_is_told_apart(bench):
     decision = bench.attempt(Taking(bench.clock))
     watch = decision.cycle.watch
     assert watch is not None
-    watch.runs += [(PRE_BIND, [("Volumes", 1.0)], 3.0), (BIND, [("Binder", 3.0)], 4.0)]
+    watch.runs += [
+        Run(ExtensionPoint.PRE_BIND, [("Volumes", 1.0)], 3.0),
+        Run(ExtensionPoint.BIND, [("Binder", 3.0)], 4.0),
+    ]
     bench.metrics.attempts.ended(decision, PluginFault("Binder", "broken", "Bind"))
     points = bench.points()
     assert (points["PreBind", "Success"], points["Bind", "Error"]) == (2, 1)

@@ -13,7 +13,7 @@ from mooring.scheduler.metrics.resources import PodResources
 from mooring.testing import a_pod
 
 
-class Heard:
+class ExtenderResults:
     """The feed behind."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ def shown(text: bytes) -> dict[tuple[str, str, str, str], float]:
 
 def told(pod: Pod) -> dict[str, float]:
     """`request cpu` → value."""
-    resources = PodResources(Heard())
+    resources = PodResources(ExtenderResults())
     page = resources.served()
     resources.changed(pod)
     return {f"{what} {resource}": value for (what, _, resource, _), value in shown(page()).items()}
@@ -102,7 +102,7 @@ def test_what_a_pod_asks_for(pod, expected):
 
 
 def test_labels_are_kube_schedulers():
-    resources = PodResources(Heard())
+    resources = PodResources(ExtenderResults())
     page = resources.served()
     resources.changed(a_pod("web", namespace="shop", cpu="1", node="n1", priority=7, scheduler='odd "one"'))
     (family,) = text_string_to_metric_families(page().decode())
@@ -130,14 +130,14 @@ def test_labels_are_kube_schedulers():
     ],
 )
 def test_units(resource, unit):
-    resources = PodResources(Heard())
+    resources = PodResources(ExtenderResults())
     page = resources.served()
     resources.changed(a_pod(requests={resource: "3"}))
     assert shown(page()) == {("request", "pod", resource, unit): 3}
 
 
 def test_pods_come_change_and_go():
-    resources = PodResources(heard := Heard())
+    resources = PodResources(heard := ExtenderResults())
     page = resources.served()
     web, db = a_pod("web", cpu="1"), a_pod("db", cpu="2")
     resources.listed([web, db])
@@ -149,13 +149,13 @@ def test_pods_come_change_and_go():
 
 
 def test_nothing_is_kept_where_nobody_serves_it():
-    resources = PodResources(heard := Heard())
+    resources = PodResources(heard := ExtenderResults())
     resources.listed([a_pod("web", cpu="1")])
     assert (resources.text(), heard.said) == (b"", ["listed 1"])
 
 
 def test_who_stands_by_serves_an_empty_page():
-    resources = PodResources(Heard())
+    resources = PodResources(ExtenderResults())
     page = resources.served(is_leading=lambda: False)
     resources.changed(a_pod("web", cpu="1"))
     assert page() == b""

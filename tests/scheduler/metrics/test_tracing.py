@@ -12,7 +12,8 @@ import pytest
 from tests.scheduler.metrics.test_attempts import Bench, Taking
 
 from mooring.base.errors import PluginFault
-from mooring.engine.asking import BIND
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.stopwatch import Run
 from mooring.scheduler.metrics.tracing import MOST_WAITING, OtlpTracer, TracingOptions
 
 Span = dict[str, Any]
@@ -74,7 +75,9 @@ def test_an_attempt_is_a_trace_of_points_and_plugins(collector):
     tracer = traced(collector, bench, headers={"X-Team": "red"}, service="second")
     decision = bench.attempt(Taking(bench.clock, filter=0.25))
     assert decision.cycle.watch is not None
-    decision.cycle.watch.runs.append((BIND, [("Binder", bench.clock.monotonic())], bench.clock.monotonic() + 1))
+    decision.cycle.watch.runs.append(
+        Run(ExtensionPoint.BIND, [("Binder", bench.clock.monotonic())], bench.clock.monotonic() + 1)
+    )
     bench.metrics.attempts.ended(decision, PluginFault("Binder", "the server is away", "Bind"))
     tracer.stop()
 

@@ -15,7 +15,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.client.fence import WriteFence
 from mooring.config.model import Extender
-from mooring.engine import HeardScores
+from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Candidate, Pod, Rejection
 from mooring.plugins.default.default_preemption.victims import importance
 from mooring.scheduler.extenders import wire
@@ -61,18 +61,18 @@ class Extenders:
             left = [name for name in left if name in passed]
         return refused
 
-    async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[HeardScores, ...]:
+    async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[ExtenderScores, ...]:
         """What each gives the nodes. One that cannot answer gives nothing, whether it is ignorable or not."""
         asked = [each for each in self._interested(pod) if each.config.prioritize_verb]
         answers = await asyncio.gather(*(self._scores(each, pod, names) for each in asked))
         called: dict[str, int] = {}
-        heard = []
+        scores_of_all = []
         for extender, scores in zip(asked, answers, strict=True):
             times = called[extender.name] = called.get(extender.name, 0) + 1
             label = extender.name if times == 1 else f"{extender.name}#{times}"
             if scores is not None:
-                heard.append(HeardScores(label, extender.config.weight, scores))
-        return tuple(heard)
+                scores_of_all.append(ExtenderScores(label, extender.config.weight, scores))
+        return tuple(scores_of_all)
 
     async def preempt(self, pod: Pod, candidates: Sequence[Candidate], state: State) -> list[Candidate]:
         """Where room can be made, as they see it: fewer nodes, or other victims there."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, EngineCycle, Heard, Profile, decide, fail, feasible
+from mooring.engine import Decision, EngineCycle, ExtenderResults, Profile, decide, fail, feasible
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Plan, Pod, Refusal
@@ -48,11 +48,19 @@ async def decide_with(
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed)
             cycle.budget = budget
-            heard = await _ask(extenders, cycle, start) if extenders.judge(pod) else None
+            results = await _ask(extenders, cycle, start) if extenders.judge(pod) else None
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
         decision = decide(
-            profile, pod, state, attempt=attempt, seed=seed, start=start, heard=heard, watch=watch, budget=budget
+            profile,
+            pod,
+            state,
+            attempt=attempt,
+            seed=seed,
+            start=start,
+            extender_results=results,
+            watch=watch,
+            budget=budget,
         )
         if not decision.is_premature:
             break
@@ -63,7 +71,7 @@ async def decide_with(
     return decision
 
 
-async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
+async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> ExtenderResults:
     """What they say of the nodes that pass the filters now."""
     pod = cycle.pod
     with within(cycle.budget):
@@ -72,7 +80,7 @@ async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
     if found.is_nominated:
         name = found.nodes.at(0).name
         if await _accept(extenders, pod, name):
-            return Heard(frozenset((name,)))
+            return ExtenderResults(frozenset((name,)))
         is_nominated_out = True
         again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed)
         again.budget = cycle.budget
@@ -82,7 +90,7 @@ async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> Heard:
     refused = await extenders.filter(pod, names)
     left = [name for name in names if name not in refused]
     scores = await extenders.prioritize(pod, left) if len(left) > 1 else ()
-    return Heard(frozenset(names), refused, scores, is_nominated_out)
+    return ExtenderResults(frozenset(names), refused, scores, is_nominated_out)
 
 
 async def _accept(extenders: Extenders, pod: Pod, nominated: str) -> bool:

@@ -16,16 +16,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, Profile, Refused
-from mooring.engine.asking import (
-    FILTER,
-    NORMALIZE,
-    PERMIT,
-    POINTS,
-    POST_FILTER,
-    PRE_FILTER,
-    PRE_SCORE,
-    SCORE,
-)
+from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Refusal
 from mooring.framework.verdicts import Code
@@ -43,7 +34,7 @@ SAMPLED_SHARE = 0.1
 SUCCESS, ERROR, SKIP = Code.SUCCESS.value, Code.ERROR.value, Code.SKIP.value
 VOLUME_STAGES = {"Filter": "predicate", "Reserve": "assume", "PreBind": "bind"}
 """What kube-scheduler calls the stages of binding volumes, by the point at which they happen."""
-_COUNTED = {PRE_FILTER: "PreFilter", FILTER: "Filter", PRE_SCORE: "PreScore", SCORE: "Score"}
+_COUNTED = {ExtensionPoint.PRE_FILTER, ExtensionPoint.FILTER, ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE}
 _NAMED = 3
 """How many plugins the line about a slow attempt names."""
 
@@ -81,8 +72,8 @@ class _Pattern:
         self.count = 0
         self.evaluated = [(*asked, decision.profile) for asked in _evaluated(decision, runs)]
         self.points = [
-            (points.at[POINTS[words], _status(decision, words), decision.profile], first, last)
-            for words, first, last in _stretches(runs)
+            (points.at[point.metric_name, _status(decision, point), decision.profile], first, last)
+            for point, first, last in _stretches(runs)
         ]
         """Per point: its series, and its first and its last run."""
         self.executions: list[list[Buckets]] | None = None
@@ -91,13 +82,16 @@ class _Pattern:
     def observe(self, runs: Sequence[Run]) -> None:
         self.count += 1
         for buckets, first, last in self.points:
-            buckets.observe(runs[last][2] - runs[first][1][0][1])
+            buckets.observe(runs[last].ended - runs[first].began)
 
     def sample(self, decision: Decision, runs: Sequence[Run], executions: Spread) -> None:
         if self.executions is None:
             self.executions = [
-                [executions.at[plugin, POINTS[words], _plugin_status(decision, words, plugin)] for plugin, _ in turns]
-                for words, turns, _ in runs
+                [
+                    executions.at[plugin, point.metric_name, _plugin_status(decision, point, plugin)]
+                    for plugin, _ in turns
+                ]
+                for point, turns, _ in runs
             ]
         for (_, turns, ended), series in zip(runs, self.executions, strict=True):
             for seconds, buckets in zip(_seconds(turns, ended), series, strict=True):
@@ -130,7 +124,7 @@ class Attempts:
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
         self._past: dict[tuple[str, ...], float] = {}
         """Who was asked how often by profiles that decide no more."""
-        self._warned: dict[tuple[str, str], float] = {}
+        self._warned: dict[tuple[str, ExtensionPoint], float] = {}
         self.chance = chance
         self.tracer: Tracer | None = None
         self.slow_seconds = SLOW_SECONDS
@@ -169,11 +163,11 @@ class Attempts:
         if watch is None:
             return
         is_permits, reserved, permitted = isinstance(answer, Permitted), 0.0, 0.0
-        for words, turns, ended in watch.runs[watch.seen :]:
-            if words == PERMIT:
-                is_permits, permitted = True, permitted + ended - turns[0][1]
+        for run in watch.runs[watch.seen :]:
+            if run.point is ExtensionPoint.PERMIT:
+                is_permits, permitted = True, permitted + run.ended - run.began
             else:
-                reserved += ended - turns[0][1]
+                reserved += run.ended - run.began
         name, status = profile.name, _status_of(answer)
         self._points.at["Reserve", SUCCESS if is_permits else status, name].observe(reserved)
         if is_permits:
@@ -207,10 +201,10 @@ class Attempts:
         """Observe what has not been observed yet, and begin anew."""
         if watch.seen < len(watch.runs):
             runs = watch.runs[watch.seen :]
-            for words, first, last in _stretches(runs):
-                point = POINTS[words]
-                status = ERROR if fault is not None and fault.point == point else SUCCESS
-                self._points.at[point, status, decision.profile].observe(runs[last][2] - runs[first][1][0][1])
+            for point, first, last in _stretches(runs):
+                label = point.metric_name
+                status = ERROR if fault is not None and fault.point == label else SUCCESS
+                self._points.at[label, status, decision.profile].observe(runs[last].ended - runs[first].began)
             if watch.is_sampled:
                 self._sample(decision, watch, fault)
         if self.tracer is not None:
@@ -218,11 +212,11 @@ class Attempts:
         watch.restart()
 
     def _sample(self, decision: Decision, watch: Stopwatch, fault: PluginFault | None) -> None:
-        for words, turns, ended in watch.runs[watch.seen :]:
-            point = POINTS[words]
+        for point, turns, ended in watch.runs[watch.seen :]:
+            label = point.metric_name
             for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
-                is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, point)
-                self._executions.at[plugin, point, ERROR if is_broken else SUCCESS].observe(seconds)
+                is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, label)
+                self._executions.at[plugin, label, ERROR if is_broken else SUCCESS].observe(seconds)
 
     def _count_evaluations(self) -> None:
         """`plugin_evaluation_total`, from one count an attempt: forty increments would cost too much."""
@@ -247,29 +241,29 @@ class Attempts:
     def _tell_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
         times = sorted(_by_plugin(watch.runs).items(), key=lambda item: -item[1])
         if times and times[0][1] >= seconds * DOMINATING_SHARE:
-            (words, plugin), took = times[0]
-            self._dominated.at[plugin, POINTS[words], decision.profile] += 1
-            if self._is_worth_a_warning(words, plugin, seconds):
+            (point, plugin), took = times[0]
+            self._dominated.at[plugin, point.metric_name, decision.profile] += 1
+            if self._is_worth_a_warning(point, plugin, seconds):
                 _log.warning(
                     "One plugin takes most of a slow scheduling attempt",
                     plugin=plugin,
-                    extensionPoint=POINTS[words],
+                    extensionPoint=point.metric_name,
                     pluginSeconds=round(took, 3),
                     attemptSeconds=round(seconds, 3),
                     pod=decision.pod,
                 )
                 return
-        slowest = ", ".join(f"{plugin} at {POINTS[words]} {took:.3f}s" for (words, plugin), took in times[:_NAMED])
+        slowest = ", ".join(f"{plugin} at {point.metric_name} {took:.3f}s" for (point, plugin), took in times[:_NAMED])
         _log.v(2).info("Slow scheduling attempt", pod=decision.pod, seconds=round(seconds, 3), slowest=slowest)
 
-    def _is_worth_a_warning(self, words: str, plugin: str, seconds: float) -> bool:
-        now, warned = self._now(), self._warned.get((plugin, words))
+    def _is_worth_a_warning(self, point: ExtensionPoint, plugin: str, seconds: float) -> bool:
+        now, warned = self._now(), self._warned.get((plugin, point))
         if warned is None and seconds < SURELY_SLOW_SECONDS:
-            self._warned[plugin, words] = float("-inf")
+            self._warned[plugin, point] = float("-inf")
             return False
         if warned is not None and now - warned < WARNINGS_APART_SECONDS:
             return False
-        self._warned[plugin, words] = now
+        self._warned[plugin, point] = now
         return True
 
 
@@ -279,34 +273,34 @@ def _seconds(turns: Sequence[tuple[str, float]], ended: float) -> list[float]:
     return [until - since for since, until in zip(moments, [*moments[1:], ended], strict=True)]
 
 
-def _stretches(runs: Sequence[Run]) -> list[tuple[str, int, int]]:
+def _stretches(runs: Sequence[Run]) -> list[tuple[ExtensionPoint, int, int]]:
     """Of each point, its first and its last run. Scoring ends where its normalisation does."""
-    found: dict[str, tuple[int, int]] = {}
-    for place, (words, _, _) in enumerate(runs):
-        point = SCORE if words == NORMALIZE else words
+    found: dict[ExtensionPoint, tuple[int, int]] = {}
+    for place, (point, _, _) in enumerate(runs):
+        point = ExtensionPoint.SCORE if point is ExtensionPoint.NORMALIZE else point
         first, _ = found.get(point, (place, place))
         found[point] = (first, place)
-    return [(words, first, last) for words, (first, last) in found.items()]
+    return [(point, first, last) for point, (first, last) in found.items()]
 
 
-def _by_plugin(runs: Iterable[Run]) -> dict[tuple[str, str], float]:
-    total: dict[tuple[str, str], float] = {}
-    for words, turns, ended in runs:
+def _by_plugin(runs: Iterable[Run]) -> dict[tuple[ExtensionPoint, str], float]:
+    total: dict[tuple[ExtensionPoint, str], float] = {}
+    for point, turns, ended in runs:
         for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
-            total[words, plugin] = total.get((words, plugin), 0.0) + seconds
+            total[point, plugin] = total.get((point, plugin), 0.0) + seconds
     return total
 
 
 def _evaluated(decision: Decision, runs: Iterable[Run]) -> set[tuple[str, str]]:
     """Who was asked at which point and had something to say: who skipped does not count."""
     cycle = decision.cycle
-    skipped = {PRE_FILTER: cycle.skipped_filters, PRE_SCORE: cycle.skipped_scores}
+    skipped = {ExtensionPoint.PRE_FILTER: cycle.skipped_filters, ExtensionPoint.PRE_SCORE: cycle.skipped_scores}
     return {
-        (plugin, _COUNTED[words])
-        for words, turns, _ in runs
-        if words in _COUNTED
+        (plugin, point.metric_name)
+        for point, turns, _ in runs
+        if point in _COUNTED
         for plugin, _ in turns
-        if plugin not in skipped.get(words, ())
+        if plugin not in skipped.get(point, ())
     }
 
 
@@ -320,20 +314,22 @@ def _how_it_failed(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _status(decision: Decision, words: str) -> str:
+def _status(decision: Decision, point: ExtensionPoint) -> str:
     """How a point of the decision ended, as kube-scheduler would say it."""
     fault = decision.fault
-    if fault is not None and _is_at(fault, words):
+    if fault is not None and _is_at(fault, point):
         return ERROR
-    if words == PRE_FILTER and decision.refusal is not None:
+    if point is ExtensionPoint.PRE_FILTER and decision.refusal is not None:
         return decision.refusal[1].code.value
-    if words == POST_FILTER and decision.post_filtered.answers:
+    if point is ExtensionPoint.POST_FILTER and decision.post_filtered.answers:
         return _answered(decision.post_filtered.answers[-1][1])
     return SUCCESS
 
 
-def _is_at(fault: PluginFault, words: str) -> bool:
-    return fault.point == POINTS[words] or (words == SCORE and fault.point == POINTS[NORMALIZE])
+def _is_at(fault: PluginFault, point: ExtensionPoint) -> bool:
+    return fault.point == point.metric_name or (
+        point is ExtensionPoint.SCORE and fault.point is ExtensionPoint.NORMALIZE.metric_name
+    )
 
 
 def _answered(answer: object) -> str:
@@ -350,18 +346,18 @@ def _status_of(answer: Refused | PluginFault | Permitted) -> str:
     return Code.WAIT.value if answer.waits else SUCCESS
 
 
-def _plugin_status(decision: Decision, words: str, plugin: str) -> str:
+def _plugin_status(decision: Decision, point: ExtensionPoint, plugin: str) -> str:
     """How one plugin answered. A filter has succeeded when it could be asked, whatever it said of single nodes."""
     cycle, fault = decision.cycle, decision.fault
-    if fault is not None and fault.plugin == plugin and fault.point == POINTS[words]:
+    if fault is not None and fault.plugin == plugin and fault.point == point.metric_name:
         return ERROR
-    if words == PRE_FILTER:
+    if point is ExtensionPoint.PRE_FILTER:
         if plugin in cycle.skipped_filters:
             return SKIP
         if decision.refusal is not None and decision.refusal[0] == plugin:
             return decision.refusal[1].code.value
-    if words == PRE_SCORE and plugin in cycle.skipped_scores:
+    if point is ExtensionPoint.PRE_SCORE and plugin in cycle.skipped_scores:
         return SKIP
-    if words == POST_FILTER:
+    if point is ExtensionPoint.POST_FILTER:
         return next((_answered(answer) for name, answer in decision.post_filtered.answers if name == plugin), SUCCESS)
     return SUCCESS

@@ -24,7 +24,6 @@ from mooring import __version__
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.base.redaction import scrubbed, shown_url
-from mooring.engine.asking import POINTS
 from mooring.engine.stopwatch import Run
 from mooring.scheduler.metrics.attempts import Part
 from mooring.scheduler.metrics.kept import Counts
@@ -161,16 +160,16 @@ def _spans(seen: _Seen) -> Iterator[dict[str, Any]]:
     whole = attempt if seen.name == "schedule" else _identity(f"{seen.trace}/{seen.name}", 8)
     told = {"pod": seen.pod, "profile": seen.profile, "attempt": str(seen.attempt), "node": seen.node}
     yield _span(seen, seen.name, whole, "" if whole == attempt else attempt, seen.began, seen.ended, told, seen.message)
-    for number, (words, turns, ended) in enumerate(seen.runs):
-        point = _identity(f"{whole}/{number}", 8)
-        yield _span(seen, POINTS[words], point, whole, turns[0][1], ended, {})
+    for number, (point, turns, ended) in enumerate(seen.runs):
+        point_id = _identity(f"{whole}/{number}", 8)
+        yield _span(seen, point.metric_name, point_id, whole, turns[0][1], ended, {})
         ends = [began for _, began in turns[1:]] + [ended]
         for place, ((plugin, began), until) in enumerate(zip(turns, ends, strict=True)):
             fault = seen.fault
-            is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, POINTS[words])
+            is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, point.metric_name)
             error = str(fault) if is_broken else ""
-            own = _identity(f"{point}/{place}", 8)
-            yield _span(seen, plugin, own, point, began, until, {"extension_point": POINTS[words]}, error)
+            own = _identity(f"{point_id}/{place}", 8)
+            yield _span(seen, plugin, own, point_id, began, until, {"extension_point": point.metric_name}, error)
 
 
 def _span(

@@ -24,7 +24,7 @@ import numpy as np
 
 from mooring.base.clock import Clock
 from mooring.engine import Decision, Profile, decide
-from mooring.engine.feasible import nodes_to_find
+from mooring.engine.filtering import nodes_to_find
 from mooring.engine.time_budget import TimeBudget
 from mooring.objects.core import Pod
 from mooring.objects.quantity import BadQuantity

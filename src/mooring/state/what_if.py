@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mooring.state.state import State
 
 
-class Supposition:
+class WhatIfNode:
     """`with` it, columns, tallies, sums and terms are as they would be. May be nested.
 
     The state's own verbs are not used: nothing is logged as a change, and nothing that stands is dropped meanwhile.
@@ -42,7 +42,7 @@ class Supposition:
         except KeyError:
             raise Fault(f"pod {pod.key} is not on node {self._view.name}, so it cannot be supposed away") from None
 
-    def __enter__(self) -> Supposition:
+    def __enter__(self) -> WhatIfNode:
         state, view = self._state, self._view
         self._is_outermost = state.begin_supposing()
         self._before = view.placed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.engine import Heard, HeardScores, Profile, decide
+from mooring.engine import ExtenderResults, ExtenderScores, Profile, decide
 from mooring.framework import UNRESOLVABLE, Plan, Plugin, Point, Rejection
 from mooring.testing import a_cluster, a_node, a_pod
 
@@ -48,41 +48,47 @@ def state() -> Any:
     return a_cluster(a_node("a"), a_node("b"), a_node("c")).state
 
 
-def heard(*asked: str, **fields: Any) -> Heard:
-    return Heard(frozenset(asked), **fields)
+def results(*sent: str, **fields: Any) -> ExtenderResults:
+    return ExtenderResults(frozenset(sent), **fields)
 
 
-CHOICES: dict[str, tuple[Heard, str | None, int]] = {
-    "nodes that were not refused are judged by plugins": (heard("a", "b"), "a", 100),
-    "a refused node is out, and a single one left is not scored": (heard("a", "b", refused={"a": TOO_HOT}), "b", 0),
-    "a score counts ten times its weight": (heard("a", "b", scores=(HeardScores("x", 3, {"b": 4}),)), "b", 120),
+CHOICES: dict[str, tuple[ExtenderResults, str | None, int]] = {
+    "nodes that were not refused are judged by plugins": (results("a", "b"), "a", 100),
+    "a refused node is out, and a single one left is not scored": (results("a", "b", rejected={"a": TOO_HOT}), "b", 0),
+    "a score counts ten times its weight": (results("a", "b", scores=(ExtenderScores("x", 3, {"b": 4}),)), "b", 120),
     "scores of several extenders and of plugins add up": (
-        heard("a", "b", scores=(HeardScores("x", 1, {"b": 6}), HeardScores("y", 1, {"b": 3, "a": 1}))),
+        results("a", "b", scores=(ExtenderScores("x", 1, {"b": 6}), ExtenderScores("y", 1, {"b": 3, "a": 1}))),
         "a",
         110,
     ),
-    "a score for a node that is out is of no use": (heard("a", "b", scores=(HeardScores("x", 9, {"c": 9}),)), "a", 100),
-    "a node that nobody asked about is not taken": (heard("b"), "b", 0),
-    "what filters refuse stays refused": (heard("a", "b", "c", refused={"a": LEAKS, "b": LEAKS}), None, 0),
+    "a score for a node that is out is of no use": (
+        results("a", "b", scores=(ExtenderScores("x", 9, {"c": 9}),)),
+        "a",
+        100,
+    ),
+    "a node that nobody asked about is not taken": (results("b"), "b", 0),
+    "what filters refuse stays refused": (results("a", "b", "c", rejected={"a": LEAKS, "b": LEAKS}), None, 0),
 }
 
 
 @pytest.mark.parametrize(("said", "node", "total"), CHOICES.values(), ids=CHOICES.keys())
 def test_the_choice(said, node, total):
     """4.3.8"""
-    decision = decide(a_profile(), a_pod(), state(), heard=said)
+    decision = decide(a_profile(), a_pod(), state(), extender_results=said)
     assert (decision.node, decision.total) == (node, total)
 
 
 def test_the_winners_scores_name_the_extender():
-    said = heard("a", "b", scores=(HeardScores("http://x", 3, {"b": 4}),))
-    score = decide(a_profile(), a_pod(), state(), heard=said).scores["http://x"]
+    said = results("a", "b", scores=(ExtenderScores("http://x", 3, {"b": 4}),))
+    score = decide(a_profile(), a_pod(), state(), extender_results=said).scores["http://x"]
     assert (score.raw, score.normalized, score.weight, score.weighted) == (4, 40, 3, 120)
 
 
 def test_refusals_are_counted_with_those_of_filters_and_all_are_named():
     """4.3.8"""
-    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": TOO_HOT, "b": TOO_HOT}))
+    decision = decide(
+        a_profile(), a_pod(), state(), extender_results=results("a", "b", rejected={"a": TOO_HOT, "b": TOO_HOT})
+    )
     assert decision.message.startswith("0/3 nodes are available: 1 is c, 2 too hot.")
     assert decision.rejectors == (frozenset({"NoC", "Extender"}), frozenset())
     assert decision.rejections["a"] == ("Extender", TOO_HOT)
@@ -90,19 +96,23 @@ def test_refusals_are_counted_with_those_of_filters_and_all_are_named():
 
 
 def test_only_where_the_extender_sees_a_way_is_room_sought():
-    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": TOO_HOT, "b": LEAKS}))
+    decision = decide(
+        a_profile(), a_pod(), state(), extender_results=results("a", "b", rejected={"a": TOO_HOT, "b": LEAKS})
+    )
     assert decision.post_filtered.message == "a c"
 
 
 def test_a_node_dropped_without_a_word_has_no_reason():
     silent = Rejection(code=UNRESOLVABLE)
-    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", "b", refused={"a": silent, "b": silent}))
+    decision = decide(
+        a_profile(), a_pod(), state(), extender_results=results("a", "b", rejected={"a": silent, "b": silent})
+    )
     assert decision.message.startswith("0/3 nodes are available: 1 is c.")
     assert "Extender" in decision.rejectors[0]
 
 
 def test_a_refusal_is_premature_where_a_node_passed_that_nobody_asked_about():
-    decision = decide(a_profile(), a_pod(), state(), heard=heard("a", refused={"a": TOO_HOT}))
+    decision = decide(a_profile(), a_pod(), state(), extender_results=results("a", rejected={"a": TOO_HOT}))
     assert decision.is_refused
     assert decision.is_premature
 
@@ -110,9 +120,9 @@ def test_a_refusal_is_premature_where_a_node_passed_that_nobody_asked_about():
 def test_the_nominated_node_is_taken_alone_unless_it_was_refused():
     pod = a_pod()
     pod.status.nominated_node_name = "b"
-    assert decide(a_profile(), pod, state(), heard=heard("b")).node == "b"
-    out = heard("a", "b", refused={"b": TOO_HOT}, is_nominated_out=True)
-    assert decide(a_profile(), pod, state(), heard=out).node == "a"
+    assert decide(a_profile(), pod, state(), extender_results=results("b")).node == "b"
+    out = results("a", "b", rejected={"b": TOO_HOT}, is_nominated_out=True)
+    assert decide(a_profile(), pod, state(), extender_results=out).node == "a"
 
 
 def test_where_extenders_choose_one_feasible_node_is_not_enough():

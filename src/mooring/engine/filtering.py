@@ -10,8 +10,9 @@ import numpy as np
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine.asking import FILTER, PRE_FILTER, asking, check_reasons, fault
 from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.engine.profile import Filterer, Profile
 from mooring.engine.rejected import Rejected, Step, Verdict
 from mooring.framework import (
@@ -100,17 +101,17 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
     """Every pre_filter in order. Unschedulable is remembered while the others speak; unresolvable ends it."""
     cycle.stage = Stage.PRE_FILTER
     narrowed = Narrowed()
-    with asking(cycle, None, PRE_FILTER) as speaking:
+    with calling(cycle, None, ExtensionPoint.PRE_FILTER) as call:
         for plugin in cycle.profile.pre_filters:
             # Asked again in a what-if: what skipped stays out, and what cannot have changed is there.
             if plugin.name in cycle.skipped_filters or plugin.name in cycle.filter_states:
                 continue
-            speaking.turn_to(plugin)
+            call.switch_to(plugin)
             answer = plugin.pre_filter(cycle.pod, cycle)
             if isinstance(answer, Skip):
                 cycle.skipped_filters.add(plugin.name)
             elif isinstance(answer, Refusal):
-                check_reasons(plugin, PRE_FILTER, answer)
+                check_reasons(plugin, ExtensionPoint.PRE_FILTER, answer)
                 narrowed.refusal = (plugin.name, answer)
                 if answer.code is not UNSCHEDULABLE:
                     narrowed.by = ()  # this plugin alone is the one whose events may help
@@ -137,7 +138,9 @@ def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, answer: Only
 
 def _names(plugin: Plugin, answer: OnlyNodes) -> set[str]:
     if isinstance(answer.names, str):  # its letters are not what was meant
-        raise fault(plugin, PRE_FILTER, f"OnlyNodes({answer.names!r}) must be given a collection of names")
+        raise fault(
+            plugin, ExtensionPoint.PRE_FILTER, f"OnlyNodes({answer.names!r}) must be given a collection of names"
+        )
     return set(answer.names)
 
 
@@ -272,7 +275,7 @@ def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[Filtere
             refusal = _ask_about_one(filterer, cycle, view)
         except BaseException:
             # Entered only when something was raised: this is asked thousands of times in one preemption.
-            with asking(cycle, filterer.plugin, FILTER):
+            with calling(cycle, filterer.plugin, ExtensionPoint.FILTER):
                 raise
         if refusal is not None:
             return filterer.name, refusal
@@ -291,19 +294,19 @@ def _ask_about_one(filterer: Filterer, cycle: EngineCycle, view: RowView) -> Ref
 def _checked_refusal(filterer: Filterer, view: RowView, answer: Any) -> Refusal:
     if not isinstance(answer, Refusal):
         what = f"filter of node {view.name} returned {answer!r}; it must return a Rejection or None"
-        raise fault(filterer.plugin, FILTER, what)
-    check_reasons(filterer.plugin, FILTER, answer)
+        raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
+    check_reasons(filterer.plugin, ExtensionPoint.FILTER, answer)
     return answer
 
 
 def _passing_as_it_is(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
     cycle.stage = Stage.FILTER
     skipped = cycle.skipped_filters
-    with asking(cycle, None, FILTER) as speaking:
+    with calling(cycle, None, ExtensionPoint.FILTER) as call:
         for filterer in cycle.profile.filterers:
             if filterer.name in skipped or not len(nodes):
                 continue
-            speaking.turn_to(filterer.plugin)
+            call.switch_to(filterer.plugin)
             step = _ask(filterer, cycle, nodes)
             if step is not None:
                 steps.append(step)
@@ -341,10 +344,12 @@ def ask_at_once(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | N
 def _checked(filterer: Filterer, rejections: Any, nodes: Rows) -> bool:
     """Whether it rejects anything; a fault if it is nothing of the kind."""
     if not isinstance(rejections, Rejections):
-        raise fault(filterer.plugin, FILTER, f"filter_nodes gave {rejections!r}; it must give Rejections")
+        raise fault(
+            filterer.plugin, ExtensionPoint.FILTER, f"filter_nodes gave {rejections!r}; it must give Rejections"
+        )
     if not isinstance(rejections.reason, str):
         what = f"a reason is {rejections.reason!r} ({type(rejections.reason).__name__}); it must be text"
-        raise fault(filterer.plugin, FILTER, what)
+        raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
     _check_mask(filterer, rejections, "mask", rejections.mask, len(nodes))
     if not isinstance(rejections.unresolvable, bool | np.bool_):
         _check_mask(filterer, rejections, "`unresolvable`", rejections.unresolvable, len(nodes))
@@ -358,4 +363,4 @@ def _check_mask(filterer: Filterer, rejections: Rejections, which: str, mask: An
         return
     found = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
     what = f'the {which} of "{rejections.reason}" is {found}; it must be bool, one for each of {count} nodes'
-    raise fault(filterer.plugin, FILTER, what)
+    raise fault(filterer.plugin, ExtensionPoint.FILTER, what)

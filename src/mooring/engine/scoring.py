@@ -10,9 +10,10 @@ import numpy as np
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine.asking import NORMALIZE, PRE_SCORE, SCORE, WEIGHT, asking, fault
 from mooring.engine.cycle import EngineCycle, Stage
-from mooring.engine.heard import SCALE, HeardScores
+from mooring.engine.extender_results import SCALE, ExtenderScores
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.plugin_call import calling, fault
 from mooring.engine.profile import Scorer
 from mooring.framework import IntArray, Refusal, Skip
 from mooring.framework.normalizers import HIGHEST_SCORE
@@ -78,16 +79,16 @@ class _Columns:
         return ScoreColumns(tuple(self._nodes.names), self.total, self.raw, self.normalized, self.weights)
 
 
-def best(cycle: EngineCycle, nodes: Rows, heard: Sequence[HeardScores] = ()) -> Choice:
-    """The node with the highest sum of weighted scores, also of those that were heard from extenders.
+def best(cycle: EngineCycle, nodes: Rows, extender_scores: Sequence[ExtenderScores] = ()) -> Choice:
+    """The node with the highest sum of weighted scores, those of extenders included.
 
     Among equals the cycle's seed says which.
     """
     if len(nodes) == 1:
         return Choice(nodes.at(0), {}, 0, None)
     columns = _scored(cycle, nodes)
-    if heard:
-        _add(columns, heard, nodes)
+    if extender_scores:
+        _add(columns, extender_scores, nodes)
     total = columns.total
     ties = np.flatnonzero(total == np.maximum.reduce(total))  # `max` is this and a Python call
     place = ties.item(cycle.seed % len(ties))
@@ -110,13 +111,13 @@ def _scored(cycle: EngineCycle, nodes: Rows) -> _Columns:
     columns = _Columns(nodes, total)
     scorers = [scorer for scorer in cycle.profile.scorers if scorer.name not in cycle.skipped_scores]
     # As upstream: all plugins score, then all normalise, then all are checked; the first problem is the one reported.
-    with asking(cycle, None, SCORE) as speaking:
+    with calling(cycle, None, ExtensionPoint.SCORE) as call:
         for scorer in scorers:
-            speaking.turn_to(scorer.plugin)
+            call.switch_to(scorer.plugin)
             columns.raw[scorer.name] = _raw(scorer, cycle, nodes)
-    with asking(cycle, None, NORMALIZE) as speaking:
+    with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
         for scorer in scorers:
-            speaking.turn_to(scorer.plugin)
+            call.switch_to(scorer.plugin)
             columns.normalized[scorer.name] = _normalized(scorer, cycle, nodes, columns.raw[scorer.name])
     for scorer in scorers:
         normalized, weight = columns.normalized[scorer.name], scorer.weight
@@ -136,9 +137,9 @@ def _scored(cycle: EngineCycle, nodes: Rows) -> _Columns:
     return columns
 
 
-def _add(columns: _Columns, heard: Sequence[HeardScores], nodes: Rows) -> None:
+def _add(columns: _Columns, extender_scores: Sequence[ExtenderScores], nodes: Rows) -> None:
     """Extenders' scores are brought to 0…100 but not checked; kube-scheduler does not either."""
-    for each in heard:
+    for each in extender_scores:
         raw = each.column(nodes)
         columns.raw[each.extender] = raw
         columns.normalized[each.extender] = raw * SCALE
@@ -148,29 +149,29 @@ def _add(columns: _Columns, heard: Sequence[HeardScores], nodes: Rows) -> None:
 
 def _ask_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
     cycle.stage = Stage.PRE_SCORE
-    with asking(cycle, None, PRE_SCORE) as speaking:
+    with calling(cycle, None, ExtensionPoint.PRE_SCORE) as call:
         for plugin in cycle.profile.pre_scores:
-            speaking.turn_to(plugin)
+            call.switch_to(plugin)
             answer = plugin.pre_score(cycle.pod, nodes, cycle)
             if isinstance(answer, Skip):
                 cycle.skipped_scores.add(plugin.name)
             elif isinstance(answer, Refusal):
                 what = f"pre_score cannot refuse, but answered {answer!r}"
-                raise fault(plugin, PRE_SCORE, what)
+                raise fault(plugin, ExtensionPoint.PRE_SCORE, what)
             else:
                 cycle.score_states[plugin.name] = answer
 
 
 def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
-    if scorer.memory is not None:
-        remembered = scorer.memory.recall(
+    if scorer.cache is not None:
+        cached = scorer.cache.get(
             cycle,
             nodes,
             lambda others: _asked(scorer, cycle, others),
             lambda view: _asked_alone(scorer, cycle, view),
         )
-        if remembered is not None:
-            return remembered
+        if cached is not None:
+            return cached
     return _asked(scorer, cycle, nodes)
 
 
@@ -179,27 +180,27 @@ def _asked_alone(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
     score = scorer.one_by_one(cycle.pod, view, cycle)
     if type(score) is int:
         return score
-    return _whole_number(scorer, SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
+    return _whole_number(scorer, ExtensionPoint.SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
 
 
 def _asked(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
-        return _whole_numbers(scorer, SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
+        return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
     ask, pod = scorer.one_by_one, cycle.pod
     assert ask is not None, f"{scorer.name} has no score"
-    return _whole_numbers(scorer, SCORE, [ask(pod, view, cycle) for view in nodes], nodes)
+    return _whole_numbers(scorer, ExtensionPoint.SCORE, [ask(pod, view, cycle) for view in nodes], nodes)
 
 
 def _normalized(scorer: Scorer, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
     if scorer.normalize is not None:
-        return _whole_numbers(scorer, NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
+        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
     if scorer.normalizer is not None:
         if is_constant(raw):
             score = raw.item(0)
             scaled = constant(scorer.normalizer.scale(raw[:1], scorer.normalizer.measure(score, score)), len(raw))
         else:
             scaled = scorer.normalizer.scale(raw, scorer.normalizer.measure(int(raw.min()), int(raw.max())))
-        return _whole_numbers(scorer, NORMALIZE, scaled, nodes)
+        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scaled, nodes)
     return raw
 
 
@@ -208,43 +209,43 @@ def is_constant(scores: IntArray) -> bool:
     return scores.strides == (0,)
 
 
-def _whole_numbers(scorer: Scorer, words: str, scores: Any, nodes: Rows) -> IntArray:
+def _whole_numbers(scorer: Scorer, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
     """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
         if not set(map(type, scores)) <= {int}:
-            scores = [_whole_number(scorer, words, score, nodes, place) for place, score in enumerate(scores)]
+            scores = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores)]
         try:
             scores = np.array(scores, np.int64)
         except OverflowError:
             place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
-            raise _no_score(scorer, words, scores[place], nodes, place, "must fit into 64 bits") from None
+            raise _no_score(scorer, point, scores[place], nodes, place, "must fit into 64 bits") from None
     if scores.shape != (len(nodes),):
-        raise fault(scorer.plugin, words, f"gave scores of shape {scores.shape} for {len(nodes)} nodes")
+        raise fault(scorer.plugin, point, f"gave scores of shape {scores.shape} for {len(nodes)} nodes")
     if scores.dtype.kind not in "iu":
-        listed = [_whole_number(scorer, words, score, nodes, place) for place, score in enumerate(scores.tolist())]
+        listed = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores.tolist())]
         return np.array(listed, np.int64)
     checked: IntArray = scores.astype(np.int64, copy=False)
     return checked
 
 
-def _whole_number(scorer: Scorer, words: str, score: Any, nodes: Rows, place: int) -> int:
+def _whole_number(scorer: Scorer, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
     # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should hear of it today.
     if isinstance(score, int | np.integer) and not isinstance(score, bool):
         return int(score)
-    raise _no_score(scorer, words, score, nodes, place, "must be a whole number")
+    raise _no_score(scorer, point, score, nodes, place, "must be a whole number")
 
 
-def _no_score(scorer: Scorer, words: str, score: Any, nodes: Rows, place: int, rule: str) -> PluginFault:
+def _no_score(scorer: Scorer, point: ExtensionPoint, score: Any, nodes: Rows, place: int, rule: str) -> PluginFault:
     where = f"of node {nodes.at(place).name} " if place < len(nodes) else ""
     what = f"the score {where}is {score!r} ({type(score).__name__}); a score {rule}"
-    return fault(scorer.plugin, words, what)
+    return fault(scorer.plugin, point, what)
 
 
 def _out_of_range(scorer: Scorer, normalized: IntArray) -> PluginFault:
     wrong = int(normalized[(normalized < 0) | (normalized > HIGHEST_SCORE)][0])
     what = f"returns an invalid score {wrong}, it should in the range of [0, {HIGHEST_SCORE}] after normalizing"
-    return fault(scorer.plugin, WEIGHT, what)
+    return fault(scorer.plugin, ExtensionPoint.WEIGHT, what)
 
 
 def _tell(debug: Log, cycle: EngineCycle, nodes: Rows, columns: _Columns) -> None:

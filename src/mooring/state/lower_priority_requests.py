@@ -15,15 +15,15 @@ from mooring.objects.core import Taint
 from mooring.state.table import PODS, NodeTable
 from mooring.state.views import Rows
 
-KEPT = 8
+CACHED_PRIORITIES = 8
 """Clusters have few priorities."""
 
 
-class CannotTell(Exception):
+class NotComputable(Exception):
     """The answer depends on which pods are there, and is not kept without those of lower priority."""
 
 
-class Below:
+class LowerPriorityRequests:
     """The requests of the pods below one priority, per row."""
 
     def __init__(self, table: NodeTable, priority: int) -> None:
@@ -66,48 +66,48 @@ class Below:
             self._amounts[resource][row] = min(total, 2**63 - 1)
 
 
-class BelowPriorities:
+class LowerPriorityCache:
     """The last priorities that were asked about."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._known: dict[int, Below] = {}
+        self._known: dict[int, LowerPriorityRequests] = {}
 
-    def __call__(self, priority: int) -> Below:
-        below = self._known.pop(priority, None) or Below(self._table, priority)
-        self._known[priority] = below
-        if len(self._known) > KEPT:
+    def __call__(self, priority: int) -> LowerPriorityRequests:
+        lower = self._known.pop(priority, None) or LowerPriorityRequests(self._table, priority)
+        self._known[priority] = lower
+        if len(self._known) > CACHED_PRIORITIES:
             del self._known[next(iter(self._known))]
-        below.bring_up_to_date()
-        return below
+        lower.bring_up_to_date()
+        return lower
 
 
-class FreedRows:
+class RowsAfterEviction:
     """Many nodes as they would be without the pods below a priority: the framework's `NodeRows`, as far as it is known.
 
-    Anything else raises `CannotTell`, so that a rule is either judged rightly or not at all.
+    Anything else raises `NotComputable`, so that a rule is either judged rightly or not at all.
     """
 
-    def __init__(self, nodes: Rows, below: Below, back: Mapping[str, IntArray] | None = None) -> None:
+    def __init__(self, nodes: Rows, lower: LowerPriorityRequests, back: Mapping[str, IntArray] | None = None) -> None:
         """`back`: what some of these pods hold that are there after all, by resource."""
         self._nodes = nodes
-        self._below = below
+        self._lower = lower
         self._back = back or {}
         self.rows = nodes.rows
 
     def __getattr__(self, name: str) -> Any:
-        raise CannotTell(name)
+        raise NotComputable(name)
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def where(self, mask: BoolArray) -> FreedRows:
+    def where(self, mask: BoolArray) -> RowsAfterEviction:
         back = {resource: amounts[mask] for resource, amounts in self._back.items()}
-        return FreedRows(self._nodes.where(mask), self._below, back)
+        return RowsAfterEviction(self._nodes.where(mask), self._lower, back)
 
-    def with_back(self, back: Mapping[str, IntArray]) -> FreedRows:
+    def with_back(self, back: Mapping[str, IntArray]) -> RowsAfterEviction:
         """The same nodes, on which pods are back that hold this."""
-        return FreedRows(self._nodes, self._below, back)
+        return RowsAfterEviction(self._nodes, self._lower, back)
 
     @property
     def names(self) -> Sequence[str]:
@@ -122,7 +122,7 @@ class FreedRows:
 
     def requested(self, resource: str) -> IntArray:
         held = self._nodes.requested(resource)
-        freed = self._below.amounts(resource)
+        freed = self._lower.amounts(resource)
         if freed is None:
             return held
         left: IntArray = held - freed.take(self.rows)

@@ -1,0 +1,102 @@
+"""The one runner: every call of a plugin's extension point goes through `calling`.
+
+It sets the cycle's current plugin, times the call, and turns what the plugin raises into a `PluginFault` with
+kube-scheduler's message.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from types import TracebackType
+
+from mooring.base.errors import BudgetExceeded, MooringError, PluginFault
+from mooring.base.foreign_code import described, is_its_own
+from mooring.engine.cycle import EngineCycle
+from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.pod_fields import largest_field
+from mooring.engine.stopwatch import Run
+from mooring.engine.time_budget import AttemptTimeout
+from mooring.framework import Plugin, Refusal
+from mooring.framework.plugin_files import is_of_package
+
+
+class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin, ExtensionPoint.FILTER):`
+    """Inside, the plugin runs; what it raises leaves as a fault. `switch_to` goes on to the point's next plugin."""
+
+    __slots__ = ("_cycle", "_now", "_plugin", "_point", "_turns", "_watch")
+
+    def __init__(self, cycle: EngineCycle, plugin: Plugin | None, point: ExtensionPoint) -> None:
+        self._cycle = cycle
+        self._plugin = plugin
+        self._point = point
+        self._watch = watch = cycle.watch
+        self._turns: list[tuple[str, float]] | None = None
+        if watch is not None:
+            self._turns, self._now = [], watch.now
+
+    def __enter__(self) -> calling:
+        if self._plugin is not None:
+            self.switch_to(self._plugin)
+        return self
+
+    def switch_to(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        self._cycle.speaker = name = plugin.name
+        if self._turns is not None:
+            self._turns.append((name, self._now()))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._watch is not None and self._turns:
+            self._watch.runs.append(Run(self._point, self._turns, self._now()))
+        if error is None or isinstance(error, PluginFault):
+            return
+        if isinstance(error, AttemptTimeout):
+            raise self._budget_exceeded(error) from None
+        if not is_its_own(error):
+            return
+        assert self._plugin is not None, "no plugin was called"
+        raised = fault(self._plugin, self._point, described(error))
+        if not isinstance(error, MooringError):  # our own messages are complete
+            raised.raised_at = line_of(error, type(self._plugin))
+        raise raised from error
+
+    def _budget_exceeded(self, error: AttemptTimeout) -> BudgetExceeded:
+        plugin, budget = self._plugin, self._cycle.budget
+        assert plugin is not None, "only a plugin's code is interrupted"
+        assert budget is not None, "there is no interruption without a budget"
+        message = f"{self._point.error_prefix(plugin.name)}{budget.overrun}"
+        if field := largest_field(self._cycle.pod, plugin.pod_fields):
+            message += f", evaluating {field}"
+        exceeded = BudgetExceeded(plugin.name, message, self._point.metric_name)
+        exceeded.raised_at = line_of(error, type(plugin))
+        budget.exceeded = budget.exceeded or exceeded
+        return exceeded
+
+
+def fault(plugin: Plugin, point: ExtensionPoint, what: str) -> PluginFault:
+    """The fault that fails the attempt, and becomes the pod's event."""
+    return PluginFault(plugin.name, point.error_prefix(plugin.name) + what, point.metric_name)
+
+
+def check_reasons(plugin: Plugin, point: ExtensionPoint, refusal: Refusal) -> None:
+    """Reasons are counted and joined: anything but text would fail later, without the plugin's name."""
+    for reason in refusal.reasons:
+        if not isinstance(reason, str):
+            raise fault(plugin, point, f"a reason is {reason!r} ({type(reason).__name__}); it must be text")
+
+
+def line_of(error: BaseException, cls: type[Plugin]) -> str | None:
+    """Where in the plugin's own file, or in a helper beside it, an error came from."""
+    try:
+        file = inspect.getsourcefile(cls)
+    except TypeError:  # defined without a file
+        return None
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file or is_of_package(frame, cls.__module__)
+    ]
+    return places[-1] if places else None
