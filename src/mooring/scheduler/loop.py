@@ -56,10 +56,13 @@ from mooring.state import State
 
 SLOW_START_SECONDS = 5.0
 ATTEMPT_TIMEOUT_SECONDS = 5.0
+"""How long plugins may compute about one pod."""
+DECIDING_SECONDS, MOST_DECISIONS = 0.01, 50
+"""Decisions are made for so long, and so many, before watch events and binding answers are applied. With a pass of the
+event loop after each, the last pod of many would wait for the bindings and events of all others."""
 PASSES_AFTER_LONG_ATTEMPT = 20
 """Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
 attempt, an event or a binding would wait for as many long attempts."""
-"""How long plugins may compute about one pod."""
 LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
 BUSY_OR_STARTING = (403, 408, 429)
 """Beside 5xx: refusals of the first contact that say nothing about what we need. One that starts forbids everything."""
@@ -352,6 +355,7 @@ class Scheduler:
     # The loop
 
     async def _schedule_forever(self) -> None:
+        decisions, since = 0, self._clock.monotonic()
         while not self._stopping.is_set():
             # Here, where we lead: who stands by says nothing.
             for kept_out in self.queue.take_pre_enqueue_errors():
@@ -359,6 +363,7 @@ class Scheduler:
             waiting = self._overruns.pop()
             if waiting is None:
                 await self._until_something_happens()
+                decisions, since = 0, self._clock.monotonic()
                 continue
             began = self._clock.monotonic()
             if self._extenders is not None and self._extenders.concern(waiting.pod):
@@ -367,11 +372,12 @@ class Scheduler:
                 self._between_cycles.set()
             else:
                 self._attempts.attempt(waiting)
-            # Watch events and binding answers are applied here, between two decisions.
-            await asyncio.sleep(0)
-            if self._clock.monotonic() - began > TURN_SECONDS:
-                for _ in range(PASSES_AFTER_LONG_ATTEMPT):
+            decisions, now = decisions + 1, self._clock.monotonic()
+            if decisions == MOST_DECISIONS or now - since >= DECIDING_SECONDS:
+                # Watch events and binding answers are applied here, between two decisions.
+                for _ in range(PASSES_AFTER_LONG_ATTEMPT if now - began > TURN_SECONDS else 1):
                     await asyncio.sleep(0)
+                decisions, since = 0, self._clock.monotonic()
 
     async def _until_something_happens(self) -> None:
         self._wake.clear()
