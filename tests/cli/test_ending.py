@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import asyncio, threading
 from mooring.cli import ending
-from mooring.cli.common import run_until_signalled
+from mooring.cli.stopping import run_until_signalled
 
 ending.PATIENCE_SECONDS = 0.1
 
@@ -77,7 +77,7 @@ def test_the_process_ends_with_its_code_where(leaves, printed, said):
 
 IMPATIENT = """
 import asyncio, os, signal
-from mooring.cli.common import run_until_signalled
+from mooring.cli.stopping import run_until_signalled
 
 async def main(stop):
     os.kill(os.getpid(), signal.SIGTERM)
@@ -97,9 +97,9 @@ def test_a_second_signal_ends_it_at_once():
 
 HEARD_TWICE = """
 import asyncio, os, signal
-from mooring.cli import common
+from mooring.cli import stopping
 
-common.SAME_SIGNAL_SECONDS = 3600.0
+stopping.SAME_SIGNAL_SECONDS = 3600.0
 
 async def main(stop):
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,7 +111,7 @@ async def main(stop):
     await heard.wait()
     print("ended in order")
 
-common.run_until_signalled(main)
+stopping.run_until_signalled(main)
 """
 
 

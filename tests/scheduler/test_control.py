@@ -9,6 +9,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS
 from mooring.scheduler.control import ControlSocket
 from mooring.scheduler.control_client import ask
 from mooring.scheduler.control_folder import socket_folder
+from mooring.scheduler.watchdog import HeldUp
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
@@ -94,4 +95,14 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
     control = ControlSocket("https://one", lambda _: {})
     await control.open()
     assert "`mooring explain` cannot ask this scheduler" in capsys.readouterr().err
+    await control.close()
+
+
+async def test_while_the_loop_is_held_up_the_answer_is_what_holds_it_up(monkeypatch):
+    monkeypatch.setattr("mooring.scheduler.control.QUESTION_SECONDS", 0.5)
+    held_up = HeldUp("Loops", "reserve", "loops.py:7", 12.0)
+    control = ControlSocket("https://one", lambda _: {"found": False}, lambda: held_up)
+    await control.open()
+    # Here, on the loop that would answer: it does not run meanwhile.
+    assert questions_to("https://one") == [{"heldUp": held_up._asdict()}]
     await control.close()

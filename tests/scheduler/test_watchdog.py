@@ -67,7 +67,8 @@ async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(ser
     assert "test_watchdog.py:" in named[0]["at"]
 
 
-async def test_what_is_no_plugins_fault_is_told_by_its_place(said):
+async def test_what_is_no_plugins_fault_is_told_by_its_place(said, monkeypatch):
+    monkeypatch.setattr("mooring.scheduler.holdup._modules", dict)  # this module has a plugin
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
         computes_until(said.is_told)
     words, values = said.lines[0]

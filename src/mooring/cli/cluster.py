@@ -14,10 +14,11 @@ import click
 
 from mooring.base.clock import SystemClock
 from mooring.base.errors import Fault, OperatorMistake, Unreachable
-from mooring.cli.common import run_until_signalled, verbosity_option
+from mooring.cli.common import verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, write
 from mooring.cli.output import say, say_lines
+from mooring.cli.stopping import run_until_signalled
 
 if TYPE_CHECKING:
     from mooring.apiserver import EmbeddedApiServer

@@ -1,12 +1,8 @@
-"""What several commands share: verbosity, the registry of plugins, loading a configuration, ending on a signal."""
+"""What several commands share: verbosity, the registry of plugins, loading a configuration."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,9 +11,7 @@ import click
 from mooring.base import log
 from mooring.base.absent import why_absent
 from mooring.base.errors import OperatorMistake
-from mooring.cli.ending import close_loop
 from mooring.cli.gotypes import Flag
-from mooring.cli.output import say
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, Loaded
@@ -136,46 +130,3 @@ def load(path: str | None, registry: Registry, gates: FeatureGates | None = None
     for warning in loaded.warnings:
         _log.warning(warning.message, file=path, field=warning.path, **({"line": warning.line} if warning.line else {}))
     return loaded.configuration
-
-
-SAME_SIGNAL_SECONDS = 0.5
-"""timeout(1), and programs that pass Ctrl-C on, signal a process and its group: one word, heard twice."""
-
-
-def run_until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run it; SIGINT and SIGTERM set the event, a second one ends the process at once."""
-
-    async def supervised() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        first_at: float | None = None
-
-        def on_signal() -> None:
-            nonlocal first_at
-            if first_at is None:
-                first_at = loop.time()
-            elif loop.time() >= first_at + SAME_SIGNAL_SECONDS:
-                say("second signal: ending at once", err=True)
-                os._exit(1)
-            stop.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, on_signal)
-        await main(stop)
-
-    log.adopt_library_logs()
-    loop = _new_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_until_complete(supervised())
-    finally:
-        close_loop(loop)
-        asyncio.set_event_loop(None)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    if sys.platform == "win32":
-        return asyncio.new_event_loop()
-    import uvloop
-
-    return uvloop.new_event_loop()

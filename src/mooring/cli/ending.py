@@ -7,10 +7,12 @@ Every command ends here, `mooring --help` too: what is heavy is imported where i
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mooring.cli import hangup
@@ -21,23 +23,38 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 2.0
 
 _left_behind: set[asyncio.Task[Any]] = set()
+_deadline = math.inf
 
 
-def close_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """End what still runs on the loop, and close it. What does not end is named and left behind."""
+def close_loop(
+    loop: asyncio.AbstractEventLoop,
+    around: Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]],
+    left: Callable[[], float],
+) -> None:
+    """End what still runs on the loop, and close it. What does not end is named and left behind.
+
+    What runs meanwhile is passed through `around`; `left` says how many seconds there are for the end.
+    """
     import asyncio
 
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
     if tasks:
-        _, late = loop.run_until_complete(asyncio.wait(tasks, timeout=PATIENCE_SECONDS))
+        patience = min(PATIENCE_SECONDS, left() / 2)
+        _, late = loop.run_until_complete(around(asyncio.wait(tasks, timeout=patience)))
         for task in late:
             _warn("A task does not let itself be cancelled; leaving it behind", task=task.get_name())
         _left_behind.update(late)
     if not _left_behind:  # they could not be ended either
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+
+
+def leave_within(seconds: float) -> None:
+    """The process has so long to end: threads are not waited for any longer."""
+    global _deadline
+    _deadline = time.monotonic() + seconds
 
 
 def leave(code: int) -> NoReturn:
@@ -63,7 +80,7 @@ def _warn(message: str, **names: str) -> None:
 
 def _late_threads() -> list[threading.Thread]:
     """Those that Python would wait for, and that do not end in time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = min(time.monotonic() + PATIENCE_SECONDS, _deadline)
     others = [each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
     for each in others:
         each.join(max(0.0, deadline - time.monotonic()))

@@ -9,9 +9,10 @@ import click
 from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.cli.cluster import initial_objects, mistakes_in
-from mooring.cli.common import run_until_signalled, verbosity_option
+from mooring.cli.common import verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.output import say
+from mooring.cli.stopping import run_until_signalled
 
 
 @click.command(cls=VerbosityCommand)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +18,6 @@ from mooring.cli.common import (
     load,
     plugins_option,
     registry_with,
-    run_until_signalled,
     verbosity_option,
 )
 from mooring.cli.configuration_flags import write_configuration
@@ -28,6 +29,7 @@ from mooring.cli.output import say
 from mooring.cli.reload import Source, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
 from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
+from mooring.cli.stopping import WARN_SHARE, Stop, run_until_signalled
 from mooring.cli.tracing import traced, tracing_option, tracing_options
 
 if TYPE_CHECKING:
@@ -60,6 +62,22 @@ attempt_timeout_option = click.option(
 )
 
 
+def _no_limit_if_zero(ctx: click.Context, parameter: click.Parameter, seconds: float) -> float:
+    return _not_negative(ctx, parameter, seconds) or math.inf
+
+
+shutdown_timeout_option = click.option(
+    "--shutdown-timeout",
+    cls=Flag,
+    type=GoDuration(),
+    default="3s",
+    show_default=True,
+    metavar="DURATION",
+    callback=_no_limit_if_zero,
+    help="After Ctrl-C or SIGTERM: how long plugins may hold up the end before it comes without them; 0 is no limit.",
+)
+
+
 @click.command(cls=KubeSchedulerCommand)
 @click.option(
     "--config", "config_file", cls=Flag, metavar="FILE", help="A KubeSchedulerConfiguration; without it, the defaults."
@@ -83,6 +101,7 @@ attempt_timeout_option = click.option(
     help="After this long an unschedulable pod is tried again in any case.",
 )
 @attempt_timeout_option
+@shutdown_timeout_option
 @reload_options(by_signal=True)
 @shadow_options
 @tracing_option
@@ -95,6 +114,7 @@ def run(
     kubeconfig: str | None,
     max_unschedulable: float,
     attempt_timeout: float,
+    shutdown_timeout: float,
     tracing_endpoint: str,
     **flags: Any,
 ) -> None:
@@ -119,7 +139,7 @@ def run(
         write_configuration(configuration, kube.configuration.write_config_to)
         return
 
-    async def main(stop: asyncio.Event) -> None:
+    async def main(stop: Stop) -> None:
         connection = kube.connection(configuration)
         async with shadowing(shadow) as role:
             await schedule(
@@ -137,14 +157,14 @@ def run(
                 tracing=tracing,
             )
 
-    run_until_signalled(main)
+    run_until_signalled(main, shutdown_timeout)
 
 
 async def schedule(
     connection: Connection,
     configuration: Configuration,
     registry: Registry,
-    stop: asyncio.Event,
+    stop: Stop,
     *,
     gates: FeatureGates | None = None,
     max_unschedulable_seconds: float = 300.0,
@@ -160,7 +180,9 @@ async def schedule(
 
     `source` is where another configuration may come from while it runs.
     """
+    from mooring.engine import time_budget
     from mooring.scheduler.errands import Errands
+    from mooring.scheduler.side_thread import in_thread
 
     role = role or Role.ordinary()
     limits = configuration.client_connection
@@ -182,18 +204,22 @@ async def schedule(
             gates=gates,
             max_unschedulable_seconds=max_unschedulable_seconds,
             attempt_timeout_seconds=attempt_timeout_seconds,
+            shutdown_seconds=stop.seconds,
             may_schedule=may_schedule,
         )
+        stop.at_signal(partial(time_budget.interrupt_after, stop.seconds * WARN_SHARE))
+        stack.enter_context(stop.last_step(scheduler.abandon))
         stack.enter_context(traced(scheduler, tracing))
         if election is not None and fence is not None:
             leader = leadership(election, connection, fence, scheduler.metrics)
         server = secure_server(serving, scheduler, leader, connection if serving.is_own_cluster else None)
         if server is not None:
             await asyncio.to_thread(server.start)
-            stack.push_async_callback(asyncio.to_thread, server.stop)
+            stack.push_async_callback(in_thread, server.stop)
         if leader is not None:
             # After the last binding, not before: who steps down must have stopped.
-            stack.push_async_callback(asyncio.to_thread, leader.stop)
+            stack.push_async_callback(in_thread, leader.stop)
+            stack.enter_context(stop.last_step(leader.abandon))
         inspections = Errands()
 
         def inspect() -> None:

@@ -16,15 +16,15 @@ from mooring.cli.common import (
     load,
     plugins_option,
     registry_with,
-    run_until_signalled,
     verbosity_option,
 )
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.output import say_lines
 from mooring.cli.reload import Source, reload_flags, reload_options
-from mooring.cli.run import attempt_timeout_option, schedule
+from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option
 from mooring.cli.serving import ServingFlags, port_option
+from mooring.cli.stopping import Stop, run_until_signalled
 from mooring.cli.tracing import tracing_option, tracing_options
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _log = Log("mooring")
 @plugins_option
 @gates_option
 @attempt_timeout_option
+@shutdown_timeout_option
 @reload_options(by_signal=False)
 @tracing_option
 @port_option(0)
@@ -54,6 +55,7 @@ def up(
     plugins: tuple[str, ...],
     gates: FeatureGates,
     attempt_timeout: float,
+    shutdown_timeout: float,
     secure_port: int,
     tracing_endpoint: str,
     **flags: Any,
@@ -87,7 +89,7 @@ def up(
     options += [f"--nodes={nodes}"] if nodes is not None else []
     options += [f"--cluster={cluster_file}"] if cluster_file is not None else []
 
-    async def main(stop: asyncio.Event) -> None:
+    async def main(stop: Stop) -> None:
         from mooring.cli.child_cluster import child_cluster
 
         # Our own code loads while the cluster starts in its process: that takes about as long.
@@ -100,24 +102,29 @@ def up(
             connection = load_own_kubeconfig(kubeconfig)
             say_lines(how_to_point_kubectl(kubeconfig))
             definitions = PluginDefinitions(connection)
-            try:
-                await definitions.install(configuration, registry)
-                serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
-                await schedule(
-                    connection,
-                    configuration,
-                    registry,
-                    stop,
-                    gates=gates,
-                    attempt_timeout_seconds=attempt_timeout,
-                    serving=serving,
-                    election=election,
-                    died=died,
-                    source=Source(files, registry, configured, definitions.install) if files.watches else None,
-                    tracing=tracing,
-                )
-            finally:
+
+            def remove_kubeconfig(_seconds: float = 0.0) -> None:
                 # The cluster tidies up after itself, unless it was killed.
                 remove_ours(kubeconfig, connection.token or "")
 
-    run_until_signalled(main)
+            with stop.last_step(remove_kubeconfig):
+                try:
+                    await definitions.install(configuration, registry)
+                    serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
+                    await schedule(
+                        connection,
+                        configuration,
+                        registry,
+                        stop,
+                        gates=gates,
+                        attempt_timeout_seconds=attempt_timeout,
+                        serving=serving,
+                        election=election,
+                        died=died,
+                        source=Source(files, registry, configured, definitions.install) if files.watches else None,
+                        tracing=tracing,
+                    )
+                finally:
+                    remove_kubeconfig()
+
+    run_until_signalled(main, shutdown_timeout)

@@ -47,7 +47,8 @@ class WriteFence:
         self.now = now
         self._until = math.inf
         self._is_closed = False
-        self._in_flight: set[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = set()
+        self._in_flight: dict[tuple[asyncio.AbstractEventLoop, asyncio.Timeout], bool] = {}
+        """Whether the write decides about pods."""
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
     @property
@@ -80,21 +81,30 @@ class WriteFence:
         self._is_closed = True
         self.suspend()
 
+    @property
+    def has_decisions_in_flight(self) -> bool:
+        """Whether a write that decides about pods may be on its way, or has no response yet. No other can follow once
+        the fence is closed."""
+        return any(tuple(self._in_flight.values()))
+
     def check(self) -> None:
         if not self.is_open:
             raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
 
     @contextlib.asynccontextmanager
-    async def sending(self) -> AsyncIterator[None]:
-        """Around a write, from before its check until its answer. Raises TimeoutError where it is suspended between."""
+    async def sending(self, *, is_decision: bool = True) -> AsyncIterator[None]:
+        """Around a write, from before its check until its answer. Raises TimeoutError where it is suspended between.
+
+        `is_decision`: whether it decides about pods, so that no other replica may lead while it is in flight.
+        """
         async with asyncio.timeout(None) as limit:
             # Added before the check, as the fence is shut before these are read: no write passes between the two.
             entry = asyncio.get_running_loop(), limit
-            self._in_flight.add(entry)
+            self._in_flight[entry] = is_decision
             try:
                 yield
             finally:
-                self._in_flight.discard(entry)
+                self._in_flight.pop(entry, None)
 
     async def opened(self) -> None:
         """Until writes may leave again. Where the lease is lost that is never: the process ends."""

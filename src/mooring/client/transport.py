@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import aiohttp
@@ -38,6 +38,7 @@ LONGEST_WAIT_SECONDS = 60.0
 LONG_WAIT_SECONDS = 1.0
 """A request that our own limit holds back so long is worth a line in the log."""
 LINES_APART_SECONDS = 60.0
+EVENTS = "/apis/events.k8s.io/"
 LEAST_PAUSE = 0.2
 """The part of a pause that is kept although the server answers others."""
 
@@ -204,7 +205,7 @@ class Transport:
         fence = self.fence if method not in READS else None
         while True:
             try:
-                async with self._in_flight, fence.sending() if fence is not None else nullcontext():
+                async with self._in_flight, _fenced(fence, path):
                     response, headers = await self._send(method, path, body, content, limits)
                     async with response:
                         return response, await response.read(), headers
@@ -303,6 +304,11 @@ class Transport:
     def _why(self, error: BaseException) -> str:
         where = self.connection
         return scrubbed(_why(error), where.server, *([where.proxy_url] if where.proxy_url else []))
+
+
+def _fenced(fence: WriteFence | None, path: str) -> AbstractAsyncContextManager[None]:
+    """Around a write; None: around a read, or where nothing is held back. Events decide about no pod."""
+    return nullcontext() if fence is None else fence.sending(is_decision=not path.startswith(EVENTS))
 
 
 def _limits(seconds: float) -> aiohttp.ClientTimeout:

@@ -13,6 +13,7 @@ only checked when a plugin calls the cycle.
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
 import time
@@ -77,6 +78,8 @@ class TimeBudget:
 
     @property
     def overrun(self) -> str:
+        if self._spent <= self.seconds:
+            return "was interrupted: the scheduler is stopping"
         return f"exceeded the time budget of {go_duration(self.seconds)} for one attempt"
 
     def check(self) -> None:
@@ -91,7 +94,7 @@ class TimeBudget:
         # After a stop, or without CPU, a look comes late: of that time no more counts than a plugin can have used.
         self._spent += min(now - self._last_look, 2 * TICK_SECONDS)
         self._last_look = now
-        if self._spent <= self.seconds:
+        if self._spent <= self.seconds and now < _interrupt_at:
             return
         if not self.is_over:
             self.is_over = True
@@ -133,7 +136,14 @@ def _is_method_of_plugin(frame: FrameType) -> bool:
 # One timer and one handler for the process: only one attempt runs at a time on the main thread.
 _HAS_TIMER = hasattr(signal, "setitimer")
 _running: TimeBudget | None = None
+_interrupt_at = math.inf
 _is_installed = False
+
+
+def interrupt_after(seconds: float) -> None:
+    """The process is about to end: from then on no attempt is waited for, whatever its budget. On any thread."""
+    global _interrupt_at
+    _interrupt_at = time.monotonic() + seconds
 
 
 def _can_interrupt() -> bool:

@@ -19,8 +19,11 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import fault
 from mooring.framework import Plugin
+from mooring.scheduler.holdup import awaited_in
 
 T = TypeVar("T")
+
+_log = Log("scheduler")
 
 GRACE_SECONDS = 10.0
 """How long a plugin that was cancelled may tidy up."""
@@ -31,6 +34,16 @@ class Patience:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._asked: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
+
+    def cancel_plugins(self) -> None:
+        """At shutdown: plugins that await anything but the API server are cancelled, and have failed."""
+        self._is_closed = True
+        for task in self._asked:
+            if not task.cancelling() and (holder := awaited_in(task)) is not None:
+                _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
+                task.cancel()
 
     async def ask(
         self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, question: Callable[[], Awaitable[T]]
@@ -45,11 +58,15 @@ class Patience:
         if seconds == math.inf:
             return await asked()
         # As a task of its own: whoever does not end must not keep us from going on.
-        answering = asyncio.ensure_future(asked())
+        answering = asyncio.get_running_loop().create_task(asked())
+        self._asked.add(answering)
         try:
             is_in_time = await ends_within(self._clock, seconds, answering)
         finally:
             await self._end(answering, plugin)
+            self._asked.discard(answering)
+        if self._is_closed and answering.cancelled():
+            raise fault(plugin, words, "it was cancelled: the scheduler is stopping")
         if not is_in_time:
             raise fault(plugin, point, f"it did not end within {go_duration(seconds)}")
         return answering.result()

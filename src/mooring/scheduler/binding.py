@@ -27,6 +27,7 @@ from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.async_points import Patience, side_by_side
 from mooring.scheduler.extenders import Extenders
 from mooring.scheduler.failures import Failures
+from mooring.scheduler.holdup import awaited_in
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.plugin_errors import PluginErrors
@@ -148,14 +149,29 @@ class Bindings:
             placement.pre_binding.cancel()
         return True
 
-    async def finish(self, seconds: float) -> None:
-        """At shutdown: let those that are at the API server end; those that wait for permission wait no longer."""
+    async def finish(self, seconds: float, plugin_seconds: float) -> None:
+        """At shutdown: let those that are at the API server end; those that wait for permission wait no longer, and
+        those that wait for a plugin not for long."""
         self._room.close()
-        if tasks := list(self._tasks.values()):
-            _, late = await asyncio.wait(tasks, timeout=seconds)
+        if not self._tasks:
+            return
+        left, patience = seconds, plugin_seconds
+        while self._tasks and left > 0:
+            await asyncio.wait(list(self._tasks.values()), timeout=min(patience, left))
+            # Again and again: what a cancelled plugin leaves is undone by plugins, too.
+            self._cancel_plugins()
+            left, patience = left - patience, plugin_seconds / 2
+        if late := list(self._tasks.values()):
             for task in late:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=CANCELLATION_SECONDS)
+            await asyncio.wait(late, timeout=min(CANCELLATION_SECONDS, plugin_seconds))
+
+    def _cancel_plugins(self) -> None:
+        self._patience.cancel_plugins()
+        for task in self._tasks.values():  # of those without a time limit the binding's own task waits
+            if not task.cancelling() and (holder := awaited_in(task)) is not None:
+                _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
+                task.cancel()
 
     def _spawn(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
         pod = placement.pod

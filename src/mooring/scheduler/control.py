@@ -2,7 +2,8 @@
 
 One line of JSON asks (`{"explain": "default/web-0"}`), one line answers. The socket's name holds a digest of the API
 server's address, so that a command that reads the same kubeconfig finds the schedulers that serve that cluster. A
-question is bounded in size, time and nesting; so is the number of connections.
+question is bounded in size, time and nesting; so is the number of connections. While a plugin holds up the scheduler,
+the answer names the plugin.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mooring.base.log import Log
 from mooring.base.nesting import decode, refuse_deep
 from mooring.scheduler.control_folder import digest, is_trusted, make_socket_folder, peer_uid
+from mooring.scheduler.side_thread import SideThread, in_thread
+from mooring.scheduler.watchdog import HeldUp
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 QUESTION_SECONDS = 5.0
+PATIENCE_SHARE = 0.8
+"""Of that time: how long the loop is waited for. Then what keeps it is the answer."""
+LOOK_SECONDS, HELD_UP_SECONDS, CLOSE_SECONDS = 0.1, 1.0, 1.0
 MOST_QUESTION_BYTES = 64 * 1024
 MOST_CONVERSATIONS = 16
 
@@ -29,43 +36,58 @@ _log = Log("control")
 
 
 class ControlSocket:
-    """Answers while it is open."""
+    """Answers while it is open: on a thread of its own, which asks the loop that opened it."""
 
-    def __init__(self, server: str, answer: Answer) -> None:
+    def __init__(self, server: str, answer: Answer, held_up: Callable[[], HeldUp | None] = lambda: None) -> None:
+        """`held_up` says what keeps the loop from answering."""
         self._name = f"{digest(server)}-{os.getpid()}-{id(self):x}.sock"
         self._answer = answer
+        self._held_up = held_up
         self._path: Path | None = None
-        self._listener: asyncio.Server | None = None
-        self._conversations: set[asyncio.Task[None]] = set()
+        self._is_listening = False
+        self._conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._thread = SideThread("control socket", self._run)
 
     async def open(self) -> None:
         """Listen. Without a place for the socket the scheduler works all the same, and says so."""
+        self._loop = asyncio.get_running_loop()
         try:
-            self._path = make_socket_folder() / self._name
-            self._path.unlink(missing_ok=True)
-            self._listener = await asyncio.start_unix_server(
-                self._welcome, path=str(self._path), limit=MOST_QUESTION_BYTES
-            )
-            self._path.chmod(0o600)
+            self._thread.start()
         except OSError as error:
             _log.warning("`mooring explain` cannot ask this scheduler: no control socket", error=error)
 
     async def close(self) -> None:
-        listener, self._listener = self._listener, None
-        if listener is None:
-            return
-        listener.close()
-        # Who has connected and asks nothing must not hold up the end.
-        for conversation in self._conversations:
-            conversation.cancel()
-        await asyncio.gather(*self._conversations, return_exceptions=True)
-        await listener.wait_closed()
+        await in_thread(partial(self._thread.stop, CLOSE_SECONDS))
+
+    def remove(self) -> None:
+        """Remove the socket's file, on any thread: the process is about to end."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
+    async def _run(self, has_begun: Callable[[], None]) -> None:
+        self._path = make_socket_folder() / self._name
+        self._path.unlink(missing_ok=True)
+        listener = await asyncio.start_unix_server(self._welcome, path=str(self._path), limit=MOST_QUESTION_BYTES)
+        try:
+            self._path.chmod(0o600)
+            self._is_listening = True
+            has_begun()
+            await asyncio.Event().wait()
+        finally:
+            self._is_listening = False
+            listener.close()
+            # Who has connected and asks nothing must not hold up the end.
+            conversations = dict(self._conversations)
+            for conversation, writer in conversations.items():
+                conversation.cancel()
+                writer.transport.abort()
+            await asyncio.gather(*conversations, return_exceptions=True)
+            await listener.wait_closed()
+            self.remove()
+
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = writer.get_extra_info("socket")
-        if self._listener is None or len(self._conversations) >= MOST_CONVERSATIONS:
+        if not self._is_listening or len(self._conversations) >= MOST_CONVERSATIONS:
             # Accepted in the moment in which we closed, or one too many: another try comes later.
             writer.transport.abort()
             return
@@ -74,8 +96,8 @@ class ControlSocket:
             writer.transport.abort()
             return
         conversation = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._conversations.add(conversation)
-        conversation.add_done_callback(self._conversations.discard)
+        self._conversations[conversation] = writer
+        conversation.add_done_callback(self._conversations.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -96,11 +118,29 @@ class ControlSocket:
             line = await reader.readline()
         except ValueError:
             return json.dumps({"error": f"a question has at most {MOST_QUESTION_BYTES} bytes"}).encode()
-        return self._answered(line)
+        return await self._answered(line)
 
-    def _answered(self, line: bytes) -> bytes:
+    async def _answered(self, line: bytes) -> bytes:
         try:
             refuse_deep(line)
-            return json.dumps(self._answer(decode(line, dict[str, Any]))).encode()
+            return json.dumps(await self._asked(decode(line, dict[str, Any]))).encode()
         except (ValueError, LookupError, TypeError) as error:
             return json.dumps({"error": f"cannot answer that: {error}"}).encode()
+
+    async def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The loop's answer; or what keeps it from answering."""
+
+        async def answer() -> dict[str, Any]:
+            return self._answer(question)
+
+        answering = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._loop))
+        deadline = asyncio.get_running_loop().time() + QUESTION_SECONDS * PATIENCE_SHARE
+        while asyncio.get_running_loop().time() < deadline:
+            await asyncio.wait([answering], timeout=LOOK_SECONDS)
+            if answering.done():
+                return answering.result()
+            held_up = self._held_up()
+            if held_up is not None and held_up.seconds >= HELD_UP_SECONDS:
+                break
+        answering.cancel()
+        return {"heldUp": held_up._asdict() if (held_up := self._held_up()) is not None else None}

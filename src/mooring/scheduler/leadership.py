@@ -68,6 +68,21 @@ class Leadership:
         """Step down, so that another need not wait. Blocks for a moment."""
         self._thread.stop(STEP_DOWN_SECONDS)
 
+    def abandon(self, seconds: float) -> None:
+        """The process is about to end while the scheduler's loop does not run. Nothing is written any more. The lease
+        is released, within so many seconds, if no write is in flight that decides about pods: the next leader must not
+        schedule beside it."""
+        self._fence.close()
+        if seconds <= 0 or self.leader != self.identity:
+            return
+        if self._fence.has_decisions_in_flight:
+            _log.warning(
+                "The lease is not released: a write is in flight; another replica leads when the lease has expired",
+                seconds=self._settings.lease_duration_seconds,
+            )
+            return
+        self._thread.stop(seconds)
+
     async def wait(self) -> None:
         """Until we lead."""
         await self.leading.wait()

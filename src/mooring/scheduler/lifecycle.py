@@ -10,6 +10,7 @@ from mooring.base.errors import Fault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.scheduler.assembly import Instance
+from mooring.scheduler.holdup import awaited_in
 
 SLOW_START_SECONDS, MOST_START_SECONDS = 5.0, 60.0
 
@@ -40,7 +41,7 @@ class Lifecycle:
         start = getattr(instance.plugin, "start", None)
         if start is None:
             return
-        starting, left = asyncio.ensure_future(_started(start)), at_most_seconds
+        starting, left = asyncio.ensure_future(_called(start)), at_most_seconds
         try:
             while not starting.done():
                 if left <= 0:
@@ -72,20 +73,34 @@ class Lifecycle:
         stop = getattr(instance.plugin, "stop", None)
         if stop is None:
             return
+        stopping = asyncio.get_running_loop().create_task(_called(stop))
         try:
-            async with asyncio.timeout(seconds):
-                await stop()
-        except BaseException as error:
-            if not is_its_own(error):
-                raise
+            await asyncio.wait([stopping], timeout=seconds)
+            if not stopping.done():
+                raise await _cancelled(stopping, seconds)
+            await stopping
+        except Fault as problem:
             self._on_fault(instance.plugin.name, "Stop")
-            Log(instance.plugin.name).error("Plugin failed to stop", err=described(error))
+            Log(instance.plugin.name).error("Plugin failed to stop", err=problem)
+        except BaseException:
+            stopping.cancel()
+            raise
 
 
-async def _started(start: Callable[[], Awaitable[None]]) -> None:
+async def _cancelled(stopping: asyncio.Task[None], seconds: float) -> Fault:
+    """Cancel it; what is left to report."""
+    if (holder := awaited_in(stopping)) is not None:
+        _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
+    stopping.cancel()
+    stopping.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    await asyncio.wait([stopping], timeout=seconds)
+    return Fault(f"it has not stopped within {seconds:g} s")
+
+
+async def _called(method: Callable[[], Awaitable[None]]) -> None:
     """Inside the task: a SystemExit that reached the task itself would end the event loop."""
     try:
-        await start()
+        await method()
     except BaseException as error:
         if not is_its_own(error):
             raise

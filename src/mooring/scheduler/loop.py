@@ -64,6 +64,8 @@ PASSES_AFTER_LONG_ATTEMPT = 20
 """Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
 attempt, an event or a binding would wait for as many long attempts."""
 LAST_WORDS_SECONDS, LEAST_WORDS_SECONDS = 5.0, 0.5
+SHUTDOWN_SECONDS = 3.0
+"""How long the end may take where plugins hold it up. A third of it they have to end by themselves."""
 BUSY_OR_STARTING = (403, 408, 429)
 """Beside 5xx: refusals of the first contact that say nothing about what we need. One that starts forbids everything."""
 
@@ -86,6 +88,7 @@ class Scheduler:
         gates: FeatureGates | None = None,
         max_unschedulable_seconds: float = 300.0,
         attempt_timeout_seconds: float = ATTEMPT_TIMEOUT_SECONDS,
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
         may_schedule: Callable[[], Awaitable[None]] = _at_once,
         reporter: Reporter | None = None,
     ) -> None:
@@ -96,6 +99,7 @@ class Scheduler:
         gates = gates or FeatureGates()
         self._client = client
         self._may_schedule = may_schedule
+        self._shutdown_seconds = shutdown_seconds
         self._clock = clock if clock is not None else SystemClock()
         self.metrics = SchedulerMetrics(gates, self._clock)
         client.transport.observer = self.metrics.requests
@@ -188,7 +192,8 @@ class Scheduler:
         self.metrics.watch(answers.sizes)
         self.metrics.watch(self._tasks_at_work)
         self._claim_releases = ClaimReleases(claim_writer, self.queue)
-        self._control = ControlSocket(client.connection.server, answers.explained)
+        self._watchdog = Watchdog()
+        self._control = ControlSocket(client.connection.server, answers.explained, self._watchdog.held_up)
         self._between_cycles = asyncio.Event()
         """Not set while extenders are asked about a pod; no other decision waits for anything."""
         self._between_cycles.set()
@@ -247,7 +252,7 @@ class Scheduler:
         if not await self._reach_server():
             return
         pods, nodes = self._reflectors()
-        with Watchdog():
+        with self._watchdog:
             await self._run(pods, nodes)
 
     async def _run(self, pods: Reflector[Pod], nodes: Reflector[Node]) -> None:
@@ -291,6 +296,10 @@ class Scheduler:
         """End `run` cleanly: bindings under way and events queued get a few seconds."""
         self._stopping.set()
 
+    def abandon(self, _seconds: float = 0.0) -> None:
+        """The process is about to end while the loop does not run. On any thread."""
+        self._control.remove()
+
     async def _reach_server(self) -> bool:
         """The first contact. False if we were stopped before it came about."""
         contact = asyncio.ensure_future(self._client.server_version())
@@ -333,19 +342,25 @@ class Scheduler:
                 _log.warning("Still waiting for the first list", kind=reflector.kind.name, problem=problem)
 
     async def _end(self) -> None:
-        """What is under way gets a few seconds, all of it together; nothing is left running."""
-        last_moment = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+        """What is under way gets a few seconds, all of it together; plugins get fewer. Nothing is left running."""
+        now = asyncio.get_running_loop().time
+        last_moment = now() + LAST_WORDS_SECONDS
+        for_plugins = min(self._shutdown_seconds / 3, LAST_WORDS_SECONDS)
+        plugins_end = now() + for_plugins
 
         def left() -> float:
-            return max(LEAST_WORDS_SECONDS, last_moment - asyncio.get_running_loop().time())
+            return max(LEAST_WORDS_SECONDS, last_moment - now())
+
+        def plugins_left() -> float:
+            return max(for_plugins / 10, plugins_end - now())
 
         await self._control.close()
-        await self._bindings.finish(left())
+        await self._bindings.finish(left(), plugins_left())
         await self._evictions.finish(left())
         await self._claim_releases.finish(left())
-        await self._versions.close()
-        await self._lifecycle.stop_all(left)
-        await self._supervisor.stop(left())
+        await self._versions.close(plugins_left())
+        await self._lifecycle.stop_all(plugins_left)
+        await self._supervisor.stop(plugins_left())
         await self._http.close()
         if self._extenders is not None:
             await self._extenders.close()

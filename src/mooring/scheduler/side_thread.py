@@ -69,3 +69,18 @@ class SideThread:
         with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended by itself
             self._loop.call_soon_threadsafe(self._task.cancel)
         thread.join(seconds)
+
+
+async def in_thread(work: Callable[[], None]) -> None:
+    """Run it on a thread of its own. Those of `asyncio.to_thread` may all be taken by plugins that do not return."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=run, name=getattr(work, "__qualname__", "work"), daemon=True).start()
+    await done.wait()

@@ -8,19 +8,27 @@ whose code is running.
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType
+from typing import NamedTuple
 
 from mooring.base.log import Log
-from mooring.framework import Plugin
+from mooring.scheduler.holdup import running_on
 
 LOOK_SECONDS, PATIENCE_SECONDS = 1.0, 5.0
 JOIN_SECONDS = 1.0
 
 _log = Log("scheduler")
+
+
+class HeldUp(NamedTuple):
+    """What keeps the loop from running."""
+
+    plugin: str
+    """"" where it is no plugin's code."""
+    method: str
+    at: str
+    seconds: float
 
 
 class Watchdog:
@@ -31,6 +39,7 @@ class Watchdog:
         self._patience_seconds = patience_seconds
         self._is_over = threading.Event()
         self._is_alive = threading.Event()
+        self._asked_at: float | None = None
 
     def __enter__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,34 +62,22 @@ class Watchdog:
             self._wait_for_life()
             self._is_over.wait(self._look_seconds)
 
+    def held_up(self) -> HeldUp | None:
+        """What keeps the loop from running, and for how long; None while it runs. On any thread."""
+        asked_at = self._asked_at
+        if asked_at is None or self._is_alive.is_set() or (holder := running_on(self._watched)) is None:
+            return None
+        return HeldUp(*holder, seconds=round(time.monotonic() - asked_at, 1))
+
     def _wait_for_life(self) -> None:
-        """Until the loop goes on; every so often, and ever less often, say who keeps it from that."""
+        """Until the loop goes on; every so often, and ever less often, log what keeps it from that."""
         asked, patience = time.monotonic(), self._patience_seconds
+        self._asked_at = asked
         while not self._is_alive.wait(patience) and not self._is_over.is_set():
-            seconds = time.monotonic() - asked
-            self._tell(seconds)
-            patience = seconds
+            if (found := self.held_up()) is not None:
+                who = "A plugin" if found.plugin else "Something"
+                _log.warning(f"{who} holds up all scheduling", **found._asdict())
+            patience = time.monotonic() - asked
+        self._asked_at = None
         if (seconds := time.monotonic() - asked) >= self._patience_seconds:
             _log.warning("Scheduling goes on", heldUpSeconds=round(seconds, 1))
-
-    def _tell(self, seconds: float) -> None:
-        frames = list(_frames(sys._current_frames().get(self._watched)))
-        if not frames:
-            return
-        plugin, frame = next(((who, frame) for frame in frames if (who := _plugin_in(frame))), ("", frames[0]))
-        words = "A plugin holds up all scheduling" if plugin else "Something holds up all scheduling"
-        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        _log.warning(words, plugin=plugin, method=frame.f_code.co_name, at=where, seconds=round(seconds, 1))
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """From the innermost outwards."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _plugin_in(frame: FrameType) -> str:
-    """The plugin whose method this is; "" if it is no plugin's."""
-    speaker = frame.f_locals.get("self")
-    return speaker.name if isinstance(speaker, Plugin) else ""

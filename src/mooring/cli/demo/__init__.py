@@ -9,8 +9,9 @@ import asyncio
 
 import click
 
-from mooring.cli.common import run_until_signalled, verbosity_option
+from mooring.cli.common import verbosity_option
 from mooring.cli.goflags import VerbosityCommand
+from mooring.cli.stopping import run_until_signalled
 
 
 @click.command(cls=VerbosityCommand)

@@ -119,12 +119,12 @@ class Versions:
             await self._parts.between_cycles()
             return self._switch(configuration, registry, assembly)
 
-    async def close(self) -> None:
-        """At shutdown: whoever ends plugins now ends those too that were about to retire."""
+    async def close(self, seconds: float) -> None:
+        """At shutdown: plugins that are retiring are ended with all others. Their own end is waited for so long."""
         for task in list(self._retiring):
             task.cancel()
         if self._retiring:
-            await asyncio.wait(list(self._retiring))
+            await asyncio.wait(list(self._retiring), timeout=seconds)
 
     def _is_in_force(self, configuration: Configuration, registry: Registry) -> bool:
         def classes(known: Registry) -> list[type | None]:
