@@ -126,7 +126,7 @@ def test_explain_says_why_no_node_would_do_and_what_is_waited_for(up: Running, a
     assert answer.code == 0
     assert answer.out.startswith("Pod default/too-big waits for a node")
     assert "0/2 nodes are available: 2 Insufficient cpu." in answer.out
-    assert "NodeResourcesFit: Insufficient cpu\n      2 nodes: " in answer.out
+    assert "\n      2 nodes: " in answer.out
     assert "It is tried again when one of these happens:" in answer.out
     assert "asked for by NodeResourcesFit" in answer.out
 
@@ -142,13 +142,32 @@ def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(u
     answer = asks("explain", "not-ours")
     assert answer.code == 0
     assert "waits for a node (profile somebody-else, Pending)" in answer.out
-    assert "serves default-scheduler and remembers no decision" in answer.out
+    assert 'No scheduler here serves "somebody-else"; the one that runs serves default-scheduler.' in answer.out
+    assert "create the pod again" in answer.out
 
 
 def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, asks: Mooring, monkeypatch):
     answers = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
     monkeypatch.setattr("mooring.scheduler.control_client.ask", lambda *_: answers)
-    assert "The scheduler here serves a, b and remembers no decision" in asks("explain", "not-ours").out
+    assert "the one that runs serves a, b." in asks("explain", "not-ours").out
+
+
+@pytest.mark.parametrize("name", ["pod/fits", "pods/fits", "default/fits"])
+def test_explain_takes_names_as_kubectl_prints_them(up: Running, asks: Mooring, name: str):
+    answer = asks("explain", name)
+    assert (answer.code, answer.out.splitlines()[0].startswith("Pod default/fits ")) == (0, True)
+
+
+@pytest.mark.parametrize("arguments", [("deployment.apps/web",), ("shop/web", "-n", "default")])
+def test_explain_refuses_what_is_no_pod(up: Running, asks: Mooring, arguments: tuple[str, ...]):
+    answer = asks("explain", *arguments)
+    assert answer.code == 2
+    assert "is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME." in answer.err
+
+
+def test_explain_says_of_a_node_that_is_too_small_that_evicting_its_pods_would_not_help(up: Running, asks: Mooring):
+    up.program.mentions('"Unable to schedule pod; no fit; waiting"')
+    assert "NodeResourcesFit: Insufficient cpu, even with all pods there evicted\n" in asks("explain", "too-big").out
 
 
 def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, asks: Mooring):

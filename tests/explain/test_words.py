@@ -159,11 +159,11 @@ def test_a_rejection_without_a_plugin_came_from_pre_filter():
 
 def test_a_scheduler_that_remembers_nothing_says_so():
     condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
-    assert told(None, condition=condition, asked=["b", "a"]) == dedent("""\
+    assert told(None, condition=condition, asked=["default-scheduler", "a"]) == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
           SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
 
-        The scheduler here serves a, b and remembers no decision about this pod.
+        The scheduler here serves a, default-scheduler and remembers no decision about this pod.
         """)
 
 
@@ -244,3 +244,42 @@ def test_a_pod_that_nobody_can_make_room_for_shows_what_was_tried():
             No preemption victims found for incoming pod
               1 node: node-8
         """)
+
+
+def test_the_same_reason_with_and_without_a_cure_is_told_apart():
+    group = {"plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"], "count": 1}
+    groups = [
+        group | {"code": "Unschedulable", "nodes": ["big"]},
+        group | {"code": "UnschedulableAndUnresolvable", "nodes": ["small"]},
+    ]
+    text = told(a_refusal(rejections=groups, waitsFor=[]))
+    assert "  NodeResourcesFit: Insufficient cpu\n      1 node: big\n" in text
+    assert "  NodeResourcesFit: Insufficient cpu, even with all pods there evicted\n      1 node: small\n" in text
+
+
+def test_an_event_that_no_plugin_asked_for_is_not_said_to_be_asked_for():
+    waits = [
+        {"plugin": "Mine", "resource": "Node", "actions": ["Add"]},
+        {"plugin": "Mine", "resource": "Node", "actions": ["UpdateNodeTaint"], "follows": "NodeAdd"},
+    ]
+    text = told(a_refusal(rejections=[], waitsFor=waits))
+    assert "    Node: Add   (asked for by Mine)\n" in text
+    assert "Node: UpdateNodeTaint   (follows from NodeAdd of Mine: a new node often arrives with a taint)" in text
+
+
+def test_a_pod_that_waits_for_a_kind_names_the_kind():
+    waits = a_refusal(rejections=[], waitsFor=[], waitsForKinds=["racks.v1.example.com"])
+    text = told(waits, queue="unschedulable")
+    assert "it is tried again when racks.v1.example.com can be listed, or after five minutes" in text
+
+
+def test_a_pod_that_is_being_bound_is_not_in_the_queue():
+    text = told(a_placed_decision(), queue="binding")
+    assert text.startswith("Pod shop/web is being bound to node-2 ")
+    assert text.endswith("It has left the queue and is being bound.\n")
+
+
+def test_a_scheduler_name_that_is_not_served_is_named_with_the_nearest_one():
+    text = told(None, profile="defalt-scheduler", asked=["default-scheduler", "batch"])
+    assert 'No scheduler here serves "defalt-scheduler"; the one that runs serves batch, default-scheduler.' in text
+    assert 'Did you mean "default-scheduler"?' in text

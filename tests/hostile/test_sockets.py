@@ -252,7 +252,7 @@ Explain = Callable[[], None]
 def test_explain_shows_what_a_socket_answered_with_escapes(explain: Explain, capsys: pytest.CaptureFixture[str]):
     with planted(answering(json.dumps({"profiles": ["\x1b[2J\u202e"]}, ensure_ascii=False).encode() + b"\n")):
         explain()
-    assert r"serves \x1b[2J\u202e and remembers" in capsys.readouterr().out
+    assert r"the one that runs serves \x1b[2J\u202e." in capsys.readouterr().out
 
 
 def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: pytest.CaptureFixture[str], home: Path):
@@ -262,6 +262,26 @@ def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: 
     shown = capsys.readouterr()
     assert "Warning: no scheduler on this machine is asked" in shown.err
     assert "Pod shop/web" in shown.out
+
+
+NO_ANSWER = {
+    "garbage": (answering(b"<html>\n"), "answered what cannot be read"),
+    "nothing": (answering(b""), "closed the connection without an answer"),
+    "an error": (answering(b'{"error": "cannot answer that"}\n'), "the scheduler answered with an error"),
+    "silence": (silent, "did not answer within 0.2 s"),
+    "that it is busy": (answering(b'{"heldUp": null}\n'), "is busy and has not answered in time"),
+}
+
+
+@pytest.mark.parametrize(("scheduler", "sentence"), NO_ANSWER.values(), ids=NO_ANSWER.keys())
+def test_explain_fails_with_a_sentence_where_the_answer_is(
+    scheduler: Any, sentence: str, explain: Explain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    if scheduler is silent:
+        monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.2)
+    with planted(scheduler), pytest.raises(Fault, match=sentence):
+        explain()
+    assert "A scheduler runs here and does not answer, so this is all that is known." in capsys.readouterr().out
 
 
 def test_explain_reports_an_answer_of_another_shape(explain: Explain):

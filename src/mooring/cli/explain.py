@@ -27,16 +27,19 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
     \b
     Example:
       mooring explain web-0 --namespace shop
+      mooring explain pod/web-0
     """
     from mooring.explain import in_full
 
-    found = asyncio.run(_look(pod, namespace, kubeconfig))
+    found, problem = asyncio.run(_look(pod, namespace, kubeconfig))
     if output == "json":
         say_json(found)
-        return
-    with _of_this_version():
-        text = in_full(visible_values(found))
-    say_lines(text, are_values_visible=True)
+    else:
+        with _of_this_version():
+            text = in_full(visible_values(found))
+        say_lines(text, are_values_visible=True)
+    if problem is not None:
+        raise Fault(problem)
 
 
 @contextlib.contextmanager
@@ -49,15 +52,30 @@ def _of_this_version() -> Iterator[None]:
         raise Fault(f"the scheduler's answer cannot be read ({what}); is it of another version of Mooring?") from error
 
 
-async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dict[str, Any]:
+POD_KINDS = ("pod", "pods", "po")
+
+
+def _named(text: str, namespace: str | None) -> tuple[str | None, str]:
+    """Namespace and name of `web`, `shop/web` or `pod/web`, as kubectl prints it."""
+    kind, is_prefixed, name = text.partition("/")
+    if not is_prefixed:
+        return namespace, text
+    if kind in POD_KINDS:
+        return namespace, name
+    if "." in kind or namespace is not None:
+        raise OperatorMistake(f'"{text}" is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME.')
+    return kind, name
+
+
+async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tuple[dict[str, Any], str | None]:
+    """What is known of the pod; and what keeps a scheduler of this user from saying more."""
     from mooring.cli.kubeconfig_file import connection_here
     from mooring.client import ApiClient
     from mooring.objects import Pod
     from mooring.scheduler.control_client import ask
 
     connection = connection_here(kubeconfig)
-    if "/" in name and namespace is None:
-        namespace, _, name = name.partition("/")
+    namespace, name = _named(text, namespace)
     namespace = namespace or connection.namespace or "default"
     async with ApiClient(connection) as client:
         try:
@@ -78,10 +96,28 @@ async def _look(name: str, namespace: str | None, kubeconfig: str | None) -> dic
     if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
         found["condition"] = {"reason": condition.reason, "message": condition.message}
     asked = ask(connection.server, {"explain": pod.key})
-    for problem in asked.problems:
-        say(f"Warning: {problem}", err=True)
     with _of_this_version():
-        return found | _answered(asked.answers, pod.uid)
+        known = _answered(asked.answers, pod.uid)
+        silence = [_silence(answer) for answer in asked.answers if "heldUp" in answer or "error" in answer]
+    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or asked.is_unanswered)
+    sentences = [*silence, *asked.problems]
+    for sentence in sentences[1:] if is_silent else sentences:
+        say(f"Warning: {sentence}", err=True)
+    if not is_silent:
+        return found | known, None
+    return found | {"isUnanswered": True, "problem": sentences[0]}, sentences[0]
+
+
+def _silence(answer: dict[str, Any]) -> str:
+    """Why a scheduler that could be reached knows nothing about pods now."""
+    if "error" in answer:
+        return f"the scheduler answered with an error: {answer['error']}"
+    held_up = answer["heldUp"]
+    if held_up is None:
+        return "the scheduler is busy and has not answered in time; ask again"
+    by = f"plugin {held_up['plugin']} holds it up" if held_up["plugin"] else "it is held up"
+    since = f"for {held_up['seconds']:g} s"
+    return f"the scheduler does not answer: {by} in {held_up['method']} at {held_up['at']}, {since} now."
 
 
 def _answered(answers: list[dict[str, Any]], uid: str) -> dict[str, Any]:
@@ -92,6 +128,8 @@ def _answered(answers: list[dict[str, Any]], uid: str) -> dict[str, Any]:
             known["gating"] = gating
         if answer.get("found") and answer["decision"]["uid"] == uid:
             return known | {"decision": answer["decision"], "queue": answer["queue"]}
+        if "profiles" not in answer:
+            continue
         # Two replicas on one machine serve the same.
         known["asked"] = sorted({*known.get("asked", ()), *answer.get("profiles", ())})
     return known

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mooring.base.durations import go_duration
+from mooring.base.errors import did_you_mean
+
 NAMED_NODES = 5
+UNRESOLVABLE, TOO_SMALL = "UnschedulableAndUnresolvable", "Insufficient "
 
 Evidence = dict[str, Any]
 
@@ -27,8 +32,7 @@ def in_full(found: Evidence) -> str:
 
 
 def _lines(found: Evidence) -> Iterator[str]:
-    where = f"runs on {found['node']}" if found["node"] else "waits for a node"
-    yield f"Pod {found['pod']} {where} (profile {found['profile']}, {found.get('phase') or 'Pending'})."
+    yield f"Pod {found['pod']} {_where(found)} (profile {found['profile']}, {found.get('phase') or 'Pending'})."
     if gating := found.get("gating"):
         yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
     decision = found.get("decision")
@@ -45,10 +49,39 @@ def _lines(found: Evidence) -> Iterator[str]:
         yield from _placed(decision)
     if not found["node"] and found.get("queue"):
         yield ""
-        words = _QUEUE_WORDS.get(found["queue"], "")
-        if found["queue"] == "unschedulable" and not decision.get("waitsFor"):
-            words = NO_EVENT
-        yield f"In the queue it is {found['queue']}{words}."
+        yield _queue_sentence(found["queue"], decision)
+
+
+def _where(found: Evidence) -> str:
+    if found["node"]:
+        return f"runs on {found['node']}"
+    decision = found.get("decision") or {}
+    if found.get("queue") == "waiting on permit":
+        waits: list[Evidence] = decision["waitsFor"]
+        plugins = ", ".join(wait["plugin"] for wait in waits)
+        return f"waits on permit of {plugins} on {waits[0]['node']}, {_left(waits[0])} left"
+    if found.get("queue") == "binding":
+        return f"is being bound to {decision.get('node')}"
+    return "waits for a node"
+
+
+def _left(wait: Evidence) -> str:
+    return go_duration(round(float(wait["secondsLeft"])))
+
+
+def _queue_sentence(queue: str, decision: Evidence) -> str:
+    if queue == "waiting on permit":
+        waits: list[Evidence] = decision["waitsFor"]
+        until = "; ".join(f"{wait['plugin']} until {wait['deadline']} ({_left(wait)} left)" for wait in waits)
+        return f"It is bound when these plugins allow it, and refused when the time of one ends: {until}."
+    if queue == "binding":
+        return "It has left the queue and is being bound."
+    words = _QUEUE_WORDS.get(queue, "")
+    if queue == "unschedulable" and (kinds := decision.get("waitsForKinds")):
+        words = f": it is tried again when {' and '.join(kinds)} can be listed, or after five minutes"
+    elif queue == "unschedulable" and not decision.get("waitsFor"):
+        words = NO_EVENT
+    return f"In the queue it is {queue}{words}."
 
 
 NO_EVENT = ": no cluster event requeues it; it is tried again after five minutes at most"
@@ -67,8 +100,15 @@ def _without_decision(found: Evidence) -> Iterator[str]:
     if found.get("gating"):
         return
     yield ""
-    if asked := found.get("asked"):
-        yield f"The scheduler here serves {', '.join(sorted(asked))} and remembers no decision about this pod."
+    asked: list[str] = sorted(found.get("asked", ()))
+    if asked and found["profile"] not in asked:
+        hint = did_you_mean(found["profile"], asked)
+        yield f'No scheduler here serves "{found["profile"]}"; the one that runs serves {", ".join(asked)}.{hint}'
+        yield "The schedulerName of a pod cannot be changed: create the pod again with another."
+    elif asked:
+        yield f"The scheduler here serves {', '.join(asked)} and remembers no decision about this pod."
+    elif found.get("isUnanswered"):
+        yield "A scheduler runs here and does not answer, so this is all that is known."
     else:
         yield "No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known."
 
@@ -112,7 +152,10 @@ def _refused(decision: Evidence) -> Iterator[str]:
         yield ""
         yield "  It is tried again when one of these happens:"
         for wait in waits:
-            yield f"    {wait['resource']}: {', '.join(wait['actions'])}   (asked for by {wait['plugin']})"
+            why = f"asked for by {wait['plugin']}"
+            if wait.get("follows"):
+                why = f"follows from {wait['follows']} of {wait['plugin']}: a new node often arrives with a taint"
+            yield f"    {wait['resource']}: {', '.join(wait['actions'])}   ({why})"
 
 
 def _room(decision: Evidence) -> Iterator[str]:
@@ -152,10 +195,21 @@ def _counted_nodes(group: Evidence) -> str:
 
 def _rejections(decision: Evidence) -> Iterator[str]:
     groups: Sequence[Evidence] = decision["rejections"]
+    alike = Counter((group["plugin"], *group["reasons"]) for group in groups)
     for group in groups:
         by = group["plugin"] or "pre_filter"
         reasons = "; ".join(group["reasons"]) or group["code"]
-        yield f"  {by}: {reasons}"
+        is_one_of_two = alike[group["plugin"], *group["reasons"]] > 1
+        yield f"  {by}: {reasons}{_despite_eviction(group, is_one_of_two)}"
         yield f"      {_counted_nodes(group)}"
     if left_out := decision.get("rejectionsLeftOut"):
         yield f"  … and {left_out} more reasons"
+
+
+def _despite_eviction(group: Evidence, is_one_of_two: bool) -> str:
+    """Where the same reasons stand twice, what differs: whether they would hold on an empty node."""
+    if group["code"] == UNRESOLVABLE and (
+        is_one_of_two or any(each.startswith(TOO_SMALL) for each in group["reasons"])
+    ):
+        return ", even with all pods there evicted"
+    return ""

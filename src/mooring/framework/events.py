@@ -235,6 +235,10 @@ def _scaled_down(old: Amounts, new: Amounts) -> bool:
     return any(new.get(resource, 0) < amount for resource, amount in old.items())
 
 
+TAINTS_OF_NEW_NODES = Hint(NODE, Action.UPDATE_NODE_TAINT)
+"""Added for plugins that wait for new nodes: one often arrives with a taint that is removed soon."""
+
+
 def registered_hints(declared: Iterable[Hint] | None, *, can_refuse: bool) -> list[Hint]:
     """The hints that count for a plugin: what it declared, with kube-scheduler's additions.
 
@@ -248,5 +252,5 @@ def registered_hints(declared: Iterable[Hint] | None, *, can_refuse: bool) -> li
     if any(hint.action & Action.ADD for hint in on_nodes) and not any(
         hint.action & Action.UPDATE_NODE_TAINT for hint in on_nodes
     ):
-        hints.append(Hint(NODE, Action.UPDATE_NODE_TAINT))
+        hints.append(TAINTS_OF_NEW_NODES)
     return hints

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.base.clock import Clock, timestamp
+from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.assembly import Assembly
+from mooring.scheduler.binding import Bindings
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import Sizes
+from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
+
+ON_PERMIT, BINDING, PERMIT = "waiting on permit", "binding", "Permit"
+"""Where pods are that have left the queue, and what the former wait for."""
 
 
 class Answers:
     """Reads; changes nothing."""
 
     def __init__(
-        self, state: State, queue: SchedulingQueue, pods: PodFeed, journal: Journal, assembly: Assembly
+        self,
+        state: State,
+        queue: SchedulingQueue,
+        pods: PodFeed,
+        journal: Journal,
+        assembly: Assembly,
+        room: PermitRoom,
+        bindings: Bindings,
+        clock: Clock,
     ) -> None:
         self._state = state
         self._queue = queue
         self._pods = pods
         self._journal = journal
         self._assembly = assembly
+        self._room = room
+        self._bindings = bindings
+        self._clock = clock
 
     def sizes(self) -> list[Sizes]:
         """Read off the queue and the state; on another thread, so only lengths and copies."""
@@ -40,15 +58,33 @@ class Answers:
         found = self._journal.read(key)
         if found is None:
             return {"found": False, "profiles": sorted(self._assembly.profiles), "gating": self._gating(key)}
-        waiting = self._queue.find(found["uid"])
-        if waiting is not None:
+        uid = found["uid"]
+        place = self._queue.where(uid)
+        if (waits := self._permits(uid)) is not None:
+            found["waitsFor"], place = waits, ON_PERMIT
+        elif self._bindings.is_under_way(uid):
+            place = BINDING
+        elif (waiting := self._queue.find(uid)) is not None:
             found["waitsFor"] = self._waits_for(waiting)
-        return {
-            "found": True,
-            "decision": found,
-            "queue": self._queue.where(found["uid"]),
-            "gating": self._gating(key),
-        }
+        return {"found": True, "decision": found, "queue": place, "gating": self._gating(key)}
+
+    def _permits(self, uid: str) -> list[dict[str, Any]] | None:
+        """The permit plugins that the pod waits for, the one whose time ends first first; None if it does not wait."""
+        if (found := self._room.seconds_left(uid)) is None:
+            return None
+        node, seconds = found
+        now = self._clock.now()
+        return [
+            {
+                "plugin": plugin,
+                "resource": PERMIT,
+                "actions": ["Allow"],
+                "node": node,
+                "deadline": timestamp(now + left),
+                "secondsLeft": round(left, 1),
+            }
+            for plugin, left in sorted(seconds.items(), key=lambda each: each[1])
+        ]
 
     def _gating(self, key: str) -> dict[str, Any] | None:
         """Which plugin keeps the pod out of the queue, if one does."""
@@ -63,6 +99,7 @@ class Answers:
         hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
         return [
             {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
+            | ({"follows": NODE_ADDED.label} if hint is TAINTS_OF_NEW_NODES else {})
             for plugin in sorted(waiting.rejectors)
             for hint in hints.get(plugin, ())
         ]

@@ -14,6 +14,7 @@ from mooring.base.log import Log
 from mooring.engine import Decision, Profile, decide
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod
+from mooring.framework.events import resource_name
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import QueuedPodInfo, SchedulingQueue
@@ -153,9 +154,9 @@ class Attempts:
         why = "; ".join(problem + self._remedy(kind) for kind, problem in missing)
         self._held[waiting.pod.uid] = waiting.pod
         message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
-        self.journal.write(
-            waiting.pod, {"attempt": waiting.attempts, "node": None, "message": message, "refusedBy": plugins}
-        )
+        kinds_missing = [resource_name(kind) for kind, _ in missing]
+        evidence = {"node": None, "message": message, "refusedBy": plugins, "waitsForKinds": kinds_missing}
+        self.journal.write(waiting.pod, {"attempt": waiting.attempts, **evidence})
         self.failures.refused(waiting, message, unschedulable=plugins)
         return True
 

@@ -75,15 +75,18 @@ class ControlSocket:
             await asyncio.Event().wait()
         finally:
             self._is_listening = False
-            listener.close()
-            # Who has connected and asks nothing must not hold up the end.
-            conversations = dict(self._conversations)
-            for conversation, writer in conversations.items():
+            self.remove()
+            # First no connection more, then an end to those that are there: asyncio loses one that it accepts after
+            # `close`. Who has connected and asks nothing must not hold up the end.
+            for listening in listener.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            for conversation, writer in self._conversations.items():
                 conversation.cancel()
                 writer.transport.abort()
-            await asyncio.gather(*conversations, return_exceptions=True)
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(others)
+            listener.close()
             await listener.wait_closed()
-            self.remove()
 
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = writer.get_extra_info("socket")

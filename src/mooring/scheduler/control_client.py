@@ -31,10 +31,16 @@ class Asked(NamedTuple):
 
     answers: list[dict[str, Any]]
     problems: list[str]
+    is_unanswered: bool = False
+    """Whether a scheduler of this user runs, and gave no answer that can be used."""
 
 
 class _Unusable(Exception):
-    """A sentence about a socket or what it answered."""
+    """A sentence about a socket."""
+
+
+class _NoAnswer(_Unusable):
+    """A sentence about a scheduler of this user that did not answer, or with nonsense."""
 
 
 def ask(server: str, question: dict[str, Any]) -> Asked:
@@ -49,18 +55,21 @@ def ask(server: str, question: dict[str, Any]) -> Asked:
     except OSError as error:
         asked.problems.append(f"no scheduler on this machine is asked: {error.strerror or error}")
         return asked
+    is_unanswered = False
     for path in paths[:MOST_SOCKETS]:
         try:
             line = _response(path, json.dumps(question).encode() + b"\n")
             if line:
                 asked.answers.append(_read(line, path))
         except _Unusable as error:
+            is_unanswered |= isinstance(error, _NoAnswer)
             asked.problems.append(str(error))
         except OSError as error:
+            is_unanswered |= isinstance(error, TimeoutError)
             asked.problems.append(f"{path} cannot be asked: {error.strerror or error}")
     if len(paths) > MOST_SOCKETS:
         asked.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were asked")
-    return asked
+    return asked._replace(is_unanswered=is_unanswered)
 
 
 def _response(path: Path, question: bytes) -> bytes:
@@ -78,9 +87,12 @@ def _response(path: Path, question: bytes) -> bytes:
                 return b""
             if not is_trusted(connection):
                 raise _Unusable(f"{path} is served by another user and was not asked; remove it")
-            with contextlib.suppress(ConnectionError):  # it ended, or has too many connections
+            with contextlib.suppress(ConnectionError):
                 connection.sendall(question)
-                return _line(connection, path, deadline)
+                if line := _line(connection, path, deadline):
+                    return line
+            if path.exists():  # it has not just ended
+                raise _NoAnswer(f"the scheduler at {path} closed the connection without an answer; ask again")
     return b""
 
 
@@ -89,7 +101,7 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise _Unusable(f"the scheduler at {path} did not answer within {ANSWER_SECONDS:g} s")
+            raise _NoAnswer(f"the scheduler at {path} did not answer within {ANSWER_SECONDS:g} s")
         connection.settimeout(left)
         try:
             chunk = connection.recv(_CHUNK)
@@ -99,7 +111,7 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
         if not chunk or b"\n" in chunk:
             return bytes(found).partition(b"\n")[0]
         if len(found) > MOST_ANSWER_BYTES:
-            raise _Unusable(f"the scheduler at {path} answered with more than {MOST_ANSWER_BYTES} bytes")
+            raise _NoAnswer(f"the scheduler at {path} answered with more than {MOST_ANSWER_BYTES} bytes")
 
 
 def _read(line: bytes, path: Path) -> dict[str, Any]:
@@ -107,5 +119,5 @@ def _read(line: bytes, path: Path) -> dict[str, Any]:
         refuse_deep(line)
         answer: dict[str, Any] = decode(line, dict[str, Any])
     except msgspec.DecodeError as error:
-        raise _Unusable(f"the scheduler at {path} answered what cannot be read: {error}") from error
+        raise _NoAnswer(f"the scheduler at {path} answered what cannot be read: {error}") from error
     return answer

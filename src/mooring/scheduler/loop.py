@@ -188,7 +188,16 @@ class Scheduler:
             self.reporter,
             self.metrics,
         )
-        answers = Answers(self.state, self.queue, self._pods, self.journal, self._assembly)
+        answers = Answers(
+            self.state,
+            self.queue,
+            self._pods,
+            self.journal,
+            self._assembly,
+            self._room,
+            self._bindings,
+            self._clock,
+        )
         self.metrics.watch(answers.sizes)
         self.metrics.watch(self._tasks_at_work)
         self._claim_releases = ClaimReleases(claim_writer, self.queue)

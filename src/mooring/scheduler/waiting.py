@@ -35,8 +35,10 @@ class Verdict:
 
 
 class _Entry:
-    def __init__(self, pod: Pod, node: str, plugins: set[str], began: float) -> None:
-        self.pod, self.node, self.plugins, self.began = pod, node, plugins, began
+    def __init__(self, pod: Pod, node: str, waits: Mapping[str, float], began: float) -> None:
+        self.pod, self.node, self.waits, self.began = pod, node, waits, began
+        self.plugins = set(waits)
+        """Those that have not allowed yet."""
         self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
 
 
@@ -55,6 +57,14 @@ class PermitRoom:
         """Those that wait. One that was allowed or rejected does not, though its binding has not gone on yet."""
         entries = [entry for entry in self._entries.values() if not entry.verdict.done()]
         return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in entries])
+
+    def seconds_left(self, uid: str) -> tuple[str, dict[str, float]] | None:
+        """Of a pod that waits: its node, and how long each plugin that has not allowed may still take."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return None
+        waited = self._clock.monotonic() - entry.began
+        return entry.node, {plugin: max(0.0, entry.waits[plugin] - waited) for plugin in sorted(entry.plugins)}
 
     def allow(self, uid: str, plugin: str) -> bool:
         entry = self._entries.get(uid)
@@ -92,7 +102,7 @@ class PermitRoom:
         Separate from `wait`, so that a sibling can allow it before its binding task has run, and that a server which
         is slow to take its nomination does not lengthen the wait.
         """
-        self._entries[pod.uid] = _Entry(pod, node, set(waits), self._clock.monotonic())
+        self._entries[pod.uid] = _Entry(pod, node, waits, self._clock.monotonic())
 
     async def wait(self, pod: Pod, waits: Mapping[str, float]) -> Verdict:
         """Until all of these plugins have allowed, one has refused, or the time of one that has not is up."""
