@@ -17,7 +17,7 @@ from mooring.framework import Plugin
 
 CLIENT = "mooring.client"
 _OURS = "mooring."
-_CALLERS = {("mooring.scheduler.supervision", "_keep"): "owner", ("mooring.queue.wakers", "_ask"): "plugin"}
+_CALLERS = {("mooring.scheduler.supervision", "_keep"): "owner", ("mooring.queue.queueing_hints", "_run"): "plugin"}
 """Functions of ours that call plain functions of plugins, and their variables that hold the plugin's name."""
 _AWAITS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 
@@ -49,15 +49,17 @@ def _held_in(frames: Iterable[FrameType]) -> Holder | None:
     """The innermost plugin among these frames, which begin with the outermost: its method, and its innermost line."""
     method: tuple[str, FrameType] | None = None
     innermost: FrameType | None = None
+    is_function = False
     owners, called = _modules(), ""
     for frame in frames:
         module = _module(frame)
         if (local := _CALLERS.get((module, frame.f_code.co_name))) is not None:
             called = frame.f_locals.get(local, "")
         if plugin := _plugin_of(frame):
-            is_another = method is None or method[0] != plugin  # preemption calls filters
-            method, innermost = (plugin, frame) if is_another else method, frame
+            is_another = method is None or is_function or method[0] != plugin  # preemption calls filters
+            method, innermost, is_function = (plugin, frame) if is_another else method, frame, False
         elif module in owners:
+            is_function = is_function or method is None
             method, innermost = method or (called or owners[module], frame), frame
         elif module.startswith(CLIENT):
             method = None
