@@ -66,7 +66,7 @@ class Patience:
             await self._end(answering, plugin)
             self._asked.discard(answering)
         if self._is_closed and answering.cancelled():
-            raise fault(plugin, words, "it was cancelled: the scheduler is stopping")
+            raise fault(plugin, point, "it was cancelled: the scheduler is stopping")
         if not is_in_time:
             raise fault(plugin, point, f"it did not end within {go_duration(seconds)}")
         return answering.result()
