@@ -28,6 +28,8 @@ class DefinitionStrategy(Strategy):
             set_default(names, "singular", names["kind"].lower())
             set_default(names, "listKind", names["kind"] + "List")
         set_default(spec, "conversion", {"strategy": "None"})
+        if service := part(spec, "conversion", "webhook", "clientConfig", "service"):
+            set_default(service, "port", 443)
 
     def initial_status(self, document: Document) -> Document:
         return {"conditions": [], "acceptedNames": {"kind": "", "plural": ""}, "storedVersions": []}

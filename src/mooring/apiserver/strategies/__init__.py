@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.apiserver.custom.definitions import DefinitionStrategy
-from mooring.apiserver.strategies import devices, misc, volumes, workloads
+from mooring.apiserver.strategies import devices, misc, networking, volumes, workloads
 from mooring.apiserver.strategies.autoscalers import AutoscalerStrategy
 from mooring.apiserver.strategies.base import Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
@@ -21,7 +21,6 @@ __all__ = ["Strategy", "World", "built_in_strategies"]
 def built_in_strategies() -> dict[str, Strategy]:
     """By storage key; a kind that is not named has no rules of its own. One set per server: some remember."""
     role, binding = misc.RoleStrategy(), misc.RbacStrategy()
-    with_status = misc.StatusStrategy()
     return {
         "pods": PodStrategy(),
         "nodes": NodeStrategy(),
@@ -32,6 +31,12 @@ def built_in_strategies() -> dict[str, Strategy]:
         "secrets": misc.SecretStrategy(),
         "podtemplates": misc.PodTemplateStrategy(),
         "resourcequotas": misc.QuotaStrategy(),
+        "limitranges": misc.LimitRangeStrategy(),
+        "endpoints": networking.EndpointsStrategy(),
+        "endpointslices.discovery.k8s.io": networking.EndpointSliceStrategy(),
+        "networkpolicies.networking.k8s.io": networking.NetworkPolicyStrategy(),
+        "ingresses.networking.k8s.io": networking.IngressStrategy(),
+        "ingressclasses.networking.k8s.io": networking.IngressClassStrategy(),
         "persistentvolumes": volumes.VolumeStrategy(),
         "persistentvolumeclaims": volumes.ClaimStrategy(),
         "replicationcontrollers": workloads.ReplicationControllerStrategy(),
@@ -45,7 +50,8 @@ def built_in_strategies() -> dict[str, Strategy]:
         "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
         "priorityclasses.scheduling.k8s.io": misc.PriorityClassStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
-        "volumeattachments.storage.k8s.io": with_status,
+        "csidrivers.storage.k8s.io": volumes.DriverStrategy(),
+        "volumeattachments.storage.k8s.io": volumes.AttachmentStrategy(),
         "resourceclaims.resource.k8s.io": devices.ResourceClaimStrategy(),
         "resourceclaimtemplates.resource.k8s.io": devices.ResourceClaimTemplateStrategy(),
         "resourceslices.resource.k8s.io": devices.ResourceSliceStrategy(),

@@ -55,6 +55,9 @@ def to_v1(stored: Document) -> Document:
         status["currentCPUUtilizationPercentage"] = percent
     for place, field in _CARRIED.values():
         part(shown, place).pop(field, None)
+    # Fields that v1 always has.
+    status.setdefault("currentReplicas", 0)
+    status.setdefault("desiredReplicas", 0)
     if percents:
         spec["targetCPUUtilizationPercentage"] = percents[0]
     if kept:

@@ -144,5 +144,11 @@ def set_default(document: Document, name: str, value: object) -> None:
         document[name] = value
 
 
+def set_text(document: Document, name: str, value: str) -> None:
+    """Set a text that is absent or empty."""
+    if not document.get(name):
+        document[name] = value
+
+
 def spec_of(document: Document) -> Document:
     return ensured(document, "spec")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.documents import Document, ensured, metadata_of, part
+from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.strategies.workloads import check_template
 from mooring.apiserver.validation.rollouts import check_not_negative
@@ -12,16 +12,22 @@ from mooring.base.cron import BadSchedule, UnknownTimeZone, parse_schedule, time
 
 CONCURRENCY = ("Allow", "Forbid", "Replace")
 _RUN_TO_END = ("Never", "OnFailure")
+_UNLIMITED = 2**31 - 1
+"""A job that counts failures by index has no limit of all of them."""
 
 
 def default_job_spec(spec: Document) -> None:
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     set_default(spec, "parallelism", 1)
-    set_default(spec, "backoffLimit", 6)
+    set_default(spec, "backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _UNLIMITED)
     set_default(spec, "completionMode", "NonIndexed")
     set_default(spec, "suspend", False)
-    set_default(spec, "podReplacementPolicy", "TerminatingOrFailed")
+    failures = spec.get("podFailurePolicy")
+    set_default(spec, "podReplacementPolicy", "TerminatingOrFailed" if failures is None else "Failed")
+    for rule in items_of(failures or {}, "rules"):
+        for condition in items_of(rule, "onPodConditions"):
+            set_text(condition, "status", "True")
     set_default(spec, "manualSelector", False)
     default_pod_spec(ensured(ensured(spec, "template"), "spec"))
 
@@ -49,6 +55,8 @@ class JobStrategy(Strategy):
                 "job-name": metadata.get("name", ""),
             }
             spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
+        if not metadata.get("labels") and (labels := part(spec["template"], "metadata", "labels")):
+            metadata["labels"] = dict(labels)
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
         return check_template(document["spec"]["template"], "spec.template", _RUN_TO_END)
@@ -75,7 +83,7 @@ class CronJobStrategy(Strategy):
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
-        set_default(spec, "concurrencyPolicy", "Allow")
+        set_text(spec, "concurrencyPolicy", "Allow")
         set_default(spec, "suspend", False)
         set_default(spec, "successfulJobsHistoryLimit", 3)
         set_default(spec, "failedJobsHistoryLimit", 1)

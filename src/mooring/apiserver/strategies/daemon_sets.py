@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import World, set_default
+from mooring.apiserver.strategies.base import World, set_default, set_text
 from mooring.apiserver.strategies.workloads import WorkloadStrategy
 from mooring.apiserver.validation.rollouts import (
     check_amount_of_pods,
@@ -25,7 +25,7 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def default_spec(self, spec: Document) -> None:
         update = ensured(spec, "updateStrategy")
-        set_default(update, "type", "RollingUpdate")
+        set_text(update, "type", "RollingUpdate")
         if update["type"] == "RollingUpdate":
             rolling = ensured(update, "rollingUpdate")
             set_default(rolling, "maxUnavailable", 1)

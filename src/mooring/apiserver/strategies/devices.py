@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, text_at
+from mooring.apiserver.validation.checks import broken
 from mooring.base.clock import timestamp
+from mooring.objects.names import dns_label
 
 EXACT_COUNT, ALL = "ExactCount", "All"
 _OPERATORS = ("Equal", "Exists")
@@ -15,9 +17,10 @@ _OPERATORS = ("Equal", "Exists")
 
 class ResourceClaimStrategy(Strategy):
     has_status = True
+    checks_required = False
 
     def default(self, document: Document, world: World) -> None:
-        _default_claim(part(document, "spec"))
+        _default_claim(ensured(document, "spec"))
         for result in items_of(part(document, "status", "allocation", "devices"), "results"):
             _default_tolerations(result)
 
@@ -29,8 +32,10 @@ class ResourceClaimStrategy(Strategy):
 
 
 class ResourceClaimTemplateStrategy(Strategy):
+    checks_required = False
+
     def default(self, document: Document, world: World) -> None:
-        _default_claim(part(document, "spec", "spec"))
+        _default_claim(ensured(ensured(document, "spec"), "spec"))
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
         return _check_claim(part(document, "spec", "spec"), "spec.spec")
@@ -57,7 +62,7 @@ class DeviceClassStrategy(Strategy):
 
 def _default_claim(spec: Document) -> None:
     """A request without a mode is one for a single device."""
-    for request in items_of(part(spec, "devices"), "requests"):
+    for request in items_of(ensured(spec, "devices"), "requests"):
         for _, asked in _alternatives(request):
             asked["allocationMode"] = asked.get("allocationMode") or EXACT_COUNT
             if asked["allocationMode"] == EXACT_COUNT and not asked.get("count"):
@@ -86,13 +91,13 @@ def _check_claim(spec: Document, path: str) -> list[FieldError]:
 
 
 def _check_request(request: Document, path: str) -> list[FieldError]:
+    wrong = broken(dns_label, request.get("name") or "", f"{path}.name")
     rule = "exactly one of `exactly` or `firstAvailable` is required"
     has_exactly, has_alternatives = isinstance(request.get("exactly"), dict), bool(items_of(request, "firstAvailable"))
     if has_exactly and has_alternatives:
-        return [invalid_value(path, None, f"{rule}, but multiple fields are set")]
+        return [*wrong, invalid_value(path, None, f"{rule}, but multiple fields are set")]
     if not has_exactly and not has_alternatives:
-        return [required(path, rule)]
-    wrong: list[FieldError] = []
+        return [*wrong, required(path, rule)]
     for where, asked in _alternatives(request):
         wrong += _check_alternative(asked, f"{path}.{where}")
     return wrong

@@ -1,4 +1,4 @@
-"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases."""
+"""Kinds with a rule or two: priority classes, RBAC, secrets, budgets, leases, limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.names import path_segment
@@ -61,10 +61,10 @@ class RbacStrategy(Strategy):
 
     def default(self, document: Document, world: World) -> None:
         if isinstance(document.get("roleRef"), dict):
-            set_default(document["roleRef"], "apiGroup", RBAC_GROUP)
+            set_text(document["roleRef"], "apiGroup", RBAC_GROUP)
         for subject in items_of(document, "subjects"):
             if subject.get("kind") in ("User", "Group"):
-                set_default(subject, "apiGroup", RBAC_GROUP)
+                set_text(subject, "apiGroup", RBAC_GROUP)
 
     def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
         if document.get("roleRef") != old.get("roleRef"):
@@ -81,7 +81,7 @@ class SecretStrategy(Strategy):
     fields = {"type": text_at("type")}
 
     def default(self, document: Document, world: World) -> None:
-        set_default(document, "type", "Opaque")
+        set_text(document, "type", "Opaque")
         plain = document.pop("stringData", None)
         if plain:
             data = ensured(document, "data")
@@ -136,6 +136,18 @@ class StatusStrategy(Strategy):
 
 class QuotaStrategy(StatusStrategy):
     """Stored and shown; the embedded server does not enforce quotas."""
+
+
+class LimitRangeStrategy(Strategy):
+    """Stored and shown; the embedded server does not enforce limits."""
+
+    def default(self, document: Document, world: World) -> None:
+        for limit in items_of(part(document, "spec"), "limits"):
+            if limit.get("type") == "Container":
+                default, request = ensured(limit, "default"), ensured(limit, "defaultRequest")
+                for target, source in ((default, "max"), (request, "default"), (request, "min")):
+                    for resource, amount in part(limit, source).items():
+                        target.setdefault(resource, amount)
 
 
 class PodTemplateStrategy(Strategy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.documents import Document, ensured, part
 from mooring.apiserver.status import FieldError
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.strategies.resource_amounts import round_up
 from mooring.apiserver.validation.node import check_node
 
 
@@ -22,6 +23,10 @@ class NodeStrategy(Strategy):
             status["allocatable"] = dict(status["capacity"])
         if not spec_of(document).get("unschedulable"):
             document["spec"].pop("unschedulable", None)
+        round_up(status.get("capacity"))
+        round_up(status.get("allocatable"))
+        if spec_of(document).get("podCIDR"):
+            set_default(document["spec"], "podCIDRs", [document["spec"]["podCIDR"]])
         set_default(status, "daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
     def validate(self, document: Document, world: World) -> list[FieldError]:

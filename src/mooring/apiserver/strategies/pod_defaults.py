@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mooring.apiserver.documents import Document, ensured, items_of
-from mooring.apiserver.strategies.base import set_default
+from mooring.apiserver.documents import Document, ensured, items_of, part
+from mooring.apiserver.strategies.base import set_default, set_text
+from mooring.apiserver.strategies.resource_amounts import default_pod_amounts, round_requirements, round_up
+from mooring.apiserver.strategies.volume_sources import default_source
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def default_pod_spec(spec: Document) -> None:
     """Defaults that depend on nothing but the spec."""
-    set_default(spec, "restartPolicy", "Always")
-    set_default(spec, "dnsPolicy", "ClusterFirst")
-    set_default(spec, "schedulerName", "default-scheduler")
+    set_text(spec, "restartPolicy", "Always")
+    set_text(spec, "dnsPolicy", "ClusterFirst")
+    set_text(spec, "schedulerName", "default-scheduler")
     set_default(spec, "terminationGracePeriodSeconds", 30)
     set_default(spec, "securityContext", {})
     # The old name of the same field; whichever is set fills the other.
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    is_host_network = bool(spec.get("hostNetwork"))
+    round_requirements(spec.get("resources"))
+    round_up(spec.get("overhead"))
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for container in items_of(spec, name):
-            _default_container(container, is_host_network)
+            _default_container(container)
     for volume in items_of(spec, "volumes"):
         _default_volume(volume)
 
@@ -33,38 +34,39 @@ def default_pod(spec: Document) -> None:
     """Defaults of a pod itself, which a template does not get."""
     default_pod_spec(spec)
     set_default(spec, "enableServiceLinks", True)
-    for name in ("initContainers", "containers"):
-        for container in items_of(spec, name):
-            _requests_from_limits(container.get("resources"))
-    _requests_from_limits(spec.get("resources"))
+    default_pod_amounts(spec)
+    if spec.get("hostNetwork"):
+        for container in items_of(spec, "initContainers") + items_of(spec, "containers"):
+            for port in items_of(container, "ports"):
+                port["hostPort"] = port.get("hostPort") or port.get("containerPort")
 
 
-def _requests_from_limits(resources: Any) -> None:
-    if isinstance(resources, dict) and resources.get("limits"):
-        requests = ensured(resources, "requests")
-        for resource, limit in resources["limits"].items():
-            requests.setdefault(resource, limit)
-
-
-def _default_container(container: Document, is_host_network: bool) -> None:
-    set_default(container, "imagePullPolicy", _pull_policy(container.get("image") or ""))
-    set_default(container, "terminationMessagePath", "/dev/termination-log")
-    set_default(container, "terminationMessagePolicy", "File")
+def _default_container(container: Document) -> None:
+    set_text(container, "imagePullPolicy", _pull_policy(container.get("image") or ""))
+    set_text(container, "terminationMessagePath", "/dev/termination-log")
+    set_text(container, "terminationMessagePolicy", "File")
     set_default(container, "resources", {})
+    round_requirements(container["resources"])
     for port in items_of(container, "ports"):
-        set_default(port, "protocol", "TCP")
-        if is_host_network and not port.get("hostPort"):
-            port["hostPort"] = port.get("containerPort")
+        set_text(port, "protocol", "TCP")
     for variable in items_of(container, "env"):
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference:
-            set_default(reference, "apiVersion", "v1")
+        _default_references(variable.get("valueFrom") or {})
     for name in _PROBES:
         if probe := container.get(name):
             _default_probe(probe)
     for hook in (container.get("lifecycle") or {}).values():
         if isinstance(hook, dict) and hook.get("httpGet"):
             _default_http(hook["httpGet"])
+
+
+def _default_references(holder: Document) -> None:
+    """To fields and resources of the pod, and to keys of files."""
+    if reference := part(holder, "fieldRef"):
+        set_text(reference, "apiVersion", "v1")
+    if reference := part(holder, "resourceFieldRef"):
+        set_default(reference, "divisor", "0")
+    if reference := part(holder, "fileKeyRef"):
+        set_default(reference, "optional", False)
 
 
 def _default_probe(probe: Document) -> None:
@@ -102,8 +104,16 @@ def _default_volume(volume: Document) -> None:
     for source in ("configMap", "secret", "downwardAPI", "projected"):
         if isinstance(volume.get(source), dict):
             set_default(volume[source], "defaultMode", 420)
-    if isinstance(volume.get("hostPath"), dict):
-        set_default(volume["hostPath"], "type", "")
-    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-    if template:
+    default_source(volume)
+    if isinstance(image := volume.get("image"), dict):
+        set_text(image, "pullPolicy", _pull_policy(image.get("reference") or ""))
+    sources = items_of(part(volume, "projected"), "sources")
+    for token in (part(source, "serviceAccountToken") for source in sources):
+        if token:
+            set_default(token, "expirationSeconds", 3600)
+    for fields in (part(volume, "downwardAPI"), *(part(source, "downwardAPI") for source in sources)):
+        for item in items_of(fields, "items"):
+            _default_references(item)
+    if template := part(volume, "ephemeral", "volumeClaimTemplate"):
         set_default(ensured(template, "spec"), "volumeMode", "Filesystem")
+        round_requirements(template["spec"].get("resources"))

@@ -6,7 +6,7 @@ import ipaddress
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
 from mooring.objects.names import dns1035_label
 
 CLUSTER_RANGE = ipaddress.ip_network("10.96.0.0/12")
@@ -23,20 +23,24 @@ class ServiceStrategy(Strategy):
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
-        set_default(spec, "type", "ClusterIP")
-        set_default(spec, "sessionAffinity", "None")
-        if spec["sessionAffinity"] == "ClientIP":
-            set_default(spec, "sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10_800}})
+        set_text(spec, "type", "ClusterIP")
+        set_text(spec, "sessionAffinity", "None")
+        if spec["sessionAffinity"] == "None":
+            spec.pop("sessionAffinityConfig", None)
+        elif not part(spec, "sessionAffinityConfig", "clientIP").get("timeoutSeconds"):
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10_800}}
         if spec["type"] != "ExternalName":
             set_default(spec, "internalTrafficPolicy", "Cluster")
-            set_default(spec, "ipFamilies", ["IPv4"])
-            set_default(spec, "ipFamilyPolicy", "SingleStack")
-        if spec["type"] in ("NodePort", "LoadBalancer"):
-            set_default(spec, "externalTrafficPolicy", "Cluster")
+            # Without a selector and an address of its own, a service may have endpoints of both families.
+            is_open = spec.get("clusterIP") == "None" and not spec.get("selector")
+            set_default(spec, "ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
+            set_default(spec, "ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
+        if spec["type"] in ("NodePort", "LoadBalancer") or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+            set_text(spec, "externalTrafficPolicy", "Cluster")
         if spec["type"] == "LoadBalancer":
             set_default(spec, "allocateLoadBalancerNodePorts", True)
         for port in items_of(spec, "ports"):
-            set_default(port, "protocol", "TCP")
+            set_text(port, "protocol", "TCP")
             if port.get("targetPort") in (None, 0, ""):
                 port["targetPort"] = port.get("port")
 
@@ -68,6 +72,10 @@ class ServiceStrategy(Strategy):
                 if not port.get("nodePort"):
                     port["nodePort"] = next(number for number in NODE_PORTS if number not in used)
                 used.add(port["nodePort"])
+            is_local = spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+            if is_local and not spec.get("healthCheckNodePort"):
+                used |= {each.get("healthCheckNodePort") for each in others}
+                spec["healthCheckNodePort"] = next(number for number in NODE_PORTS if number not in used)
 
     def initial_status(self, document: Document) -> Document:
         return {"loadBalancer": {}}

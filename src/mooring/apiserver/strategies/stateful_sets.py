@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import World, set_default
+from mooring.apiserver.strategies.base import World, set_default, set_text
 from mooring.apiserver.strategies.volumes import check_claim_spec
 from mooring.apiserver.strategies.workloads import WorkloadStrategy
 from mooring.apiserver.validation.checks import broken
@@ -33,13 +33,15 @@ class StatefulSetStrategy(WorkloadStrategy):
         return dns_label(name)
 
     def default_spec(self, spec: Document) -> None:
-        set_default(spec, "podManagementPolicy", "OrderedReady")
+        set_text(spec, "podManagementPolicy", "OrderedReady")
         set_default(spec, "serviceName", "")
         update = ensured(spec, "updateStrategy")
-        set_default(update, "type", "RollingUpdate")
+        set_text(update, "type", "RollingUpdate")
         if update["type"] == "RollingUpdate":
             set_default(ensured(update, "rollingUpdate"), "partition", 0)
         set_default(spec, "revisionHistoryLimit", 10)
+        if isinstance(ordinals := spec.get("ordinals"), dict):
+            set_default(ordinals, "start", 0)
         retention = ensured(spec, "persistentVolumeClaimRetentionPolicy")
         set_default(retention, "whenDeleted", "Retain")
         set_default(retention, "whenScaled", "Retain")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.resource_amounts import round_requirements, round_up
+from mooring.apiserver.strategies.volume_sources import default_source
 from mooring.apiserver.validation.quantities import check_amount
 from mooring.apiserver.validation.selectors import check_node_selector
+from mooring.base.clock import timestamp
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -35,7 +38,10 @@ class ClaimStrategy(Strategy):
     fields = {"name": text_at("metadata", "name")}
 
     def default(self, document: Document, world: World) -> None:
-        set_default(spec_of(document), "volumeMode", "Filesystem")
+        spec = spec_of(document)
+        set_default(spec, "volumeMode", "Filesystem")
+        round_requirements(spec.get("resources"))
+        _copy_data_source(spec)
 
     def admit(self, document: Document, world: World) -> None:
         """A claim that names no class gets the default one, the newest where several claim to be it."""
@@ -81,11 +87,24 @@ class VolumeStrategy(Strategy):
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
-        set_default(spec, "persistentVolumeReclaimPolicy", "Retain")
+        set_text(spec, "persistentVolumeReclaimPolicy", "Retain")
         set_default(spec, "volumeMode", "Filesystem")
+        default_source(spec)
+        round_up(spec.get("capacity"))
+
+    def prepare_create(self, document: Document, world: World) -> None:
+        super().prepare_create(document, world)
+        document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": timestamp(world.clock.now())}
 
     def initial_status(self, document: Document) -> Document:
         return {"phase": "Pending"}
+
+    def prepare_status(self, document: Document, old: Document, world: World) -> None:
+        super().prepare_status(document, old, world)
+        status, then = ensured(document, "status"), part(old, "status")
+        is_dated = status.get("lastPhaseTransitionTime") not in (None, then.get("lastPhaseTransitionTime"))
+        if status.get("phase") != then.get("phase") and not is_dated:
+            status["lastPhaseTransitionTime"] = timestamp(world.clock.now())
 
     def validate(self, document: Document, world: World) -> list[FieldError]:
         spec = document["spec"]
@@ -96,6 +115,40 @@ class VolumeStrategy(Strategy):
         if affinity is not None:
             wrong += check_node_selector(affinity, "spec.nodeAffinity.required")
         return wrong
+
+
+def _copy_data_source(spec: Document) -> None:
+    """Two names of one field, where the new one names nothing of another namespace."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and not reference:
+        spec["dataSourceRef"] = dict(source)
+    elif reference and not source and not reference.get("namespace"):
+        spec["dataSource"] = {name: value for name, value in reference.items() if name != "namespace"}
+
+
+class AttachmentStrategy(Strategy):
+    has_status = True
+
+    def initial_status(self, document: Document) -> Document:
+        return {"attached": False}
+
+
+class DriverStrategy(Strategy):
+    """CSI drivers."""
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        for field, value in (
+            ("attachRequired", True),
+            ("podInfoOnMount", False),
+            ("storageCapacity", False),
+            ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
+            ("requiresRepublish", False),
+            ("seLinuxMount", False),
+        ):
+            set_default(spec, field, value)
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
 
 
 class StorageClassStrategy(Strategy):

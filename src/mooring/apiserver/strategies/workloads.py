@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mooring.apiserver.documents import Document, ensured, items_of, part
+from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.metadata import check_labels
 from mooring.apiserver.validation.pod import check_pod_spec
@@ -100,7 +100,7 @@ class WorkloadStrategy(Strategy):
 class DeploymentStrategy(WorkloadStrategy):
     def default_spec(self, spec: Document) -> None:
         strategy = ensured(spec, "strategy")
-        set_default(strategy, "type", "RollingUpdate")
+        set_text(strategy, "type", "RollingUpdate")
         if strategy["type"] == "RollingUpdate":
             rolling = ensured(strategy, "rollingUpdate")
             set_default(rolling, "maxUnavailable", "25%")
@@ -156,7 +156,10 @@ class ReplicationControllerStrategy(Strategy):
         default_pod_spec(ensured(template, "spec"))
         labels = part(template, "metadata", "labels")
         if labels:
-            set_default(spec, "selector", dict(labels))
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not part(document, "metadata", "labels"):
+                metadata_of(document)["labels"] = dict(labels)
 
     def initial_status(self, document: Document) -> Document:
         return {"replicas": 0}

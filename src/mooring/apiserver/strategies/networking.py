@@ -1,0 +1,53 @@
+"""Who reaches whom: endpoints, network policies, ingresses. They are stored and shown; nothing here routes packets."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, items_of, part
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of
+
+
+class EndpointsStrategy(Strategy):
+    def default(self, document: Document, world: World) -> None:
+        for subset in items_of(document, "subsets"):
+            for port in items_of(subset, "ports"):
+                set_text(port, "protocol", "TCP")
+
+
+class EndpointSliceStrategy(Strategy):
+    has_generation = True
+
+    def meaning(self, document: Document) -> object:
+        return document.get("endpoints"), document.get("ports")
+
+    def default(self, document: Document, world: World) -> None:
+        for port in items_of(document, "ports"):
+            set_default(port, "name", "")
+            set_default(port, "protocol", "TCP")
+
+
+class NetworkPolicyStrategy(Strategy):
+    has_generation = True
+
+    def default(self, document: Document, world: World) -> None:
+        spec = spec_of(document)
+        rules = items_of(spec, "ingress") + items_of(spec, "egress")
+        for port in (port for rule in rules for port in items_of(rule, "ports")):
+            set_default(port, "protocol", "TCP")
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", "Egress"] if items_of(spec, "egress") else ["Ingress"]
+
+
+class IngressStrategy(Strategy):
+    has_status = True
+    has_generation = True
+
+    def initial_status(self, document: Document) -> Document:
+        return {"loadBalancer": {}}
+
+
+class IngressClassStrategy(Strategy):
+    has_generation = True
+
+    def default(self, document: Document, world: World) -> None:
+        if parameters := part(document, "spec", "parameters"):
+            set_default(parameters, "scope", "Cluster")
