@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -28,6 +27,10 @@ async def respond(request: web.BaseRequest) -> web.StreamResponse:
             return web.Response(status=302, headers={"Location": "/"})
         case "/broken":
             return web.Response(status=500, text="oh")
+        case "/broken-json":
+            return web.json_response({"error": "oh"}, status=503)
+        case "/text":
+            return web.Response(text="oh")
     return web.json_response({"query": dict(request.query), "token": request.headers.get("Authorization")})
 
 
@@ -82,7 +85,14 @@ async def test_closing_before_the_first_request_leaves_it_usable(http, address):
     assert (await http.get(address)).status == 200
 
 
+@pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/broken-json", 503), ("/moved", 302)])
+async def test_reading_a_response_that_is_no_success_names_address_and_status(http, address, path, status):
+    answer = await http.get(f"{address}{path}?token=secret")
+    with pytest.raises(Fault, match=f"^{address}{path} responded with status {status}$"):
+        answer.json()
+
+
 async def test_a_body_that_is_no_json_says_so_when_it_is_read(http, address):
-    answer = await http.get(f"{address}/broken")
-    with pytest.raises(ValueError, match="JSON"):
-        json.loads(json.dumps(answer.json()))
+    answer = await http.get(f"{address}/text?token=secret")
+    with pytest.raises(Fault, match=f"^{address}/text responded with something that is not JSON: "):
+        answer.json()

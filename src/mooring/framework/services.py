@@ -12,7 +12,10 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, M
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from mooring.base.clock import Clock
+from mooring.base.errors import Fault
 from mooring.base.nesting import decode
 from mooring.framework.cycle import PodsWhere
 from mooring.objects.core import ContainerExtendedResourceRequest, Pod
@@ -186,15 +189,36 @@ class PodEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
+    """What a server responded: any status, also one that is no success."""
+
     status: int
     body: bytes
+    url: str = ""
+    """Where it came from, without query and credentials: for messages."""
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
 
     def json(self) -> Any:
-        return decode(self.body)
+        """The body as JSON. Raises `Fault`, with address and status, if it is none or the status is no success.
+
+        A body that comes with another status is there as `body`.
+        """
+        server = self.url or "the server"
+        if not self.is_success:
+            raise Fault(f"{server} responded with status {self.status}")
+        try:
+            return decode(self.body)
+        except msgspec.DecodeError as error:
+            raise Fault(f"{server} responded with something that is not JSON: {error}") from error
 
 
 class Http(Protocol):
-    """HTTP GET for background tasks. Raises `Fault` with host and cause when there is no answer in time."""
+    """HTTP GET for background tasks. Raises `Fault` with host and cause when there is no response in time.
+
+    Redirects are not followed. Any status is a response; `HttpAnswer.json()` accepts a success only.
+    """
 
     async def get(
         self,

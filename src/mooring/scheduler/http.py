@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mooring.base.errors import Fault
-from mooring.base.redaction import scrubbed
+from mooring.base.redaction import scrubbed, shown_url
 from mooring.client.proxy import environment_proxy
 from mooring.framework import HttpAnswer
 
@@ -38,7 +38,7 @@ class HttpFetcher:
             async with self._session.get(
                 url, params=params, headers=headers, timeout=timeout, ssl=trust, allow_redirects=False
             ) as answer:
-                return HttpAnswer(answer.status, await answer.read())
+                return HttpAnswer(answer.status, await answer.read(), shown_url(url))
         except TimeoutError as error:
             raise Fault(f"{_host(url)} did not answer within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:

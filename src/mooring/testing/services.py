@@ -13,7 +13,7 @@ import inspect
 import re
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -219,7 +219,9 @@ class MemoryHttp:
         answer = self.answers.get(url, Fault(f"{url} does not answer"))
         if isinstance(answer, BaseException):
             raise answer
-        return answer if isinstance(answer, HttpAnswer) else HttpAnswer(200, msgspec.json.encode(answer))
+        if not isinstance(answer, HttpAnswer):
+            return HttpAnswer(200, msgspec.json.encode(answer), url)
+        return answer if answer.url else replace(answer, url=url)
 
 
 class StepBackground:
