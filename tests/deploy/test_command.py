@@ -90,6 +90,32 @@ def test_plugin_files_come_as_a_config_map_with_what_they_read():
     assert [rule["verbs"] for rule in rules if "services" in rule["resources"]] == [["list", "watch"]]
 
 
+WRITER = """
+from mooring.framework import Plugin, PodWriter
+
+
+class Diary(Plugin):
+    def __init__(self, pods: PodWriter) -> None: ...
+
+    async def pre_bind(self, pod, node, cycle): ...
+"""
+
+
+def rules_about_pods(*arguments: str) -> list[list[str]]:
+    """The verbs on pods themselves, in the manifests and in the values of the chart; both say the same."""
+    rules = written(*arguments)["ClusterRole", "mooring:mooring"]["rules"]
+    values = yaml.safe_load(printed(*arguments, "--helm-values"))["rbac"]["clusterRules"]
+    found = [[rule["verbs"] for rule in each if "pods" in rule["resources"]] for each in (rules, values)]
+    assert found[0] == found[1]
+    return [verbs for verbs in found[0] if isinstance(verbs, list)]
+
+
+def test_pods_may_be_patched_only_where_a_plugin_asks_for_it():
+    Path("diary.py").write_text(WRITER, encoding="utf-8")
+    assert not any("patch" in verbs for verbs in rules_about_pods(config(), "--plugins=diary.py"))
+    assert any("patch" in verbs for verbs in rules_about_pods(config(enabled=["Diary"]), "--plugins=diary.py"))
+
+
 def test_each_rule_says_who_needs_it():
     text = printed(config())
     assert "# DefaultPreemption\n- apiGroups: [policy]\n  resources: [poddisruptionbudgets]\n" in text

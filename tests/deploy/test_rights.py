@@ -11,7 +11,7 @@ from mooring.config import LeaderElection
 from mooring.deploy.rights import Right, rights_of
 from mooring.deploy.rules import rules_of
 from mooring.deploy.upstream import beyond_kube_scheduler
-from mooring.framework import ClaimWriter, Cycle, Evidence, Objects, Plan, Plugin, Pod, WhatIf
+from mooring.framework import ClaimWriter, Cycle, Evidence, Objects, Plan, Plugin, Pod, PodWriter, WhatIf
 from mooring.framework.gates import FeatureGates
 from mooring.framework.verdicts import Refusal, Remedy
 from mooring.objects.workloads import Service
@@ -102,6 +102,12 @@ class WritesClaims(Plugin):
         return 0
 
 
+class WritesPods(Plugin):
+    def __init__(self, writer: PodWriter) -> None: ...
+    def score(self, pod: Pod, node: Any, cycle: Cycle) -> int:
+        return 0
+
+
 class Evicts(Plugin):
     def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
         return Plan()
@@ -124,6 +130,7 @@ CLAIMS = {
 DECLARED = {
     "a kind that a constructor asks for is read": (ReadsServices, {"list services", "watch services"}),
     "a service that writes brings what it writes": (WritesClaims, CLAIMS),
+    "a plugin that writes to pods may patch them": (WritesPods, {"patch pods"}),
     "a post_filter that can answer with a plan evicts": (Evicts, {"delete pods"}),
     "a post_filter that cannot evicts nobody": (OnlyRetries, set()),
     "a post_filter that does not say may evict": (SaysNothing, {"delete pods"}),
@@ -146,6 +153,13 @@ def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():
     beyond = beyond_kube_scheduler(rights_of(configuration, catalogue()))
     resource = "clusterscopedresources.scheduling.sigs.k8s.io"
     assert {asked_for(right) for right in beyond} == {f"list {resource}", f"watch {resource}"}
+
+
+def test_kube_scheduler_may_not_patch_pods():
+    registry = catalogue()
+    registry.add(WritesPods, "test")
+    beyond = beyond_kube_scheduler(rights_of(a_configuration(registry, enabled=["WritesPods"]), registry))
+    assert [(asked_for(right), right.needed_by) for right in beyond] == [("patch pods", frozenset({"WritesPods"}))]
 
 
 def test_a_lease_is_asked_for_by_name_except_to_make_it():

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.deploy.configurations import a_configuration
 from tests.doctor.conftest import http_date
 
 from mooring.base.clock import ManualClock, micro_timestamp
@@ -14,12 +15,19 @@ from mooring.client import Impersonation
 from mooring.doctor import Verdict, contact
 from mooring.doctor.findings import is_well
 from mooring.doctor.versions import Version, read_version
+from mooring.framework import Cycle, NodeView, Plugin, Pod, PodWriter
 from mooring.objects import CustomResource
+from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.rivals import BOUND_BY_ANOTHER, WHAT_TO_DO
 
 
 class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
     spec: dict[str, int] = {}
+
+
+class Diary(Plugin):
+    def __init__(self, pods: PodWriter) -> None: ...
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None: ...
 
 
 async def only(found: Any) -> Any:
@@ -168,6 +176,17 @@ class TestRights:
         assert '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}' in finding.to_do
         assert "ClusterRole" in finding.to_do
         assert "mooring manifests" in finding.to_do
+
+    async def test_patching_pods_is_missed_only_where_a_plugin_writes_to_them(self, cluster, findings, plan):
+        cluster.allows = lambda asked: asked["verb"] != "patch" or asked["resource"] != "pods" or "subresource" in asked
+        assert (await only(findings("rights"))).verdict is Verdict.GOOD
+        registry = catalogue()
+        registry.add(Diary, "test")
+        configuration = a_configuration(registry, enabled=["Diary"])
+        writing = dataclasses.replace(plan, configuration=configuration, registry=registry)
+        finding = await only(findings("rights", writing))
+        assert finding.said == '"somebody" may not patch pods (for Diary)'
+        assert '{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}' in finding.to_do
 
     async def test_one_that_only_serves_to_name_others_is_no_failure(self, cluster, findings):
         cluster.allows = lambda asked: (asked["resource"], asked["verb"]) != ("events", "list")

@@ -28,8 +28,9 @@ class Server:
         self.silent = silent
         self.pauses: list[float] = []
 
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, **metadata: dict[str, str]) -> None:
         self.asked += 1
+        self.metadata = metadata
         if self.failures:
             raise self.failures.pop(0)
 

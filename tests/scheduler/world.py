@@ -13,6 +13,7 @@ from mooring.objects import Pod
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.queue.queued_pod_info import QueuedPodInfo
+from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.async_points import Patience
 from mooring.scheduler.binding import Bindings
 from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
@@ -92,6 +93,7 @@ class World:
             Journal(self.server.clock),
             self.metrics,
             Patience(self.server.clock),
+            ApiBinder(self.server, self.server.clock),
         )
         self.evictions = Evictions(
             self.server,

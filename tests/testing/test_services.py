@@ -9,6 +9,8 @@ import pytest
 from mooring.base.errors import Fault, OperatorMistake, StateMissing
 from mooring.framework import (
     Args,
+    Binder,
+    Bound,
     Cycle,
     Http,
     Log,
@@ -17,11 +19,12 @@ from mooring.framework import (
     Plugin,
     Pod,
     PodsWhere,
+    PodWriter,
     Published,
     Skip,
     WaitingPod,
 )
-from mooring.testing import Services, a_cycle, a_plugin, a_pod
+from mooring.testing import Services, a_cycle, a_node, a_plugin, a_pod
 
 
 class ShyArgs(Args):
@@ -106,3 +109,50 @@ def test_pods_are_found_by_their_labels_placed_or_pending():
     where = PodsWhere.labelled({"x": "1"})
     assert [pod.name for pod in services.state.pending(where)] == ["a"]
     assert [pod.name for pod in services.state.placed(where)] == ["b"]
+
+
+class Scribe(Plugin):
+    """Writes to pods in every way there is."""
+
+    def __init__(self, binder: Binder, pods: PodWriter) -> None:
+        self._binder, self._pods = binder, pods
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        cycle.add_to_binding(self, annotations={"reserved-on": node.name}, labels={"reserved": "yes"})
+
+    async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        await self._pods.patch(pod, annotations={"old": None, "new": node.name})
+        await self._pods.patch(pod, labels={"patched": "yes"})
+
+    async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound:
+        await self._binder.bind(pod, node.name, annotations={"bound-to": node.name}, labels={"bound": "yes"})
+        return Bound()
+
+
+async def test_what_a_plugin_wrote_to_pods_can_be_read():
+    services, pod, node = Services(), a_pod("web", annotations={"old": "1", "kept": "1"}), a_node("node-1")
+    scribe, cycle = a_plugin(Scribe, services), a_cycle(pod)
+    scribe.reserve(pod, node, cycle)
+    await scribe.pre_bind(pod, node, cycle)
+    await scribe.bind(pod, node, cycle)
+    assert (cycle.added_to_binding.annotations, cycle.added_to_binding.labels) == (
+        {"reserved-on": "node-1"},
+        {"reserved": "yes"},
+    )
+    written = services.pod_writer.written["default/web"]
+    assert (written.annotations, written.labels) == ({"kept": "1", "new": "node-1"}, {"patched": "yes"})
+    assert services.binder.bound == [("default/web", "node-1")]
+    assert services.binder.annotations == {"default/web": {"bound-to": "node-1"}}
+    assert services.binder.labels == {"default/web": {"bound": "yes"}}
+
+
+async def test_writes_fail_as_the_test_wishes_and_where_the_api_server_would_refuse_them():
+    services, pod = Services(), a_pod("web")
+    with pytest.raises(Fault, match='label "a b"'):
+        await services.pod_writer.patch(pod, labels={"a b": "c"})
+    with pytest.raises(Fault, match='annotation "a b"'):
+        await services.binder.bind(pod, "node-1", annotations={"a b": "c"})
+    services.pod_writer.failure = Fault("away")
+    with pytest.raises(Fault, match="away"):
+        await services.pod_writer.patch(pod, labels={"a": "b"})
+    assert (services.binder.bound, services.pod_writer.written) == ([], {})

@@ -196,12 +196,27 @@ class ApiClient:
         body = _encode(options) if len(options) > 2 else None
         await self.transport.request("DELETE", self._path(kind, namespace, name), body)
 
-    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Put the pod on the node; refused when a namesake has taken the pod's place."""
+    async def bind(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Put the pod on the node, with these annotations and labels besides its own; refused when a namesake has taken
+        the pod's place."""
+        metadata: Document = {"namespace": namespace, "name": name, "uid": uid}
+        if annotations:
+            metadata["annotations"] = annotations
+        if labels:
+            metadata["labels"] = labels
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"namespace": namespace, "name": name, "uid": uid},
+            "metadata": metadata,
             "target": {"kind": "Node", "name": node},
         }
         await self.transport.request("POST", path_of(Pod.KIND, namespace, name, "binding"), _encode(binding))

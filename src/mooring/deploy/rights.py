@@ -18,7 +18,7 @@ from mooring.framework.contract import needs
 from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
 from mooring.framework.registry import PluginEntry, Registry
-from mooring.framework.services import Binder, ClaimWriter, VolumeWriter
+from mooring.framework.services import Binder, ClaimWriter, PodWriter, VolumeWriter
 from mooring.framework.verdicts import Plan, Remedy
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import Kind
@@ -57,6 +57,7 @@ class Right:
 
 _WRITERS: Mapping[type, tuple[tuple[Kind, str, str], ...]] = {
     Binder: ((Pod.KIND, "binding", "create"), (Pod.KIND, "", "get")),
+    PodWriter: ((Pod.KIND, "", "patch"),),
     VolumeWriter: ((PersistentVolume.KIND, "", "patch"), (PersistentVolumeClaim.KIND, "", "patch")),
     ClaimWriter: (
         (ResourceClaim.KIND, "", "get"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ from mooring.framework import (
     Term,
     TermKind,
 )
+from mooring.framework.pod_metadata import NOTHING, BindingMetadata
 from mooring.objects.selectors import Labels
 from mooring.state import Rows, State
 
@@ -34,12 +35,14 @@ T = TypeVar("T")
 class Stage(Enum):
     """Where the attempt is: tallies are asked for before nodes are looked at one by one."""
 
-    OUTSIDE = "before the first plugin, or after the decision"
+    OUTSIDE = "before the first plugin"
     PRE_FILTER = "pre_filter"
     FILTER = "filter"
     POST_FILTER = "post_filter"
     PRE_SCORE = "pre_score"
     SCORE = "score"
+    DECIDED = "after the decision"
+    BINDING = "bind, or after it"
 
 
 class EngineCycle:
@@ -65,6 +68,7 @@ class EngineCycle:
         """The names of the only nodes to look at, by the plugin whose pre_filter named them."""
         self.skipped_filters: set[str] = set()
         self.skipped_scores: set[str] = set()
+        self.added_to_binding: BindingMetadata | None = None
         self._values: dict[int, tuple[str, int, Any]] = {}
 
     def supposing(self, pod: Pod) -> EngineCycle:
@@ -85,7 +89,7 @@ class EngineCycle:
 
     def end(self) -> None:
         """The decision is taken; what comes now (reserve, permit, bind) may ask anything again."""
-        self.stage = Stage.OUTSIDE
+        self.stage = Stage.DECIDED
 
     @property
     def nodes(self) -> Rows:
@@ -132,6 +136,18 @@ class EngineCycle:
 
     def image(self, name: str) -> Image | None:
         return self.state.image(name)
+
+    def add_to_binding(
+        self,
+        plugin: Plugin,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        if self.stage is not Stage.DECIDED:
+            raise Fault(f"the binding was added to in {self.stage.value}; do so in reserve, permit or pre_bind")
+        self.added_to_binding = self.added_to_binding or BindingMetadata()
+        self.added_to_binding.add(plugin.name, annotations or NOTHING, labels or NOTHING)
 
     def value(self, published: Published[T]) -> T | None:
         """Within one cycle the answer stays the same, whatever is published meanwhile."""

@@ -30,6 +30,7 @@ from mooring.framework.services import (
     Objects,
     PodEvents,
     Pods,
+    PodWriter,
     Preemptions,
     Published,
     Queue,
@@ -53,6 +54,7 @@ SERVICES: tuple[type, ...] = (
     ClaimWriter,
     ClaimsInFlight,
     PodEvents,
+    PodWriter,
 )
 """What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MUST_BE_ASYNC = frozenset(name for name, method in METHODS.items() if inspect.iscoroutinefunction(method))

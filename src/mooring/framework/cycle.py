@@ -247,6 +247,21 @@ class Cycle(Protocol):
         """The image that nodes list under this name; None if no node does."""
         ...
 
+    def add_to_binding(
+        self,
+        plugin: Plugin,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """From reserve, permit or pre_bind: set these on the pod in the write that binds it, whichever plugin does.
+
+        If the attempt fails they are forgotten. A malformed key or value, and a value other than another plugin has
+        given the same key, raise `Fault` and change nothing. An extender that binds the pod cannot carry them: the
+        attempt then fails and says so.
+        """
+        ...
+
     def value(self, published: Published[T]) -> T | None:
         """The latest outside data (None before the first); the decision records which version it used."""
         ...

@@ -129,7 +129,43 @@ class Preemptions(Protocol):
 class Binder(Protocol):
     """Writes the binding of a pod to the API server. Raises `Fault` when that fails."""
 
-    async def bind(self, pod: Pod, node: str) -> None: ...
+    async def bind(
+        self,
+        pod: Pod,
+        node: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Bind the pod, and set these annotations and labels on it in the same write.
+
+        What plugins of this attempt added by `cycle.add_to_binding` is written too; of two values for one key, the one
+        given here. API servers older than 1.35 ignore labels.
+        """
+        ...
+
+
+class PodWriter(Protocol):
+    """Sets annotations and labels of pods. Asking for it is what grants the scheduler the right to patch pods.
+
+    What is known when the pod is bound is better written with the binding (`cycle.add_to_binding`): that needs no right
+    and no write of its own.
+    """
+
+    async def patch(
+        self,
+        pod: Pod,
+        *,
+        annotations: Mapping[str, str | None] | None = None,
+        labels: Mapping[str, str | None] | None = None,
+    ) -> Pod:
+        """Set these keys and leave all others as they are; None removes a key. Retried while the server has no time.
+
+        Returns the pod as the API server has it now. Raises `Fault` when that fails: `ApiError` with the reason
+        "NotFound", "Conflict" or "Invalid" where the pod is gone, also if another one has its name by now. In shadow
+        mode nothing is written and every call fails.
+        """
+        ...
 
 
 class VolumeWriter(Protocol):

@@ -130,6 +130,10 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
         return self.metadata.labels
 
     @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations
+
+    @property
     def key(self) -> str:
         """`namespace/name`, or the name alone where the kind has no namespaces."""
         return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name

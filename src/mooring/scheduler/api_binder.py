@@ -8,11 +8,15 @@ backoff after the server is well again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.framework import Pod
+from mooring.framework.pod_metadata import NOTHING, BindingMetadata, check_metadata, check_size
 
 PAUSE_SECONDS, MOST_PAUSE_SECONDS, PAUSE_GROWTH = 0.05, 2.0, 2.0
 MOST_DOUBT_SECONDS = 60.0
@@ -26,17 +30,51 @@ _log = Log("scheduler")
 
 
 class ApiBinder:
-    """The `Binder` service: pods/binding, with the pod's uid as precondition."""
+    """The `Binder` service: pods/binding, with the pod's uid as precondition. All plugins share one."""
 
     def __init__(self, client: ApiClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
 
-    async def bind(self, pod: Pod, node: str) -> None:
+        self._added: dict[str, BindingMetadata] = {}
+        """By the uids of pods that are being bound: what the plugins of the attempt added."""
+
+    @contextmanager
+    def carrying(self, pod: Pod, added: BindingMetadata | None) -> Iterator[None]:
+        """Inside the `with`, a binding of the pod carries what was added."""
+        if added is None:
+            yield
+            return
+        self._added[pod.uid] = added
+        try:
+            yield
+        finally:
+            del self._added[pod.uid]
+
+    async def bind(
+        self,
+        pod: Pod,
+        node: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        annotations, labels = annotations or NOTHING, labels or NOTHING
+        check_metadata(annotations, labels)
+        added = self._added.get(pod.uid)
+        if added is not None:
+            annotations, labels = {**added.annotations, **annotations}, {**added.labels, **labels}
+        if annotations:
+            check_size({**pod.annotations, **annotations})
+        await self._bind(pod, node, annotations, labels)
+        if added is not None:
+            added.is_sent = True
+
+    async def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
         pause, in_doubt_since, is_away = PAUSE_SECONDS, None, False
         while True:
             try:
-                await self._client.bind(pod.namespace, pod.name, pod.uid, node)
+                await self._client.bind(pod.namespace, pod.name, pod.uid, node, annotations=annotations, labels=labels)
                 return
             except Unreachable as error:
                 in_doubt_since, is_away = in_doubt_since or self._clock.monotonic(), True

@@ -36,6 +36,7 @@ from mooring.framework import (
     Pod,
     PodEvents,
     Pods,
+    PodWriter,
     Point,
     Preemptions,
     Published,
@@ -50,10 +51,10 @@ from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
 from mooring.objects.meta import CustomResource, KubeObject
 from mooring.queue import ProfileRules, SchedulingQueue
-from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.http import HttpFetcher
 from mooring.scheduler.informers import Informers
 from mooring.scheduler.metrics import PluginMetrics
+from mooring.scheduler.pod_writer import ApiPodWriter
 from mooring.scheduler.supervision import PluginBackground, Supervisor
 from mooring.scheduler.volume_writer import ApiVolumeWriter
 from mooring.scheduler.waiting import PermitRoom
@@ -88,6 +89,7 @@ class Services:
     metrics: PluginMetrics
     claim_writer: ClaimWriter
     events: PodEvents
+    binder: Binder
     claims_in_flight: ClaimsInFlight = field(default_factory=ClaimsInFlight)
 
     def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
@@ -101,11 +103,12 @@ class Services:
             Queue: lambda: self.queue,
             Http: lambda: self.http,
             Background: lambda: background,
-            Binder: lambda: ApiBinder(self.client, self.clock),
+            Binder: lambda: self.binder,
             VolumeWriter: lambda: ApiVolumeWriter(self.client),
             ClaimWriter: lambda: self.claim_writer,
             ClaimsInFlight: lambda: self.claims_in_flight,
             PodEvents: lambda: self.events,
+            PodWriter: lambda: ApiPodWriter(self.client, self.clock),
             Preemptions: lambda: self.preemptions,
             Metrics: lambda: self.metrics,
         }

@@ -17,6 +17,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, Profile, Refused, unreserve
+from mooring.engine.cycle import Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
@@ -24,6 +25,7 @@ from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
 from mooring.objects.placed import PlacedPod
 from mooring.queue import QueuedPodInfo, SchedulingQueue
+from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.async_points import Patience, side_by_side
 from mooring.scheduler.extenders import Extenders
 from mooring.scheduler.failures import Failures
@@ -36,6 +38,11 @@ from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
 
 CANCELLATION_SECONDS = 1.0
+CANNOT_CARRY = (
+    "{} added annotations or labels to the binding, and extender {} binds the pod and cannot carry them; write them by "
+    "PodWriter in pre_bind"
+)
+NOT_WRITTEN = "what plugins added to the binding was not written"
 PREEMPTED = "the binding was cancelled: preempted by a pod of higher priority"
 
 _log = Log("scheduler")
@@ -89,6 +96,7 @@ class Bindings:
         journal: Journal,
         metrics: SchedulerMetrics,
         patience: Patience,
+        binder: ApiBinder,
         extenders: Extenders | None = None,
     ) -> None:
         self._state = state
@@ -100,6 +108,7 @@ class Bindings:
         self._metrics = metrics
         self._errors = PluginErrors(metrics.plugins)
         self._patience = patience
+        self._binder = binder
         self._extenders = extenders
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """By the pod's uid."""
@@ -287,15 +296,31 @@ class Bindings:
             raise
 
     async def _ask_binders(self, placement: Placement) -> None:
-        if self._extenders is not None and await self._extenders.bind(placement.pod, placement.node.name):
-            return
         cycle = placement.decision.cycle
+        cycle.stage = Stage.BINDING
+        added = cycle.added_to_binding
+        if self._extenders is not None:
+            if added is not None and (extender := self._extenders.binder_of(placement.pod)) is not None:
+                raise PluginFault(added.plugins[0], CANNOT_CARRY.format(", ".join(added.plugins), extender), "Bind")
+            if await self._extenders.bind(placement.pod, placement.node.name):
+                return
+        with self._binder.carrying(placement.pod, added):
+            binder = await self._first_binder(placement)
+        if added is not None and not added.is_sent:
+            problem = fault(binder, ExtensionPoint.BIND, f"it did not bind by the Binder service: {NOT_WRITTEN}")
+            self._errors.count(problem)
+            Log(binder.name).error("Bind plugin failed", pod=placement.pod, err=problem, addedBy=added.plugins)
+
+    async def _first_binder(self, placement: Placement) -> Plugin:
+        """The bind plugin that has bound the pod."""
+        cycle = placement.decision.cycle
+        plugin: Plugin
         for plugin in placement.profile.at(Point.BIND):
             answer = await self._patience.ask(
                 cycle, plugin, ExtensionPoint.BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
             )
             if isinstance(answer, Bound):
-                return
+                return plugin
             if isinstance(answer, Refusal):
                 check_reasons(plugin, ExtensionPoint.BIND, answer)
                 _log.v(4).info("Pod rejected by Bind plugin", pod=placement.pod, plugin=plugin.name)

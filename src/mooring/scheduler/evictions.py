@@ -21,7 +21,8 @@ from mooring.scheduler.binding import Bindings
 from mooring.scheduler.errands import Errands
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.reporting import Reporter, is_gone, patch_status
+from mooring.scheduler.pod_patches import is_gone, patch_status
+from mooring.scheduler.reporting import Reporter
 from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
 

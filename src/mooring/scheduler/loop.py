@@ -24,6 +24,7 @@ from mooring.objects.core import Node
 from mooring.objects.meta import KubeObject
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.answers import Answers
+from mooring.scheduler.api_binder import ApiBinder
 from mooring.scheduler.assembly import QueueAccess, Services, assemble
 from mooring.scheduler.async_points import Patience
 from mooring.scheduler.attempts import Attempts
@@ -117,6 +118,7 @@ class Scheduler:
         self.reporter = reporter or Reporter(client, self._clock, names, events=client.beside("mooring events"))
         self._rivals = Rivals(client, self._clock, self.reporter, self.metrics.plugins)
         claim_writer = ApiClaimWriter(client, self._informers, self._clock)
+        binder = ApiBinder(client, self._clock)
         access = QueueAccess()
         under_way = PreemptionsUnderWay(self.state)
         services = Services(
@@ -133,6 +135,7 @@ class Scheduler:
             metrics=self.metrics.plugins,
             claim_writer=claim_writer,
             events=self.reporter,
+            binder=binder,
         )
         self._assembly = assemble(configuration, registry, services)
         self.queue = access.queue = SchedulingQueue(
@@ -174,6 +177,7 @@ class Scheduler:
             self.journal,
             self.metrics,
             Patience(self._clock),
+            binder,
             self._extenders,
         )
         self._evictions = Evictions(

@@ -8,20 +8,17 @@ away, starts or has no time, is kept and said again: nothing else may ever happe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from mooring.base.clock import Clock, timestamp
-from mooring.base.errors import ApiError, Fault
+from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient, EventRecorder
 from mooring.objects.core import ObjectReference, Pod
+from mooring.scheduler.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIES, is_gone, patch_status
 
-TRIES, PAUSE_SECONDS, PAUSE_GROWTH = 4, 0.01, 5.0
-CONFLICT = 409
-_RETRIED_AS_IT_IS = (500, 503)
-RETRIED = (CONFLICT, *_RETRIED_AS_IT_IS)
 LATER_SECONDS, MOST_LATER_SECONDS = 1.0, 30.0
 _TAKEN_LATER = (401, 403, 408, CONFLICT, 429)
 """Beside 5xx. A server that starts knows neither users nor their rights, and forbids what it will allow."""
@@ -263,7 +260,7 @@ class Reporter:
         for attempt in range(1, TRIES + 1):
             body["metadata"]["resourceVersion"] = version
             try:
-                await patch_status(self._client, self._clock, pod.namespace, pod.name, body, retried=_RETRIED_AS_IT_IS)
+                await patch_status(self._client, self._clock, pod.namespace, pod.name, body, retried=RETRIED_AS_IT_IS)
                 return
             except ApiError as error:
                 if attempt == TRIES or error.code != CONFLICT or is_gone(error):
@@ -290,41 +287,6 @@ class Reporter:
             await self._event_client.close()
 
 
-async def patch_status(
-    client: ApiClient,
-    clock: Clock,
-    namespace: str,
-    name: str,
-    body: dict[str, Any],
-    *,
-    retried: Collection[int] = RETRIED,
-) -> None:
-    """Patch a pod's status; what may pass is tried again a few times, a few moments apart."""
-    pause = PAUSE_SECONDS
-    for attempt in range(1, TRIES + 1):
-        try:
-            await client.patch(Pod.KIND, name, namespace, body, subresource="status")
-            return
-        except Exception as error:
-            if attempt == TRIES or is_gone(error) or not _may_pass(error, retried):
-                raise
-        await clock.sleep(pause)
-        pause *= PAUSE_GROWTH
-
-
-def is_gone(error: Exception) -> bool:
-    """Whether the API server says that the pod with our uid is no more; a namesake may have taken its place."""
-    if not isinstance(error, ApiError):
-        return False
-    # kube-apiserver calls another uid in a patch an invalid change, in a deletion a conflict.
-    is_other = error.code in (409, 422) and ("UID in precondition" in error.message or "metadata.uid" in error.message)
-    return error.code == 404 or is_other
-
-
 def _is_taken_later(error: Exception) -> bool:
     """Whether the server may take the same words another time: the fault is not in them."""
     return not isinstance(error, ApiError) or error.code in _TAKEN_LATER or error.code >= 500
-
-
-def _may_pass(error: Exception, retried: Collection[int]) -> bool:
-    return error.code in retried if isinstance(error, ApiError) else isinstance(error, Fault)

@@ -28,6 +28,7 @@ from mooring.framework import (
     Term,
     TermKind,
 )
+from mooring.framework.pod_metadata import BindingMetadata
 from mooring.framework.points import points_of
 from mooring.objects.core import Taint
 from mooring.objects.placed import placed
@@ -90,6 +91,8 @@ class TestCycle:
         self.attempt = attempt
         self._filter_states: dict[Plugin, Any] = {}
         self._score_states: dict[Plugin, Any] = {}
+        self.added_to_binding = BindingMetadata()
+        """What plugins added: `.annotations` and `.labels`."""
         self.versions: dict[Published[Any], int] = {}
         """Which version of which outside data was used."""
 
@@ -133,6 +136,15 @@ class TestCycle:
 
     def image(self, name: str) -> Image | None:
         return self._state.image(name)
+
+    def add_to_binding(
+        self,
+        plugin: Plugin,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.added_to_binding.add(plugin.name, annotations or {}, labels or {})
 
     def value(self, published: Published[T]) -> T | None:
         self.versions[published] = published.version

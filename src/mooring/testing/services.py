@@ -38,6 +38,7 @@ from mooring.framework import (
     Pod,
     PodEvents,
     Pods,
+    PodWriter,
     Preemptions,
     Published,
     Queue,
@@ -48,6 +49,7 @@ from mooring.framework import (
 )
 from mooring.framework.contract import check_contract
 from mooring.framework.kept import KeptObjects
+from mooring.framework.pod_metadata import check_metadata
 from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import placed
@@ -322,13 +324,59 @@ class MemoryBinder:
     def __init__(self) -> None:
         self.bound: list[tuple[str, str]] = []
         """Pod (namespace/name) and node."""
+        self.annotations: dict[str, dict[str, str]] = {}
+        """By pod: those that the bind plugin gave. What others add by `cycle.add_to_binding` is in their cycle."""
+        self.labels: dict[str, dict[str, str]] = {}
+        """Likewise."""
         self.failure: Exception | None = None
         """What `bind` raises instead."""
 
-    async def bind(self, pod: Pod, node: str) -> None:
+    async def bind(
+        self,
+        pod: Pod,
+        node: str,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        check_metadata(annotations or {}, labels or {})
         if self.failure is not None:
             raise self.failure
         self.bound.append((pod.key, node))
+        self.annotations[pod.key] = dict(annotations or {})
+        self.labels[pod.key] = dict(labels or {})
+
+
+class MemoryPodWriter:
+    """Pods as they are after what plugins wrote to them."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, Pod] = {}
+        """By namespace/name."""
+        self.failure: Exception | None = None
+
+    async def patch(
+        self,
+        pod: Pod,
+        *,
+        annotations: Mapping[str, str | None] | None = None,
+        labels: Mapping[str, str | None] | None = None,
+    ) -> Pod:
+        check_metadata(annotations or {}, labels or {})
+        if self.failure is not None:
+            raise self.failure
+        known = self.written.get(pod.key, pod)
+        metadata = msgspec.structs.replace(
+            known.metadata,
+            annotations=_patched(known.annotations, annotations or {}),
+            labels=_patched(known.labels, labels or {}),
+        )
+        self.written[pod.key] = msgspec.structs.replace(known, metadata=metadata)
+        return self.written[pod.key]
+
+
+def _patched(known: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in {**known, **changes}.items() if value is not None}
 
 
 class SharedPublished(Published[T]):
@@ -448,6 +496,7 @@ class Services:
         self.waiting_pods = MemoryWaitingPods(self.clock)
         self.queue = MemoryQueue()
         self.binder = MemoryBinder()
+        self.pod_writer = MemoryPodWriter()
         self.volume_writer = MemoryVolumeWriter(self.objects)
         self.metrics = MemoryMetrics()
         self.preemptions = MemoryPreemptions()
@@ -493,6 +542,7 @@ class Services:
             ClaimWriter: self.claim_writer,
             ClaimsInFlight: self.claims_in_flight,
             PodEvents: self.events,
+            PodWriter: self.pod_writer,
         }[asked]
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_live_scheduler
+from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_live_scheduler, a_profile
 from tests.scheduler.extenders.conftest import an_extender, asking, names_of, only, soon
 
+from mooring.base.clock import ManualClock
 from mooring.base.tls import make_identity
+from mooring.framework import Cycle, NodeView, Plugin
 from mooring.objects import Node, Pod
 
 
@@ -305,3 +307,26 @@ async def test_a_certificate_that_is_not_trusted_fails_the_attempt(server):
             await live.pod("web")
             assert "certificate verify failed" in await live.refused("web")
             assert extender.asked == []
+
+
+class Rack(Plugin):
+    """Adds to the bindings of pods that have the label."""
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        if "rack" in pod.labels:
+            cycle.add_to_binding(self, annotations={"example.com/rack": "r1"})
+
+
+async def test_a_pod_whose_binding_plugins_added_to_is_not_handed_to_an_extender_that_cannot_carry_it(server, extender):
+    extender.on["bind"] = lambda _: {}
+    config = asking({"urlPrefix": extender.url, "bindVerb": "bind"})
+    config += "profiles:\n" + a_profile("default-scheduler", plugins=["Rack"])
+    async with a_live_scheduler(server, config, [Rack], clock=ManualClock()) as live:
+        await live.node("node-1")
+        await live.pod("plain")
+        await soon(lambda: extender.verbs() == ["bind"])
+        await live.pod("web", rack="yes")
+        message = await live.refused("web")
+        assert message.startswith("Rack added annotations or labels to the binding, and extender http://")
+        assert message.endswith("binds the pod and cannot carry them; write them by PodWriter in pre_bind")
+        assert extender.verbs() == ["bind"]

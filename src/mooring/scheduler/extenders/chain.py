@@ -91,6 +91,10 @@ class Extenders:
                 self._unless_ignorable(extender, fault, pod)
         return left
 
+    def binder_of(self, pod: Pod) -> str | None:
+        """The first that binds this pod, if one does."""
+        return next((each.name for each in self._interested(pod) if each.config.bind_verb), None)
+
     async def bind(self, pod: Pod, node: str) -> bool:
         """Whether one of them has bound the pod; False: the bind plugins' turn."""
         for extender in self._interested(pod):
