@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.simulated.builders import NOW, TEMPLATE, a_pod
 
 from mooring.simulated.records import Document, PodRecord, owned_by
+from mooring.simulated.replica_sets import BURST
 from mooring.simulated.revisions import revision_data
 from mooring.simulated.stateful_claims import claim_documents, claim_owners, is_of_an_earlier_pod, is_same_ownership
 from mooring.simulated.stateful_sets import (
@@ -132,6 +133,10 @@ def test_from_any_start_the_set_reaches_its_pods_and_its_revision(drawn, replica
             pods[waiting[0]] = up(waiting[0], pods[waiting[0]].labels[REVISION])
     assert sorted(pods) == list(owner.ordinals)
     assert all(pods[ordinal].labels[REVISION] == "new" for ordinal in owner.ordinals[partition:])
+
+
+def test_a_parallel_set_of_any_size_takes_bounded_steps():
+    assert len(next_step(a_stateful_set(2**31 - 1, **PARALLEL), [], "new", NOW).create) == BURST
 
 
 class TestAPod:

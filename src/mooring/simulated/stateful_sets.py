@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mooring.simulated.pod_templates import pod_from_template
 from mooring.simulated.records import Document, PodRecord
-from mooring.simulated.replica_sets import is_available
+from mooring.simulated.replica_sets import BURST, is_available
 from mooring.simulated.revisions import template_in
 from mooring.simulated.stateful_claims import volumes_of
 from mooring.simulated.workload_records import ControllerRevision, StatefulSet
@@ -60,6 +60,8 @@ def next_step(owner: StatefulSet, pods: Sequence[PodRecord], update: str, now: f
             remove.append(pod)
         if is_ordered and (pod is None or _is_unavailable(owner, pod, now)):
             return StatefulStep(tuple(create), tuple(remove))
+        if len(create) == BURST:  # the rest when these are there: a set may want billions
+            break
 
     condemned = [placed[ordinal] for ordinal in sorted(placed, reverse=True) if ordinal not in owner.ordinals]
     if condemned and is_ordered:
