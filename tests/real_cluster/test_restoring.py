@@ -52,6 +52,13 @@ spec:
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}
 ---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: shop}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: agent, image: agent}]}}
+---
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
@@ -157,7 +164,7 @@ spec:
 RACK = "{apiVersion: example.com/v1, kind: Rack, metadata: {name: r1, namespace: shop}, spec: {height: 42}}"
 # Kinds that users print together, and everything that the server can list.
 KINDS = (
-    "crd,nodes,pods,deployments,replicasets,statefulsets,services,pvc,pv,sc,pdb,priorityclasses,resourceclaims,"
+    "crd,nodes,pods,deployments,replicasets,statefulsets,daemonsets,services,pvc,pv,sc,pdb,priorityclasses,resourceclaims,"
     "racks.example.com"
 )
 EVERYTHING = ("api-resources", "--verbs=list", "--output=name")
@@ -173,6 +180,7 @@ def _filled(cluster: Cluster) -> None:
     kubectl.run("patch", "rack", "r1", "--subresource=status", "--type=merge", '-p={"status": {"used": 7}}')
     kubectl.run("rollout", "status", "deployment/web", "--timeout=90s")
     kubectl.run("rollout", "status", "statefulset/db", "--timeout=90s")
+    kubectl.run("rollout", "status", "daemonset/agent", "--timeout=90s")
     kubectl.run("wait", "--for=condition=Complete", "job/report", "--timeout=90s")
     kubectl.run("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=90s")
     kubectl.shows("PodScheduled", "get", "pod", "huge", "-o", "yaml")
@@ -186,7 +194,9 @@ def full(control_plane: ControlPlane) -> Iterator[Cluster]:
             _filled(cluster)
             yield cluster
         finally:
-            kinds = "deployments,statefulsets,jobs,cronjobs,hpa,ingresses,limitranges,secrets,pvc,pdb,services"
+            kinds = (
+                "deployments,statefulsets,daemonsets,jobs,cronjobs,hpa,ingresses,limitranges,secrets,pvc,pdb,services"
+            )
             kinds += ",resourceclaims,networkpolicies"
             cluster.kubectl.run("delete", kinds, "--all", "-n", "shop", "--wait=false", check=False)
             cluster.kubectl.run(
@@ -228,7 +238,7 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
     names = [name for name in full.kubectl.out(*EVERYTHING).split() if not name.startswith("componentstatuses")]
     dump = full.kubectl.out("get", ",".join(names), "--all-namespaces", "--output=json")
     before = _pods(full.kubectl)
-    assert len(before) == 7
+    assert len(before) == 9
 
     with mooring_up("--cluster=dump.json", files={"dump.json": dump}) as up:
         _settled(up)
@@ -249,7 +259,7 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
         up.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=90s")
         after = _pods(up)
         assert {name: after[name] for name in before} == before
-        assert len(after) == 8
+        assert len(after) == 10
 
         # A second round: what the embedded cluster prints is as good.
         again = up.out("get", KINDS, "--all-namespaces", "--output=yaml")
