@@ -30,6 +30,17 @@ def test_a_deployment_is_defaulted(store: Any):
     assert deployment["metadata"]["generation"] == 1
 
 
+async def test_a_client_is_warned_of_a_kind_that_nothing_acts_on(api: Client):
+    path, quota = (
+        "/api/v1/namespaces/default/resourcequotas",
+        named("v1", "ResourceQuota", spec={"hard": {"pods": "1"}}),
+    )
+    warned = await api.post(path, quota)
+    assert warned.headers["Warning"] == '299 - "the embedded cluster stores ResourceQuotas but does not enforce them"'
+    assert "Warning" not in (await api.get(f"{path}/it")).headers
+    assert "Warning" not in (await api.post(DEPLOYMENTS, a_deployment())).headers
+
+
 async def test_scaling_changes_the_spec_and_its_generation(api: Client):
     await api.post(DEPLOYMENTS, a_deployment())
     scale = (await api.get(f"{DEPLOYMENTS}/web/scale")).body

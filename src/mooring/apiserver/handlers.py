@@ -242,6 +242,8 @@ class Handler:
         if row.namespaced and not namespace:
             raise bad_request("an empty namespace may not be set during creation")
         stored = self._registry.create(row, namespace, document, dry_run=options.dry_run)
+        if notice := self._registry.strategy_of(row).notice:
+            options.policy.warnings.append(notice)
         return self._written(request, row, stored, options.policy, 201)
 
     async def _replace(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:

@@ -12,7 +12,7 @@ import msgspec
 
 from mooring.apiserver.documents import Document, copied, decode, encode, ensured, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, stored_only
 
 DEFAULT_CPU_PERCENT = 80
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
@@ -107,6 +107,7 @@ class AutoscalerStrategy(Strategy):
     """Stored and shown; nothing measures, so nothing is scaled."""
 
     has_status = True
+    notice = stored_only("HorizontalPodAutoscalers", "measures nothing, so it scales nothing")
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)

@@ -58,6 +58,8 @@ class Strategy:
     checks_required: ClassVar[bool] = True
     fields: ClassVar[dict[str, FieldReader]] = {}
     create_on_update: ClassVar[bool] = False
+    # A warning for clients that create such an object: what does not happen with it here.
+    notice: ClassVar[str] = ""
 
     def name_rule(self, name: str) -> list[str]:
         return dns_subdomain(name)
@@ -152,3 +154,8 @@ def set_text(document: Document, name: str, value: str) -> None:
 
 def spec_of(document: Document) -> Document:
     return ensured(document, "spec")
+
+
+def stored_only(what: str, missing: str) -> str:
+    """The notice of a kind that nothing acts on here."""
+    return f"the embedded cluster stores {what} but {missing}"

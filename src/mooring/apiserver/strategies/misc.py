@@ -6,7 +6,7 @@ import base64
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.names import path_segment
@@ -135,11 +135,11 @@ class StatusStrategy(Strategy):
 
 
 class QuotaStrategy(StatusStrategy):
-    """Stored and shown; the embedded server does not enforce quotas."""
+    notice = stored_only("ResourceQuotas", "does not enforce them")
 
 
 class LimitRangeStrategy(Strategy):
-    """Stored and shown; the embedded server does not enforce limits."""
+    notice = stored_only("LimitRanges", "does not enforce them")
 
     def default(self, document: Document, world: World) -> None:
         for limit in items_of(part(document, "spec"), "limits"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only
 
 
 class EndpointsStrategy(Strategy):
@@ -27,6 +27,7 @@ class EndpointSliceStrategy(Strategy):
 
 class NetworkPolicyStrategy(Strategy):
     has_generation = True
+    notice = stored_only("NetworkPolicies", "has no network")
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
@@ -40,6 +41,7 @@ class NetworkPolicyStrategy(Strategy):
 class IngressStrategy(Strategy):
     has_status = True
     has_generation = True
+    notice = stored_only("Ingresses", "routes no requests")
 
     def initial_status(self, document: Document) -> Document:
         return {"loadBalancer": {}}

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.metadata import check_labels
 from mooring.apiserver.validation.pod import check_pod_spec
@@ -148,6 +148,7 @@ class ReplicationControllerStrategy(Strategy):
     has_status = True
     has_generation = True
     checks_required = False
+    notice = stored_only("ReplicationControllers", "runs no pods for them: use a Deployment")
 
     def default(self, document: Document, world: World) -> None:
         spec = spec_of(document)
