@@ -15,7 +15,9 @@ from tests.cli.programs import PATIENCE_SECONDS, clean_environment, private_home
 from tests.test_packaging import build
 
 from mooring.cli import hangup
+from mooring.conformance.cases import RECORDED, read
 
+LAUNCHER = Path(__file__).parents[1] / "launcher" / "mooring"
 HANGUP_BIT = 1 << (signal.SIGHUP - 1)
 
 # Stands in for Python: prints which signals it was started to ignore, and its arguments.
@@ -163,3 +165,13 @@ def test_an_editable_installation_has_the_same_launcher(programs):
     source = Path(__file__).parents[1] / "launcher" / "mooring"
     assert ours.read_text(encoding="utf-8") == source.read_text(encoding="utf-8")
     assert ours.read_text(encoding="utf-8") == (programs / "mooring").read_text(encoding="utf-8")
+
+
+def test_processes_that_a_command_starts_do_not_run_it_again(tmp_path: Path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_bytes(b"".join(read(RECORDED / "ports.jsonl.xz")[:4]))
+    command = [sys.executable, str(LAUNCHER), "conformance", "--jobs=2", str(cases)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=clean_environment(tmp_path), timeout=PATIENCE_SECONDS, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["family", "cases", "agree", "cases", "4", "4"]), done.stderr
