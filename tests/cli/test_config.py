@@ -148,3 +148,35 @@ def test_plugins_for_pod_groups_are_refused_with_the_reason(mooring: Mooring):
         answer = mooring("config", "check", write("gang.yaml", GOOD + plugins))
         assert answer.code == 2
         assert f'"{name}" belongs to pod groups, which Mooring does not have' in answer.err
+
+
+def test_show_prints_durations_that_can_be_pasted_into_a_file(mooring: Mooring):
+    shown = mooring("config", "show", write("good.yaml", GOOD)).out
+    line = next(line for line in shown.splitlines() if line.split()[:1] == ["DynamicResources"])
+    args = line.split(maxsplit=1)[1]
+    assert args == '{"filterTimeout":"10s","bindingTimeout":"10m0s"}'
+    profile = f"profiles: [{{schedulerName: a, pluginConfig: [{{name: DynamicResources, args: {args}}}]}}]\n"
+    again = mooring("config", "show", write("again.yaml", GOOD + profile))
+    assert (again.code, line in again.out.splitlines()) == (0, True)
+
+
+BINDER = """\
+from mooring.framework import Plugin, Skip
+
+class Mine(Plugin):
+    async def bind(self, pod, node, cycle):
+        return Skip()
+"""
+
+
+def test_check_warns_of_a_bind_plugin_that_is_never_called(mooring: Mooring):
+    write("mine.py", BINDER)
+    plugins = "profiles: [{schedulerName: a, plugins: {multiPoint: {enabled: [{name: Mine}]}}}]\n"
+    answer = mooring("config", "check", write("behind.yaml", GOOD + plugins), "--plugins", "mine.py")
+    assert answer.code == 0
+    assert "the bind of Mine is never called: DefaultBinder comes first and binds every pod." in answer.err
+    bind = answer.err.partition("Order them: ")[2].strip()
+    assert bind == 'bind: {disabled: [{name: "*"}], enabled: [{name: Mine}, {name: DefaultBinder}]}'
+    ordered = f"profiles: [{{schedulerName: a, plugins: {{multiPoint: {{enabled: [{{name: Mine}}]}}, {bind}}}}}]\n"
+    answer = mooring("config", "check", write("before.yaml", GOOD + ordered), "--plugins", "mine.py")
+    assert (answer.code, answer.err) == (0, "")

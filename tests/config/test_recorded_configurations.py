@@ -9,7 +9,8 @@ from typing import Any
 from tests.config.default_plugins import EVERYTHING
 
 from mooring.base.errors import OperatorMistake
-from mooring.config import Loaded, load_configuration
+from mooring.config import Loaded, ProfileConfiguration, load_configuration
+from mooring.config.as_v1 import args_as_json, as_v1
 from mooring.conformance.cases import RECORDED, read
 from mooring.framework import Point
 
@@ -92,3 +93,18 @@ def test_a_warning_about_pre_score_is_given_where_scoring_failed():
         is_warned = any("preScore is off" in warning.message for warning in loaded.warnings)
         if len(expect.get("feasible") or ()) > 1:
             assert is_warned == (expect["result"] == "error"), expect["name"]
+
+
+def shown(profile: ProfileConfiguration) -> dict[str, str]:
+    return {name: args_as_json(args).decode() for name, args in profile.args.items()}
+
+
+def test_arguments_that_are_shown_can_be_pasted_back_and_are_shown_alike():
+    for loaded, _ in accepted():
+        document = as_v1(loaded.configuration, with_credentials=True)
+        profiles = loaded.configuration.profiles
+        for profile, written in zip(profiles, document["profiles"], strict=True):
+            args = shown(profile).items()
+            written["pluginConfig"] = [{"name": name, "args": json.loads(text)} for name, text in args]
+        again = load_configuration(json.dumps(document), source="pasted", registry=EVERYTHING).configuration
+        assert [shown(profile) for profile in again.profiles] == [shown(profile) for profile in profiles]

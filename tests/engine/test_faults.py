@@ -166,7 +166,25 @@ def test_what_the_pod_is_told(plugin: Plugin, message: str) -> None:
     assert decision.node is None
     assert not decision.is_refused
     assert decision.rejectors == (frozenset(), frozenset())
-    assert decision.evidence()["fault"] == {"plugin": plugin.name, "message": message}
+    assert decision.evidence()["fault"].items() >= {"plugin": plugin.name, "message": message}.items()
+
+
+NO_REASON = {
+    "a Rejection": (
+        made("X", filter=lambda *_: Rejection()),
+        "0/2 nodes are available: 2 node(s) rejected by plugin X without a reason.",
+    ),
+    "a Refusal": (
+        made("X", pre_filter=lambda *_: Refusal()),
+        "0/2 nodes are available: plugin X refused without a reason.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugin", "message"), NO_REASON.values(), ids=NO_REASON.keys())
+def test_a_plugin_is_named_that_gives_no_reason_with(plugin: Plugin, message: str) -> None:
+    decision = decide(a_profile(plugin), a_pod(), a_state("a", "b"))
+    assert (decision.message, decision.is_refused) == (message, True)
 
 
 def test_the_cause_is_kept_for_the_log() -> None:

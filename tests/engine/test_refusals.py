@@ -93,7 +93,11 @@ MESSAGES = {
         "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [Local].",
     ),
     "no nodes at all": ([everywhere("Fit", "full")], (), "no nodes available to schedule pods"),
-    "a rejection without reasons": ([everywhere("Mute")], NODES, "0/3 nodes are available:"),
+    "a rejection without reasons": (
+        [everywhere("Mute")],
+        NODES,
+        "0/3 nodes are available: 3 node(s) rejected by plugin Mute without a reason.",
+    ),
     "what post_filters say follows, joined": (
         [
             everywhere("Fit", "full"),

@@ -69,6 +69,14 @@ def test_one_score_for_all_nodes_is_checked_too() -> None:
     assert "returns an invalid score 101" in decision.message
 
 
+def test_scores_out_of_range_without_normalizing_come_with_a_hint_that_is_not_in_the_message() -> None:
+    decision = decided(scoring("Mine", {"a": 900, "b": 1, "c": 2}))
+    assert decision.fault is not None
+    assert decision.fault.hint == "set `normalizer = ToMax()` in class Mine, or return scores from 0 to 100"
+    assert decision.evidence()["fault"]["hint"] == decision.fault.hint
+    assert "ToMax" not in decision.message
+
+
 def test_a_single_feasible_node_is_taken_without_scoring() -> None:
     """4.3.10"""
     decision = decided(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.scheduler.conftest import CRDS, Live, a_configuration, a_live_scheduler, a_profile
 
+from mooring.base import log
 from mooring.framework import (
     Action,
     Background,
@@ -155,6 +156,28 @@ async def test_the_log_tells_the_line_at_which_a_plugin_raised(server, capsys):
         assert "KeyError: 'rack'" in await live.refused("web")
     first = inspect.getsourcelines(RaisesInAHelper._judged)[1]
     assert f'at="{__file__}:{first + 1}"' in capsys.readouterr().err
+
+
+class RaisesAfterwards(Plugin):
+    async def post_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        raise RuntimeError("too late")
+
+
+@pytest.mark.parametrize("verbosity", [0, 4])
+async def test_the_log_tells_the_line_of_a_failed_post_bind_and_at_4_its_traceback(verbosity, server, capsys):
+    """Isolation"""
+    log.configure(verbosity=verbosity)
+    config = a_configuration(a_profile("default-scheduler", plugins=["RaisesAfterwards"]))
+    async with a_live_scheduler(server, config, [RaisesAfterwards]) as live:
+        await live.node("node-1")
+        await live.pod("web")
+        await live.bound("web")
+        await live.until(lambda: ("RaisesAfterwards", "PostBind") in errors(live))
+    log.configure(verbosity=0)
+    first = inspect.getsourcelines(RaisesAfterwards.post_bind)[1]
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "PostBind plugin failed" in line]
+    assert f'at="{__file__}:{first + 1}"' in line
+    assert ('trace="Traceback' in line) is (verbosity == 4)
 
 
 def errors(live: Live) -> set[tuple[str, str]]:

@@ -90,6 +90,8 @@ class PluginFault(Fault):
         """The extension point, as kube-scheduler's metrics name it."""
         self.raised_at: str | None = None
         """File and line in the plugin's own code, if it raised: for the log. Events have no use for it."""
+        self.hint: str | None = None
+        """What its author could do about it: for the log and `mooring explain`."""
         super().__init__(message)
 
 

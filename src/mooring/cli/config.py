@@ -73,9 +73,8 @@ def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     Example:
       mooring config show scheduler.yaml
     """
-    import msgspec
-
     from mooring.config import load_configuration
+    from mooring.config.as_v1 import args_as_json
     from mooring.framework.points import Point
 
     loaded = load_configuration(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
@@ -91,7 +90,7 @@ def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
         if profile.args:
             say("  Arguments")
         for name, args in profile.args.items():
-            say(f"    {name:<25} ", json=msgspec.json.encode(args).decode())
+            say(f"    {name:<25} ", json=args_as_json(args).decode())
 
 
 def _warn(warnings: tuple[Problem, ...]) -> None:

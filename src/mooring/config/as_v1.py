@@ -95,9 +95,27 @@ def _choice(choice: PluginChoice) -> Document:
     return ({"enabled": enabled} if enabled else {}) | ({"disabled": disabled} if disabled else {})
 
 
+def args_as_json(args: Args) -> bytes:
+    """With durations as Go writes them and without empty fields: what is shown can be pasted into a file."""
+    return msgspec.json.encode(_plain(args))
+
+
+def _plain(args: Args) -> Any:
+    return _without_nothing(_with_go_durations(msgspec.to_builtins(args, builtin_types=(timedelta,))))
+
+
+def _with_go_durations(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return go_duration(value.total_seconds())
+    if isinstance(value, dict):
+        return {key: _with_go_durations(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_go_durations(each) for each in value]
+    return value
+
+
 def _args(plugin: str, args: Args) -> Document:
-    encoded = msgspec.to_builtins(args, builtin_types=(timedelta,))
-    written: Document = _without_nothing(encoded)
+    written: Document = _plain(args)
     if plugin == "NodeResourcesBalancedAllocation":
         written["resources"] = _weighted(written.get("resources"))
     elif plugin == "NodeResourcesFit":
@@ -114,9 +132,7 @@ def _weighted(resources: list[Document] | None) -> list[Document]:
 
 
 def _without_nothing(value: Any) -> Any:
-    """The same without fields that hold nothing; durations as Go writes them."""
-    if isinstance(value, timedelta):
-        return go_duration(value.total_seconds())
+    """The same without fields that hold nothing."""
     if isinstance(value, dict):
         kept = {key: _without_nothing(each) for key, each in value.items()}
         return {key: each for key, each in kept.items() if each is not None and each != [] and each != {}}

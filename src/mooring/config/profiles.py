@@ -29,6 +29,7 @@ from mooring.framework.points import Point
 from mooring.framework.registry import Registry
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+DEFAULT_BINDER = "DefaultBinder"
 
 
 @dataclass
@@ -80,6 +81,7 @@ class ProfileReader:
         args = self._args(fields, used)
         fields.finish()
         self._warn_of_scores_without_pre_score(points, plugins.tree)
+        self._warn_of_binders_never_called(points, plugins.tree)
         choices = {
             point: PluginChoice(
                 tuple(PluginUse(entry.name, entry.weight) for entry in each.enabled),
@@ -207,6 +209,19 @@ class ProfileReader:
                 f"are feasible. Disable {'it' if len(bare) == 1 else 'them'} at score too, or leave preScore on.",
                 field=None if at.get("preScore") else "preScore",
             )
+
+    def _warn_of_binders_never_called(self, points: dict[Point, tuple[PluginUse, ...]], at: Tree) -> None:
+        names = [use.name for use in points[Point.BIND]]
+        if DEFAULT_BINDER not in names or names[-1] == DEFAULT_BINDER:
+            return
+        behind = names[names.index(DEFAULT_BINDER) + 1 :]
+        before = ", ".join(f"{{name: {name}}}" for name in [*names[: names.index(DEFAULT_BINDER)], *behind])
+        self._problems.warn(
+            at.get("bind") or at,
+            f"the bind of {', '.join(behind)} is never called: {DEFAULT_BINDER} comes first and binds every pod. Order "
+            f'them: bind: {{disabled: [{{name: "*"}}], enabled: [{before}, {{name: {DEFAULT_BINDER}}}]}}',
+            field=None if at.get("bind") else "bind",
+        )
 
     def _check_names(self, profiles: Sequence[_Profile]) -> None:
         seen: dict[str, Tree] = {}

@@ -172,6 +172,8 @@ class Decision:
             told["message"] = self.message
         if self.fault is not None:
             told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
+            if self.fault.hint is not None:
+                told["fault"]["hint"] = self.fault.hint
         if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
             told["rejections"] = [
                 {

@@ -12,7 +12,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
-from mooring.engine.plugin_call import calling, check_reasons, fault
+from mooring.engine.plugin_call import calling, fault, with_reasons
 from mooring.engine.profile import Filterer, Profile
 from mooring.engine.rejected import Rejected, Step, Verdict
 from mooring.framework import (
@@ -111,7 +111,7 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
             if isinstance(answer, Skip):
                 cycle.skipped_filters.add(plugin.name)
             elif isinstance(answer, Refusal):
-                check_reasons(plugin, ExtensionPoint.PRE_FILTER, answer)
+                answer = with_reasons(plugin, ExtensionPoint.PRE_FILTER, answer)
                 narrowed.refusal = (plugin.name, answer)
                 if answer.code is not UNSCHEDULABLE:
                     narrowed.by = ()  # this plugin alone is the one whose events may help
@@ -295,8 +295,7 @@ def _checked_refusal(filterer: Filterer, view: RowView, answer: Any) -> Refusal:
     if not isinstance(answer, Refusal):
         what = f"filter of node {view.name} returned {answer!r}; it must return a Rejection or None"
         raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
-    check_reasons(filterer.plugin, ExtensionPoint.FILTER, answer)
-    return answer
+    return with_reasons(filterer.plugin, ExtensionPoint.FILTER, answer)
 
 
 def _passing_as_it_is(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
@@ -323,8 +322,7 @@ def _ask(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | None:
     given = {place: answer for place, view in enumerate(nodes) if (answer := ask(pod, view, cycle)) is not None}
     if not given:
         return None
-    for place, answer in given.items():
-        _checked_refusal(filterer, nodes.at(place), answer)
+    given = {place: _checked_refusal(filterer, nodes.at(place), answer) for place, answer in given.items()}
     mask = np.zeros(len(nodes), np.bool_)
     mask[list(given)] = True
     return Step(filterer.name, nodes.rows, mask, one_by_one=given)

@@ -17,7 +17,7 @@ from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.pod_fields import largest_field
 from mooring.engine.stopwatch import Run
 from mooring.engine.time_budget import AttemptTimeout
-from mooring.framework import Plugin, Refusal
+from mooring.framework import Plugin, Refusal, Rejection
 from mooring.framework.plugin_files import is_of_package
 
 
@@ -86,6 +86,16 @@ def check_reasons(plugin: Plugin, point: ExtensionPoint, refusal: Refusal) -> No
     for reason in refusal.reasons:
         if not isinstance(reason, str):
             raise fault(plugin, point, f"a reason is {reason!r} ({type(reason).__name__}); it must be text")
+
+
+def with_reasons(plugin: Plugin, point: ExtensionPoint, refusal: Refusal) -> Refusal:
+    """The refusal, checked. Where it has no reason, the plugin's name is the reason: the message has no gap."""
+    check_reasons(plugin, point, refusal)
+    if refusal.reasons:
+        return refusal
+    if isinstance(refusal, Rejection):
+        return Rejection(f"node(s) rejected by plugin {plugin.name} without a reason", code=refusal.code)
+    return Refusal(f"plugin {plugin.name} refused without a reason", code=refusal.code)
 
 
 def line_of(error: BaseException, cls: type[Plugin]) -> str | None:

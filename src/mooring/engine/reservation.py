@@ -14,7 +14,7 @@ from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
 from mooring.engine.extension_point import ExtensionPoint
-from mooring.engine.plugin_call import calling, check_reasons, fault
+from mooring.engine.plugin_call import calling, fault, with_reasons
 from mooring.engine.profile import Profile
 from mooring.engine.rejected import Rejectors
 from mooring.framework import PENDING, Allow, Plugin, Point, Refusal, Wait
@@ -58,8 +58,7 @@ def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | Non
             with calling(decision.cycle, plugin, ExtensionPoint.RESERVE):
                 answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
             if isinstance(answer, Refusal):
-                check_reasons(plugin, ExtensionPoint.RESERVE, answer)
-                return Refused(plugin.name, answer)
+                return Refused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, answer))
             if answer is not None:
                 return fault(
                     plugin, ExtensionPoint.RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None"
@@ -113,8 +112,7 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
                 if isinstance(answer, Wait):
                     waits[plugin.name] = _bounded(answer)
             if isinstance(answer, Refusal):
-                check_reasons(plugin, ExtensionPoint.PERMIT, answer)
-                return Refused(plugin.name, answer)
+                return Refused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, answer))
         except PluginFault as problem:
             return problem
         if isinstance(answer, Wait):

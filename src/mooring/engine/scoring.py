@@ -245,7 +245,10 @@ def _no_score(scorer: Scorer, point: ExtensionPoint, score: Any, nodes: Rows, pl
 def _out_of_range(scorer: Scorer, normalized: IntArray) -> PluginFault:
     wrong = int(normalized[(normalized < 0) | (normalized > HIGHEST_SCORE)][0])
     what = f"returns an invalid score {wrong}, it should in the range of [0, {HIGHEST_SCORE}] after normalizing"
-    return fault(scorer.plugin, ExtensionPoint.WEIGHT, what)
+    problem = fault(scorer.plugin, ExtensionPoint.WEIGHT, what)
+    if scorer.normalizer is None and scorer.normalize is None:
+        problem.hint = f"set `normalizer = ToMax()` in class {scorer.plugin.name}, or return scores from 0 to 100"
+    return problem
 
 
 def _tell(debug: Log, cycle: EngineCycle, nodes: Rows, columns: _Columns) -> None:

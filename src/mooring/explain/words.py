@@ -139,6 +139,8 @@ def _placed(decision: Evidence) -> Iterator[str]:
 
 def _refused(decision: Evidence) -> Iterator[str]:
     yield f"  {decision['message']}"
+    if hint := (decision.get("fault") or {}).get("hint"):
+        yield f"  Hint: {hint}."
     if any(said_by := decision.get("refusedBy", ())):
         yield f"  Said by {', '.join(said_by)}."
     if decision.get("rejections"):

@@ -32,7 +32,7 @@ from mooring.scheduler.failures import Failures
 from mooring.scheduler.holdup import awaited_in
 from mooring.scheduler.journal import Journal
 from mooring.scheduler.metrics import Result, SchedulerMetrics
-from mooring.scheduler.plugin_errors import PluginErrors
+from mooring.scheduler.plugin_errors import PluginErrors, details_of
 from mooring.scheduler.reporting import Reporter
 from mooring.scheduler.waiting import PermitRoom
 from mooring.state import State
@@ -367,7 +367,7 @@ class Bindings:
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
                 self._errors.count(problem)
-                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, err=problem)
+                Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, err=problem, **details_of(problem))
 
     async def _broken(self, placement: Placement, problem: PluginFault) -> None:
         """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
@@ -405,7 +405,7 @@ class Bindings:
 
     async def _undo(self, placement: Placement) -> None:
         for problem in await unreserve(placement.profile, placement.decision, self._patience.ask):
-            Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem)
+            Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem, **details_of(problem))
             self._errors.count(problem)
 
     def _forget(self, placement: Placement) -> PlacedPod | None:

@@ -14,7 +14,7 @@ from mooring.framework import Plan, Pod, Refusal
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.metrics import Result, SchedulerMetrics
-from mooring.scheduler.plugin_errors import PluginErrors
+from mooring.scheduler.plugin_errors import PluginErrors, details_of
 from mooring.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
 
 TIME_BUDGET = "TimeBudget"
@@ -51,12 +51,11 @@ class Failures:
 
     def broken(self, waiting: QueuedPodInfo, problem: PluginFault | str) -> None:
         """Something failed that is no verdict: retried with the error backoff."""
-        where = {}
+        details = {}
         if isinstance(problem, PluginFault):
             self._errors.count(problem)
-            if problem.raised_at is not None:
-                where["at"] = problem.raised_at
-        _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **where)
+            details = details_of(problem)
+        _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **details)
         self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
 
     def set_aside(self, waiting: QueuedPodInfo, fault: BudgetExceeded) -> None:
@@ -89,7 +88,8 @@ class Failures:
         for _, answer in answers:
             # Where its pre_filter was never asked there is nothing to go by: kube-scheduler's usual "not found".
             if isinstance(answer, PluginFault) and not isinstance(answer.__cause__, StateMissing):
-                _log.error("Status after running PostFilter plugins for pod", pod=pod, status=answer)
+                details = details_of(answer)
+                _log.error("Status after running PostFilter plugins for pod", pod=pod, status=answer, **details)
                 self._errors.count(answer)
 
     def declined(self, waiting: QueuedPodInfo, plugin: str, message: str) -> None:

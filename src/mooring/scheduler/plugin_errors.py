@@ -5,10 +5,29 @@ Counted is what a plugin raises, answers against the contract, or does not finis
 
 from __future__ import annotations
 
-from mooring.base.errors import PluginFault
+import traceback
+
+from mooring.base.errors import MooringError, PluginFault
+from mooring.base.log import Log
 from mooring.scheduler.metrics import PluginMetrics
 
 NAME = "mooring_plugin_errors_total"
+TRACE_VERBOSITY = 4
+
+_log = Log("scheduler")
+
+
+def details_of(problem: PluginFault) -> dict[str, str]:
+    """For the log line about it: the line in the plugin's code, what to do, and at -v=4 the whole traceback."""
+    details = {}
+    if problem.raised_at is not None:
+        details["at"] = problem.raised_at
+    if problem.hint is not None:
+        details["hint"] = problem.hint
+    cause = problem.__cause__
+    if cause is not None and not isinstance(cause, MooringError) and _log.v(TRACE_VERBOSITY):
+        details["trace"] = "".join(traceback.format_exception(cause)).rstrip()
+    return details
 
 
 class PluginErrors:
