@@ -39,7 +39,7 @@ LOOKS = 30
 """How often it is looked whether something is in the way, within that time."""
 FLUSH_SECONDS = 1.0
 """How long output may take that is written when the process is ended."""
-YIELD_SECONDS = 0.05
+YIELD_SECONDS = 0.01
 """How often a C function that keeps Python's lock, but looks for signals (a regular expression), gives it up."""
 SWITCH_SECONDS = 0.001
 
