@@ -26,6 +26,20 @@ async def test_binding_places_the_pod_and_clears_its_nomination(api: Client):
     assert condition["lastTransitionTime"] == "2023-11-14T22:13:20Z"
 
 
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+
+
+async def test_a_pod_gets_the_zone_and_the_region_of_its_node_as_labels(api: Client):
+    labels = {ZONE: "z1", REGION: "r1", "disk": "ssd"}
+    await api.post("/api/v1/nodes", {"kind": "Node", "metadata": {"name": "node-1", "labels": labels}})
+    await api.post(PODS, a_pod(labels={"a": "1", ZONE: "elsewhere"}))
+    await api.post(f"{PODS}/web/binding", a_binding(labels={"b": "2", REGION: "elsewhere"}))
+    await api.post(PODS, a_pod("placed", nodeName="node-1"))
+    bound, placed = [(await api.get(f"{PODS}/{name}")).body["metadata"].get("labels") for name in ("web", "placed")]
+    assert bound == {"a": "1", "b": "2", ZONE: "z1", REGION: "r1"}
+    assert placed == {ZONE: "z1", REGION: "r1"}
+
+
 async def test_the_collection_of_bindings_binds_too(api: Client):
     await api.post(PODS, a_pod())
     assert (await api.post("/api/v1/namespaces/default/bindings", a_binding())).code == 201

@@ -1,4 +1,4 @@
-"""What kube-apiserver's admission plugins do to a new pod: priority, runtime class, service account, tolerations."""
+"""What kube-apiserver's admission plugins do to pods: priority, runtime class, account, tolerations, topology."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mooring.apiserver.strategies.base import World
 PREEMPT = "PreemptLowerPriority"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 TOLERATED_SECONDS = 300
+TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 def admit_pod(pod: Document, world: World) -> None:
@@ -21,6 +22,16 @@ def admit_pod(pod: Document, world: World) -> None:
     _runtime_class(pod, spec, world)
     _priority(pod, spec, world)
     _default_tolerations(spec)
+    if spec.get("nodeName") and (labels := topology_labels(spec["nodeName"], world)):
+        metadata = metadata_of(pod)
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+
+
+def topology_labels(node: str, world: World) -> dict[str, str]:
+    """The node's zone and region, which a pod gets as labels when it is bound (PodTopologyLabels)."""
+    found = world.store.get("nodes", "", node)
+    labels = (metadata_of(found).get("labels") or {}) if found else {}
+    return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
 def admit_pod_update(pod: Document, old: Document) -> None:

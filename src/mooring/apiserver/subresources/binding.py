@@ -7,6 +7,7 @@ from mooring.apiserver.negotiation import checked_as
 from mooring.apiserver.options import write_options
 from mooring.apiserver.registry import check_preconditions
 from mooring.apiserver.status import bad_request, conflict, success
+from mooring.apiserver.strategies.pod_admission import topology_labels
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.base.clock import timestamp
 
@@ -33,7 +34,11 @@ class BindingHandler(SubresourceHandler):
         if (obstacle := _obstacle(current.document)) is not None:
             raise conflict("", "pods/binding", name, obstacle)
         if not write_options(call.query).dry_run:
-            bound = _bound(current.document, target["name"], metadata, timestamp(registry.world.clock.now()))
+            world = registry.world
+            labels = {**(metadata.get("labels") or {}), **topology_labels(target["name"], world)}
+            bound = _bound(
+                current.document, target["name"], {**metadata, "labels": labels}, timestamp(world.clock.now())
+            )
             registry.store.update("pods", bound, current)
         return success() | {"code": 201}
 
