@@ -8,14 +8,16 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mooring.base.errors import BudgetExceeded
 from mooring.engine import decide
 from mooring.engine.pod_fields import largest_field
 from mooring.engine.time_budget import TICK_SECONDS, TimeBudget, is_interruptible
-from mooring.framework import Plan, Plugin, Refusal, Rejection, TermKind
+from mooring.framework import Plan, Plugin, Reads, Refusal, Rejection, Rejections, TermKind
 from mooring.plugins.catalogue import catalogue
+from mooring.state import RowsAfterEviction
 from mooring.testing import a_cluster, a_constraint, a_node, a_pod, a_toleration
 
 LIMIT_SECONDS = 60
@@ -114,6 +116,41 @@ def asks_a_slow_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Pl
         with contextlib.suppress(Exception):
             what_if.fits(pod, node)
     return Refusal("nothing helps")
+
+
+class SlowWhenEvicting(Plugin):
+    """Rejects all nodes in the cycle, and computes for ever about what they would be without some of their pods."""
+
+    reads = Reads.PODS
+
+    def filter_nodes(self, pod: Any, nodes: Any, cycle: Any) -> Any:
+        if isinstance(nodes, RowsAfterEviction):
+            spin()
+        yield Rejections(np.ones(len(nodes), np.bool_), "no room")
+
+
+QUESTIONS_ABOUT_MANY_NODES: dict[str, Any] = {
+    "hopeless": lambda pod, nodes, what_if: what_if.hopeless(pod, nodes),
+    "leaving": lambda pod, nodes, what_if: what_if.leaving(pod, [(node, list(node.pods)) for node in nodes]),
+}
+
+
+@pytest.mark.parametrize(
+    "ask", QUESTIONS_ABOUT_MANY_NODES.values(), ids=[f"what_if.{name}" for name in QUESTIONS_ABOUT_MANY_NODES]
+)
+def test_a_filter_is_interrupted_in(ask):
+    asked: list[Any] = []
+
+    def post_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Refusal:
+        asked.append(ask(pod, list(refused.curable()), what_if))
+        return Refusal("nothing helps")
+
+    preempts = type("Preempts", (Plugin,), {"post_filter": post_filter})()
+    running = [a_pod("web", cpu="1")]
+    cluster = a_cluster(a_node("node-1", running=running), plugins=[SlowWhenEvicting(), preempts])
+    decision = decide(cluster.profile, a_pod("new", priority=5), cluster.state, budget=TimeBudget(0.05))
+    assert isinstance(decision.fault, BudgetExceeded)
+    assert asked == []
 
 
 def test_what_was_changed_for_a_what_if_is_undone():

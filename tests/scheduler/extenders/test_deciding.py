@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
+from mooring.base.errors import BudgetExceeded
 from mooring.engine import Decision, ExtenderScores, Profile
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Plugin, Pod, Point, Rejection
 from mooring.scheduler.extenders.client import ExtenderFault
 from mooring.scheduler.extenders.deciding import OVERTAKEN, ROUNDS, decide_with
 from mooring.testing import a_cluster, a_node, a_pod
 from mooring.testing.builders import a_node_object
+
+LIMIT_SECONDS = 20
+"""A loop that nothing interrupts ends here, and its test fails."""
 
 
 class Roomy(Plugin):
@@ -141,3 +147,39 @@ async def test_an_error_fails_the_attempt(nominated):
     assert decision.fault.plugin == "Extender"
     assert decision.message == "down"
     assert decision.rejectors == (frozenset(), frozenset())
+
+
+class SlowAt(Plugin):
+    """Computes for ever when its filters run for the given time."""
+
+    def __init__(self, which: int) -> None:
+        self._left = which
+
+    def pre_filter(self, pod: Pod, cycle: Any) -> None:
+        self._left -= 1
+        end = time.process_time() + LIMIT_SECONDS
+        while not self._left and time.process_time() < end:
+            pass
+
+
+EXCEEDING: dict[str, tuple[int, str, int]] = {
+    "before extenders are called": (1, "", 0),
+    "when the decision is made with their responses": (2, "", 1),
+    "after one failed for the nominated node, before it is called for all": (2, "a", 1),
+}
+
+
+@pytest.mark.parametrize(("which", "nominated", "calls"), EXCEEDING.values(), ids=EXCEEDING.keys())
+async def test_filters_have_a_time_budget(which, nominated, calls):
+    def fail_for_nominated(_: int) -> None:
+        if nominated:
+            raise ExtenderFault("down")
+
+    asked = Asked(fail_for_nominated)
+    profile = Profile("p", {Point.PRE_FILTER: [(SlowAt(which), 0)]})
+    state = a_cluster(a_node("a"), a_node("b")).state
+    budget, pod = TimeBudget(0.05), a_pod(nominated=nominated)
+    decision = await decide_with(cast(Any, asked), profile, pod, state, attempt=1, seed=0, start=0, budget=budget)
+    assert isinstance(decision.fault, BudgetExceeded)
+    assert decision.fault.plugin == "SlowAt"
+    assert len(asked.filtered) == calls
