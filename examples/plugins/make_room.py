@@ -21,7 +21,7 @@ class MakeRoom(Plugin):
     def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
         if EXPENDABLE in pod.labels:
             return Refusal("an expendable pod evicts no others")
-        nodes = list(refused.curable())
+        nodes = list(refused.resolvable_nodes())
         if self._preemptions.is_under_way(pod.uid) or _is_leaving(pod, nodes):
             return Refusal("room is being made")
         found = [candidate for node in nodes if (candidate := _candidate(pod, node, what_if)) is not None]
@@ -43,13 +43,13 @@ def _candidate(pod: Pod, node: NodeView, what_if: WhatIf) -> Candidate | None:
     if not expendable:
         return None
     victims = []
-    with what_if.without(node, expendable) as supposed:
+    with what_if.without(node, expendable) as evicted:
         if not what_if.fits(pod, node):
             return None
         # The largest first: what can stay, stays.
         for each in sorted(expendable, key=lambda placed: -placed.request("cpu")):
-            supposed.put_back(each)
+            evicted.reprieve(each)
             if not what_if.fits(pod, node):
-                supposed.take_away(each)
+                evicted.evict(each)
                 victims.append(each)
     return Candidate(node.name, tuple(victims))

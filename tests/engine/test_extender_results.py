@@ -32,7 +32,7 @@ class MakesRoom(Plugin):
     """Would evict wherever that could help."""
 
     def post_filter(self, pod: Any, refused: Any, what_if: Any) -> Plan:
-        return Plan(message=" ".join(sorted(node.name for node in refused.curable())))
+        return Plan(message=" ".join(sorted(node.name for node in refused.resolvable_nodes())))
 
 
 def a_profile(percentage: int | None = None, **options: Any) -> Profile:

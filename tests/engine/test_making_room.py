@@ -35,7 +35,7 @@ class EvictOne(Plugin):
     """Proposes the first lower-priority pod whose going would let this one in."""
 
     def post_filter(self, pod: Any, refused: Any, what_if: Any) -> Any:
-        for node in refused.curable():
+        for node in refused.resolvable_nodes():
             for victim in node.pods:
                 if victim.priority < pod.priority:
                     with what_if.without(node, [victim]):
@@ -77,7 +77,7 @@ def test_nodes_that_are_hopeless_are_not_shown_as_curable() -> None:
     shown: list[str] = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
-        shown.extend(node.name for node in refused.curable())
+        shown.extend(node.name for node in refused.resolvable_nodes())
         return Refusal()
 
     rejections = {"a": Rejection("x"), "b": Rejection("x", code=UNRESOLVABLE), "c": Rejection("y")}
@@ -95,7 +95,7 @@ def test_after_an_unschedulable_pre_filter_every_node_may_be_curable() -> None:
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
         shown.update(refused.rejections)
-        assert {node.name for node in refused.curable()} == {"a", "b"}
+        assert {node.name for node in refused.resolvable_nodes()} == {"a", "b"}
         return Refusal()
 
     gang = made("Gang", pre_filter=lambda _pod, _cycle: Refusal("incomplete"))
@@ -109,7 +109,7 @@ def test_what_skipped_stays_out_while_supposing() -> None:
     fits = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
-        fits.append(what_if.fits(pod, next(iter(refused.curable()))))
+        fits.append(what_if.fits(pod, next(iter(refused.resolvable_nodes()))))
         return Refusal()
 
     decide(

@@ -112,7 +112,7 @@ def refuses_then_spins() -> Plugin:
 
 
 def asks_a_slow_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Plan | Refusal:
-    for node in refused.curable():
+    for node in refused.resolvable_nodes():
         with contextlib.suppress(Exception):
             what_if.fits(pod, node)
     return Refusal("nothing helps")
@@ -130,8 +130,8 @@ class SlowWhenEvicting(Plugin):
 
 
 QUESTIONS_ABOUT_MANY_NODES: dict[str, Any] = {
-    "hopeless": lambda pod, nodes, what_if: what_if.hopeless(pod, nodes),
-    "leaving": lambda pod, nodes, what_if: what_if.leaving(pod, [(node, list(node.pods)) for node in nodes]),
+    "unpreemptable": lambda pod, nodes, what_if: what_if.unpreemptable(pod, nodes),
+    "victims": lambda pod, nodes, what_if: what_if.victims(pod, [(node, list(node.pods)) for node in nodes]),
 }
 
 
@@ -142,7 +142,7 @@ def test_a_filter_is_interrupted_in(ask):
     asked: list[Any] = []
 
     def post_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Refusal:
-        asked.append(ask(pod, list(refused.curable()), what_if))
+        asked.append(ask(pod, list(refused.resolvable_nodes()), what_if))
         return Refusal("nothing helps")
 
     preempts = type("Preempts", (Plugin,), {"post_filter": post_filter})()
@@ -155,7 +155,7 @@ def test_a_filter_is_interrupted_in(ask):
 
 def test_what_was_changed_for_a_what_if_is_undone():
     def post_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Any:
-        [node, *_] = refused.curable()
+        [node, *_] = refused.resolvable_nodes()
         with what_if.without(node, list(node.pods)):
             assert not list(node.pods)
             spin()

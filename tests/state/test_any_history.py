@@ -194,12 +194,12 @@ class History(RuleBasedStateMachine):
         with self.state.what_if(node, without=gone, adding=[placed(pod, node) for pod in extra]) as supposition:
             self.agree_with(self.without(gone, node, extra))
             for pod in back:
-                supposition.put_back(pod)
+                supposition.reprieve(pod)
             self.asked_tallies[where, "zone", ALL_NODES] = self.state.tally(where, "zone")  # new, while supposing
             self.asked_totals.add((where, "cpu"))
             self.agree_with(self.without([pod for pod in gone if pod not in back], node, extra))
             for pod in back:
-                supposition.take_away(pod)
+                supposition.evict(pod)
             self.agree_with(self.without(gone, node, extra))
         asked_meanwhile = self.everything()
         assert {key: asked_meanwhile[key] for key in before} == before

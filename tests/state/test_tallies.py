@@ -225,11 +225,11 @@ def test_a_pod_that_is_going_is_taken_off_a_count_that_asks_for_it_when_supposed
     state.set_pod(record)
     asked = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, all_supposed=True)
     standing = state.tally(asked, "zone")
-    with state.what_if("a1", without=[record]) as supposed:
+    with state.what_if("a1", without=[record]) as evicted:
         fresh = state.tally(asked, "kubernetes.io/hostname")
         assert (standing.total, fresh.total) == (0, 0)
-        supposed.put_back(record)
+        evicted.reprieve(record)
         assert (standing.total, fresh.total) == (1, 1)
-        supposed.take_away(record)
+        evicted.evict(record)
         assert (standing.total, fresh.total) == (0, 0)
     assert (standing.total, fresh.total) == (1, 1)

@@ -101,7 +101,7 @@ class EngineCycle:
         except KeyError:
             raise StateMissing(plugin.without_filter_state.format(f"PreFilter{plugin.name}")) from None
 
-    def leave_state(self, plugin: Plugin, state: Any) -> None:
+    def set_filter_state(self, plugin: Plugin, state: Any) -> None:
         self.filter_states[plugin.name] = state
 
     def score_state(self, plugin: Plugin) -> Any:

@@ -76,5 +76,5 @@ class NodeEvidence:
         self.rejections = rejected
         self.cycle = cycle
 
-    def curable(self) -> Iterable[NodeView]:
-        return self.rejections.curable()
+    def resolvable_nodes(self) -> Iterable[NodeView]:
+        return self.rejections.resolvable_nodes()

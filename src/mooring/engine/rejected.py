@@ -138,7 +138,7 @@ class Rejected(Mapping[str, Verdict]):
             if which
         ]
 
-    def curable(self) -> Iterator[RowView]:
+    def resolvable_nodes(self) -> Iterator[RowView]:
         """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
         is_curable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
         return iter(self._nodes.where(is_curable.take(self._which)))

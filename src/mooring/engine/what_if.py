@@ -18,7 +18,7 @@ from mooring.engine.filtering import ask_at_once, ask_pre_filters, first_refusal
 from mooring.engine.profile import Filterer
 from mooring.engine.rejected import Rejected, Step
 from mooring.engine.time_budget import AttemptTimeout
-from mooring.framework import BoolArray, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal, Supposed
+from mooring.framework import BoolArray, Evicted, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal
 from mooring.state import PODS, Rows, RowsAfterEviction, RowView
 
 LARGEST_AMOUNT = 2**53
@@ -42,7 +42,7 @@ class EngineWhatIf:
     def seed(self) -> int:
         return self._cycle.seed
 
-    def hopeless(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
+    def unpreemptable(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
         """Runs the first filters in order, as long as each reads a node and its pods alone: then pods of other nodes
         do not matter, and all nodes are evaluated at once, each without its own pods of lower priority."""
         cycle = self._cycle
@@ -60,15 +60,15 @@ class EngineWhatIf:
             return {}
         return {name: refusal for name, (_, refusal) in Rejected.by_steps(candidates, steps).items()}
 
-    def leaving(
-        self, pod: Pod, orders: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
+    def victims(
+        self, pod: Pod, reprieve_order: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
     ) -> Mapping[str, Sequence[PlacedPod]]:
         """Reprieves the first pod of every node, then the second, and so on: one vectorized pass for each."""
         cycle = self._cycle
         if pod is not cycle.pod or not self._is_vectorizable():
             return {}
         nominated = cycle.state.nominations.nodes
-        ordered = [each for each in orders if each[0].name not in nominated]
+        ordered = [each for each in reprieve_order if each[0].name not in nominated]
         for names in cycle.limits.values():
             ordered = [each for each in ordered if each[0].name in names]
         ordered.sort(key=lambda each: each[0].row)
@@ -139,7 +139,7 @@ class EngineWhatIf:
                 nodes = nodes.where(~step.mask)
         return steps, True
 
-    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Supposed]:
+    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
         return self._cycle.state.what_if(node.name, without=pods)
 
     def fits(self, pod: Pod, node: NodeView) -> bool:

@@ -209,11 +209,11 @@ class Cycle(Protocol):
         ...
 
     def filter_state(self, plugin: Plugin) -> Any:
-        """What the plugin's pre_filter returned or left. If there is nothing: StateMissing, as upstream's Error."""
+        """What the plugin's pre_filter returned or set. If there is nothing: StateMissing, as upstream's Error."""
         ...
 
-    def leave_state(self, plugin: Plugin, state: Any) -> None:
-        """From pre_filter: let this be what `filter_state` answers later, also if pre_filter skips or refuses."""
+    def set_filter_state(self, plugin: Plugin, state: Any) -> None:
+        """From pre_filter: what `filter_state` returns later, also if pre_filter skips or refuses."""
         ...
 
     def score_state(self, plugin: Plugin) -> Any:
@@ -277,53 +277,53 @@ class Evidence(Protocol):
 
     @property
     def cycle(self) -> Cycle:
-        """The cycle in which the pod was refused, with what this plugin's pre_filter left there."""
+        """The cycle in which the pod was refused, with this plugin's pre_filter state."""
         ...
 
-    def curable(self) -> Iterable[NodeView]:
-        """The nodes where evicting pods could help."""
+    def resolvable_nodes(self) -> Iterable[NodeView]:
+        """The nodes where evicting pods could help: their rejection is not unresolvable."""
         ...
 
 
-class Supposed(Protocol):
-    """Pods that are supposed away from a node, one more or one less."""
+class Evicted(Protocol):
+    """Pods that a what-if evicts from a node."""
 
-    def put_back(self, pod: PlacedPod) -> None:
-        """This one is on the node after all."""
+    def reprieve(self, pod: PlacedPod) -> None:
+        """This one stays on the node after all."""
         ...
 
-    def take_away(self, pod: PlacedPod) -> None:
-        """Nor is this one on the node."""
+    def evict(self, pod: PlacedPod) -> None:
+        """This one is evicted as well."""
         ...
 
 
 class WhatIf(Protocol):
-    """The same state, changed and undone: for post_filter."""
+    """Whether the pod would fit if pods were evicted; for post_filter. The state is changed and restored."""
 
     @property
     def seed(self) -> int:
         """Where a search among many nodes may begin: chance, as an input, so that the decision can be repeated."""
         ...
 
-    def hopeless(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
-        """Of these nodes, those that `refusal` would refuse even without any pod of lower priority, and what it says.
+    def unpreemptable(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
+        """The nodes that stay infeasible even if every pod of lower priority were evicted, with the rejection.
 
-        Only as far as that can be told of all of them at once; of the others nothing is said.
+        Computed in one vectorized pass. May be incomplete: nodes that need a dry run of their own are omitted.
         """
         ...
 
-    def leaving(
-        self, pod: Pod, orders: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
+    def victims(
+        self, pod: Pod, reprieve_order: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
     ) -> Mapping[str, Sequence[PlacedPod]]:
-        """Who of all pods of lower priority would have to go, if each node's were put back in this order.
+        """By node: the victims if all its pods of lower priority are evicted and then reprieved in this order.
 
-        By node: those with which the pod would not fit any more. As `hopeless`, it is told of many nodes at once or not
-        at all; the others must be tried one by one, in a `without`.
+        A pod is a victim if the incoming pod would not fit beside it. As with `unpreemptable`, nodes that need a dry
+        run of their own are omitted: try them in a `without`.
         """
         ...
 
-    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Supposed]:
-        """Inside the `with`, these pods are not on the node."""
+    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
+        """Inside the `with`, these pods are evicted from the node."""
         ...
 
     def fits(self, pod: Pod, node: NodeView) -> bool:

@@ -101,7 +101,7 @@ class ExtensionPoints:
         None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the nodes looked at. A refusal ends the
         attempt for all nodes: after an unschedulable one the other pre_filters still run, after an unresolvable one
         they do not. A plugin that skips or refuses and has a post_filter or score that reads its state leaves it by
-        `cycle.leave_state`.
+        `cycle.set_filter_state`.
         """
         raise NotImplementedError
 

@@ -54,10 +54,10 @@ class WhatIfNode:
             state.suppose(view, pod)
         return self
 
-    def put_back(self, pod: PlacedPod) -> None:
+    def reprieve(self, pod: PlacedPod) -> None:
         self._state.show(self._view, (self._gone.pop(pod.uid),))
 
-    def take_away(self, pod: PlacedPod) -> None:
+    def evict(self, pod: PlacedPod) -> None:
         gone = self._gone[pod.uid] = self._on_node(pod)
         self._state.hide(self._view, (gone,))
 

@@ -107,7 +107,7 @@ class TestCycle:
                 self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
         return self._left(self._filter_states[plugin], plugin, "pre_filter")
 
-    def leave_state(self, plugin: Plugin, state: Any) -> None:
+    def set_filter_state(self, plugin: Plugin, state: Any) -> None:
         self._filter_states[plugin] = state
 
     def score_state(self, plugin: Plugin) -> Any:

@@ -97,7 +97,7 @@ class DefaultPreemption(Plugin):
             return Refusal(NEVER)
         if _is_room_being_made(pod, refused):
             return Refusal(STILL_TERMINATING)
-        nodes = list(refused.curable())
+        nodes = list(refused.resolvable_nodes())
         candidates, tried = self._search(pod, nodes, what_if)
         if not candidates:
             counts = Counter(reason for status in tried.values() for reason in status.reasons)
@@ -118,12 +118,12 @@ class DefaultPreemption(Plugin):
         candidates: list[Candidate] = []
         refused: dict[str, Refusal] = {}
         faults: dict[str, PluginFault] = {}
-        hopeless = what_if.hopeless(pod, nodes)
+        unpreemptable = what_if.unpreemptable(pod, nodes)
         is_harmless_found = False
-        for run, leaving in _runs(pod, (*nodes[begin:], *nodes[:begin]), hopeless, what_if, budgets, wanted):
+        for run, victims in _runs(pod, (*nodes[begin:], *nodes[:begin]), unpreemptable, what_if, budgets, wanted):
             node = run.node
             try:
-                found = run.outcome(hopeless.get(node.name), leaving)
+                found = run.outcome(unpreemptable.get(node.name), victims)
             except PluginFault as fault:  # a filter that was not reached before: this node is out
                 faults.setdefault(str(fault), fault)
                 continue
@@ -143,7 +143,7 @@ class DefaultPreemption(Plugin):
 def _runs(
     pod: Pod,
     nodes: Sequence[NodeView],
-    hopeless: Mapping[str, Refusal],
+    unpreemptable: Mapping[str, Refusal],
     what_if: WhatIf,
     budgets: Budgets,
     wanted: int,
@@ -152,9 +152,9 @@ def _runs(
     left = iter(nodes)
     at_once = max(wanted, FEWEST_AT_ONCE)
     while runs := [DryRun(pod, node, what_if, budgets) for node in islice(left, at_once)]:
-        leaving = what_if.leaving(pod, [(run.node, run.order) for run in runs if run.node.name not in hopeless])
+        victims = what_if.victims(pod, [(run.node, run.order) for run in runs if run.node.name not in unpreemptable])
         for run in runs:
-            yield run, leaving.get(run.node.name)
+            yield run, victims.get(run.node.name)
         # Few are still wanted, if any: the first ones were about as many as it takes.
         at_once = FEWEST_AT_ONCE
 

@@ -94,28 +94,28 @@ class DryRun:
 
     @property
     def order(self) -> list[PlacedPod]:
-        """In which pods of lower priority are put back."""
+        """The order in which pods of lower priority are reprieved."""
         protected, others = self._in_order()
         return [*protected, *others]
 
-    def outcome(self, known: Refusal | None = None, leaving: Sequence[PlacedPod] | None = None) -> Candidate | Refusal:
-        """The victims, or why evicting would not help here: what is known to be said, or what filters say.
+    def outcome(self, known: Refusal | None = None, victims: Sequence[PlacedPod] | None = None) -> Candidate | Refusal:
+        """The victims, or why preemption does not help here: `known`, or the rejection of the filters.
 
-        `leaving`: who cannot stay, if that is known.
+        `victims`: the pods that cannot be reprieved, if that is known.
         """
         if not self._lower:
             return NO_VICTIMS
         if known is not None:
             return known
-        if leaving is None:
+        if victims is None:
             found = self._tried()
             if isinstance(found, Refusal):
                 return found
-            leaving = found
-        if not leaving:
+            victims = found
+        if not victims:
             raise PluginFault("", f'expected at least one victim pod on node "{self.node.name}"')
         protected, others = self._in_order()
-        gone = {placed.uid for placed in leaving}
+        gone = {placed.uid for placed in victims}
         violations = sum(placed.uid in gone for placed in protected)
         victims = [placed for placed in self.order if placed.uid in gone]
         if protected and others:
@@ -128,15 +128,15 @@ class DryRun:
         return self._split
 
     def _tried(self) -> list[PlacedPod] | Refusal:
-        """Put them back in turn; those with which the pod would not fit cannot stay."""
-        leaving = []
-        with self._what_if.without(self.node, self._lower) as supposed:
+        """Reprieve pods in order; those beside which the incoming pod does not fit are victims."""
+        victims = []
+        with self._what_if.without(self.node, self._lower) as evicted:
             refusal = self._what_if.refusal(self._pod, self.node)
             if refusal is not None:
                 return refusal
             for placed in self.order:
-                supposed.put_back(placed)
+                evicted.reprieve(placed)
                 if not self._what_if.fits(self._pod, self.node):
-                    supposed.take_away(placed)
-                    leaving.append(placed)
-        return leaving
+                    evicted.evict(placed)
+                    victims.append(placed)
+        return victims

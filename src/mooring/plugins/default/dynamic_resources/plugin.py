@@ -133,7 +133,7 @@ class DynamicResources(Plugin):
         return None
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> PodClaims | Skip | Refusal:
-        cycle.leave_state(self, NO_CLAIMS)  # also after a skip or a refusal, the later points find that we were asked
+        cycle.set_filter_state(self, NO_CLAIMS)  # for the later points, also after a skip or a refusal
         try:
             claims = claims_of(pod, self._claims) if pod.spec.resource_claims else []
         except ClaimMissing as missing:

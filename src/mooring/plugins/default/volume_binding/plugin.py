@@ -119,7 +119,7 @@ class VolumeBinding(Plugin):
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Search | Skip | Refusal:
         if not pod.volumes or all(volume.claim is None for volume in pod.volumes):
             if self._scorer is not None:
-                cycle.leave_state(self, None)  # score says 0, not that something is missing
+                cycle.set_filter_state(self, None)  # score says 0, not that something is missing
             return Skip()
         if problem := problem_of_claims(pod, self._shown_claims):
             return Refusal(problem, code=UNRESOLVABLE)

@@ -33,8 +33,8 @@ def asked(state: State, pod: Any) -> tuple[dict[str, Refusal], dict[str, Refusal
     one_by_one: dict[str, Refusal | None] = {}
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Refusal:
-        nodes = list(refused.curable())
-        at_once.update(what_if.hopeless(pod, nodes))
+        nodes = list(refused.resolvable_nodes())
+        at_once.update(what_if.unpreemptable(pod, nodes))
         for node in nodes:
             with what_if.without(node, [each for each in node.pods if each.priority < pod.priority]):
                 one_by_one[node.name] = what_if.refusal(pod, node)
@@ -94,7 +94,7 @@ def test_a_rule_whose_answer_is_not_known_ends_the_telling():
     told: list[Any] = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Refusal:
-        told.append(what_if.hopeless(pod, list(refused.curable())))
+        told.append(what_if.unpreemptable(pod, list(refused.resolvable_nodes())))
         return Refusal()
 
     profile = a_profile(CountsPods(), a_plugin(NodeResourcesFit), made("Look", post_filter=post_filter))

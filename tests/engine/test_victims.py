@@ -42,13 +42,13 @@ def one_by_one(pod: Any, node: Any, what_if: Any) -> list[PlacedPod] | None:
     """Those that cannot stay; None if evicting all would not help."""
     found = []
     away = lower(node, pod)
-    with what_if.without(node, away) as supposed:
+    with what_if.without(node, away) as evicted:
         if not what_if.fits(pod, node):
             return None
         for each in away:
-            supposed.put_back(each)
+            evicted.reprieve(each)
             if not what_if.fits(pod, node):
-                supposed.take_away(each)
+                evicted.evict(each)
                 found.append(each)
     return found
 
@@ -59,8 +59,8 @@ def asked(state: State, pod: Any, *filters: Plugin) -> tuple[Leaving, Leaving]:
     tried: Leaving = {}
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Refusal:
-        nodes = list(refused.curable())
-        told.update(what_if.leaving(pod, [(node, lower(node, pod)) for node in reversed(nodes)]))
+        nodes = list(refused.resolvable_nodes())
+        told.update(what_if.victims(pod, [(node, lower(node, pod)) for node in reversed(nodes)]))
         for node in nodes:
             if (found := one_by_one(pod, node, what_if)) is not None:
                 tried[node.name] = found
