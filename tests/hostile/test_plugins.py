@@ -288,6 +288,18 @@ def test_a_plugin_file_that_raises_when_it_is_run_is_a_mistake_that_names_it(tmp
         del builtins.raised_by_the_test  # type: ignore[attr-defined]
 
 
+@any_error
+def test_a_constructor_whose_annotation_raises_is_a_mistake_that_names_the_parameter(raised: Any):
+    def fail() -> None:
+        raise raised()
+
+    body = {"__name__": __name__, "fail": fail}
+    exec("def __init__(self, nodes: 'fail()') -> None: ...", body)
+    bad = type("Bad", (Plugin,), {"__init__": body["__init__"], "filter": BadHint.filter})
+    with pytest.raises(OperatorMistake, match=r"Bad\.__init__\(nodes\)\n.*its type cannot be read: "):
+        Registry().add(bad, "test")
+
+
 class BadArgs(Args):
     kind_of_error: str = "GeneratorExit"
 

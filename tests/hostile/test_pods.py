@@ -7,6 +7,7 @@ imports and the making of the case take about one; the machine may be busy.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,6 +30,9 @@ from mooring.testing import Services, a_constraint, a_node_object, a_pod, a_term
 HERE = "tests.hostile.test_pods"
 ATTEMPT_SECONDS = 3
 """Wide: each takes a tenth of a second. What is repaired took 6 to 190 s."""
+
+CACHED_BYTES = 16 * 1024 * 1024
+"""What each cache of constraints or terms may weigh. A test fills it: without the bound it would weigh more."""
 
 
 def attempt(amounts: dict[str, int], nodes: int, running: int) -> dict[str, object]:
@@ -147,7 +151,12 @@ def population(kind: str, pods: int) -> dict[str, int]:
             state.forget(pod.uid)
         if number == pods // 2:
             half = _memory_mib()
-    return {"added": _memory_mib() - half, "labels": len(state._table._labels), "tallies": _tallies(state)}
+    return {
+        "added": _memory_mib() - half,
+        "labels": len(state._table._labels),
+        "tallies": _tallies(state),
+        "read": _read_bytes(profile, kind),
+    }
 
 
 def _spread(number: int) -> Pod:
@@ -164,6 +173,13 @@ def _tallies(state: State) -> int:
     return sum(1 + len(selection.tallies) for selection in state._index)
 
 
+def _read_bytes(profile: Profile, kind: str) -> int:
+    """The weight of what a plugin keeps of pods' constraints or terms, to read it once for each workload."""
+    plugins: dict[str, Any] = {plugin.name: plugin for plugin, _ in profile.points[Point.FILTER]}
+    spread, affinity = plugins["PodTopologySpread"], plugins["InterPodAffinity"]
+    return int((spread._reading._cache if kind == "spread" else affinity._wishes._known).weight)
+
+
 def _memory_mib() -> int:
     return peak_kib() // 1024
 
@@ -174,6 +190,25 @@ def test_many_pods_each_a_little_different_leave_little_behind(kind: str) -> Non
     assert left["added"] < 40
     assert left["tallies"] <= selections.MOST_COUNTS + 1_000
     assert left["labels"] <= table.MOST_LABEL_COLUMNS + selections.MOST_COUNTS + 1_000
+    assert CACHED_BYTES * 0.9 < left["read"] <= CACHED_BYTES
+
+
+def permuted_carriers(pods: int) -> int:
+    """Place and remove pods that carry the terms of a running one, each in an order of its own."""
+    state = State()
+    state.set_node(a_node_object("node", pods=10_000))
+    terms = [a_term({"app": f"x-{each}"}, "zone") for each in range(1000)]
+    state.set_pod(placed(a_pod(affinity=pod_rules(away=terms)), "node"))
+    for number in range(pods):
+        pod = a_pod(affinity=pod_rules(away=terms[number:] + terms[:number]))
+        state.assume(pod, "node", 0.0)
+        state.forget(pod.uid)
+    return state._terms._by_template.weight
+
+
+def test_terms_in_many_orders_leave_little_behind() -> None:
+    weight = bounded(f"{HERE}:permuted_carriers", 250, cpu_seconds=30)
+    assert CACHED_BYTES * 0.9 < weight <= CACHED_BYTES
 
 
 def later_decisions(terms: int) -> float:
