@@ -42,6 +42,11 @@ def test_durations_are_read_as_go_reads_them(text, seconds):
     assert duration_seconds(text) == (seconds if seconds is None else pytest.approx(seconds, abs=0))
 
 
+@pytest.mark.parametrize("text", ["1" * 50_000 + "s", "1s" * 50_000], ids=["digits", "parts"])
+def test_a_long_text_is_no_duration(text):
+    assert duration_seconds(text) is None
+
+
 @given(st.text(alphabet="0123456789.hmsnuµ+-", max_size=12))
 def test_any_text_is_a_duration_or_none(text):
     seconds = duration_seconds(text)

@@ -163,6 +163,9 @@ ATTACKS: dict[str, tuple[Callable[[], list[Request]], int]] = {
         lambda: [get(f"{MAPS}?labelSelector={quote('a in (' + ','.join(map(str, range(9000))) + ')')}")],
         200,
     ),
+    "a selector with spaces before a value": (lambda: [get(f"{MAPS}?labelSelector=a%3D{'+' * 60_000}b+c")], 400),
+    "a selector with spaces before a key": (lambda: [get(f"{MAPS}?labelSelector={'+' * 60_000}a+b")], 400),
+    "a selector with a number of many digits": (lambda: [get(f"{MAPS}?labelSelector=a%3E{'9' * 60_000}")], 400),
     "a long field selector": (
         lambda: [get(f"{MAPS}?fieldSelector={quote('metadata.name=' + chr(92) * 20_000, safe='')}")],
         200,

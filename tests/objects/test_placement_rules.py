@@ -90,6 +90,7 @@ COMPARISONS = {
     "a smaller taint for Gt": ("Gt", "10", "5", False),
     "a smaller taint": ("Lt", "10", "5", True),
     "the same number": ("Lt", "5", "5", False),
+    "a bound of thousands of digits": ("Gt", "9" * 5000, "10", False),
     "a taint that is no number": ("Gt", "5", "many", False),
 }
 

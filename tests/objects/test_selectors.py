@@ -34,6 +34,8 @@ MATCHES = {
     "Gt fails for a bound that is no number": ("Gt", ["few"], "2", False),
     "Gt fails for two bounds": ("Gt", ["1", "2"], "3", False),
     "Gt fails beyond 64 bits": ("Gt", ["1"], str(2**63), False),
+    "Gt fails for thousands of digits": ("Gt", ["9" * 5000], "10", False),
+    "zeros in front do not count": ("Gt", ["0" * 5000 + "9"], "10", True),
     "Gt fails for digits that are not ASCII": ("Gt", ["1"], "٣", False),
     "an unknown operator matches nothing": ("Like", ["a"], "a", False),
 }

@@ -121,7 +121,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, compare_numbers: bool = F
 
 def _whole_number(text: str) -> int | None:
     """A number of 64 bits, written in the one way: no "+", no zeros in front."""
-    if not re.fullmatch(r"0|-?[1-9][0-9]*", text):
+    if not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text):
         return None
     value = int(text)
     return value if -(2**63) <= value < 2**63 else None

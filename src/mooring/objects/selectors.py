@@ -63,11 +63,16 @@ def requirement_matches(key: str, operator: str, values: Sequence[str], labels: 
     return False
 
 
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+"""Python refuses to convert thousands of digits; no 64-bit number has more than these behind its zeros."""
+
+
 def integer(text: str | None) -> int | None:
     """As Go's ParseInt: digits with a sign, 64 bits."""
-    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
+    match = _INTEGER.fullmatch(text) if text is not None else None
+    if match is None:
         return None
-    value = int(text)
+    value = int(match[1] + match[2])
     return value if -(2**63) <= value < 2**63 else None
 
 
@@ -130,22 +135,23 @@ class BadSelector(ValueError):
     """Selector text that cannot be understood."""
 
 
-_SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^)]*)\)\s*$")
-_EQUAL = re.compile(r"^\s*([^\s=!<>]+)\s*(==|=|!=|<|>)\s*([^\s=!<>]*)\s*$")
-_EXISTS = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
+# Possessive, so that no run of spaces is divided in every possible way.
+_SET = re.compile(r"\s*+(\S++)\s++(in|notin)\s*+\(([^)]*+)\)\s*+")
+_EQUAL = re.compile(r"\s*+([^\s=!<>]++)\s*+(==|=|!=|<|>)\s*+([^\s=!<>]*+)\s*+")
+_EXISTS = re.compile(r"\s*+(!?)\s*+([^\s=!<>(),]++)\s*+")
 
 
 def parse_selector(text: str) -> list[Requirement]:
     """The requirements of `a=b,c!=d,e in (f,g),h,!i`, as kubectl's `-l` sends them."""
     requirements: list[Requirement] = []
     for part in _parts(text) if text.strip() else []:
-        if match := _SET.match(part):
+        if match := _SET.fullmatch(part):
             values = tuple(value.strip() for value in match[3].split(","))
             requirements.append((match[1], "In" if match[2] == "in" else "NotIn", values))
-        elif match := _EQUAL.match(part):
+        elif match := _EQUAL.fullmatch(part):
             operator = {"!=": "NotIn", ">": "Gt", "<": "Lt"}
             requirements.append((match[1], operator.get(match[2], "In"), (match[3],)))
-        elif match := _EXISTS.match(part):
+        elif match := _EXISTS.fullmatch(part):
             requirements.append((match[2], "DoesNotExist" if match[1] else "Exists", ()))
         else:
             raise BadSelector(f'unable to parse requirement "{part}" of selector "{text}"')
