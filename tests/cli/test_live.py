@@ -158,11 +158,23 @@ def test_explain_takes_names_as_kubectl_prints_them(up: Running, asks: Mooring, 
     assert (answer.code, answer.out.splitlines()[0].startswith("Pod default/fits ")) == (0, True)
 
 
-@pytest.mark.parametrize("arguments", [("deployment.apps/web",), ("shop/web", "-n", "default")])
+@pytest.mark.parametrize("arguments", [("nodes.v1/web",), ("shop/web", "-n", "default")])
 def test_explain_refuses_what_is_no_pod(up: Running, asks: Mooring, arguments: tuple[str, ...]):
     answer = asks("explain", *arguments)
     assert answer.code == 2
     assert "is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME." in answer.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("deploy/web",), ("deployment.apps/web",), ("statefulset/web",), ("Job/web",), ("rs/web", "-n", "shop")],
+)
+def test_explain_of_a_workload_says_how_to_list_its_pods(up: Running, asks: Mooring, arguments: tuple[str, ...]):
+    answer = asks("explain", *arguments)
+    assert answer.code == 2
+    assert f'explain takes a pod, and "{arguments[0]}" is a workload.' in answer.err
+    assert f"kubectl get pods -l SELECTOR (kubectl describe {arguments[0]} shows the selector)" in answer.err
+    assert "there is no pod" not in answer.err
 
 
 def test_explain_says_of_a_node_that_is_too_small_that_evicting_its_pods_would_not_help(up: Running, asks: Mooring):

@@ -41,6 +41,7 @@ class Shelf(CustomResource, group="example.com", version="v1", plural="shelves",
     level: int = 0
 """
 FIRST = RACK.replace("FIELD", "").replace("MORE", "").replace("ASK", "")
+FILTERING = FIRST.replace("def score", "def filter").replace("-> int", "-> None").replace("return 0", "return None")
 SECOND = RACK.replace("FIELD", "depth: int = 0").replace("MORE", SHELF).replace("ASK", ", shelves: Objects[Shelf]")
 BY_HAND = """
 apiVersion: apiextensions.k8s.io/v1
@@ -119,13 +120,17 @@ async def test_a_class_that_cannot_be_a_definition_is_named():
 async def test_elsewhere_a_pod_that_waits_for_a_kind_names_the_command_to_paste():
     async with a_server() as (server, client, _):
         with private_home() as home:
-            write(home, s__yaml=CONFIG, racks__py=FIRST)
+            write(home, s__yaml=CONFIG, racks__py=FILTERING)
             server.write_kubeconfig(home / "k")
             await create_node(client, "one")
             with Program("run", "--kubeconfig=k", *FLAGS, home=home) as scheduler:
                 await asyncio.to_thread(scheduler.ready)
                 await create_pod(client, "web")
                 message = await _refusal(client, "web")
+                with Program("explain", "web", "--kubeconfig=k", home=home) as explain:
+                    assert await asyncio.to_thread(explain.ended) == 0
+    assert "it is tried again when racks.v1.example.com can be listed" in explain.written()
+    assert "asked for by" not in explain.written()
     assert message == (
         "profile default-scheduler waits for what its plugin ByRack reads: the server has no racks.example.com (v1); "
         "is its CustomResourceDefinition installed? This installs it: mooring crd generate ByRack --plugins racks.py | "

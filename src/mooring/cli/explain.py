@@ -55,6 +55,25 @@ def _of_this_version() -> Iterator[None]:
 POD_KINDS = ("pod", "pods", "po")
 
 
+WORKLOAD_KINDS = (
+    *("deployment", "deployments", "deploy", "replicaset", "replicasets", "rs", "statefulset", "statefulsets", "sts"),
+    *("daemonset", "daemonsets", "ds", "job", "jobs", "cronjob", "cronjobs", "cj"),
+    *("replicationcontroller", "replicationcontrollers", "rc"),
+)
+"""As kubectl takes them; a group may follow: `deployment.apps`."""
+
+
+def _is_workload(kind: str) -> bool:
+    return kind.partition(".")[0].lower() in WORKLOAD_KINDS
+
+
+def _no_workloads(text: str) -> OperatorMistake:
+    return OperatorMistake(
+        f'explain takes a pod, and "{text}" is a workload. List its pods with kubectl get pods -l SELECTOR (kubectl '
+        f"describe {text} shows the selector), then explain one of them."
+    )
+
+
 def _named(text: str, namespace: str | None) -> tuple[str | None, str]:
     """Namespace and name of `web`, `shop/web` or `pod/web`, as kubectl prints it."""
     kind, is_prefixed, name = text.partition("/")
@@ -63,6 +82,8 @@ def _named(text: str, namespace: str | None) -> tuple[str | None, str]:
     if kind in POD_KINDS:
         return namespace, name
     if "." in kind or namespace is not None:
+        if _is_workload(kind):
+            raise _no_workloads(text)
         raise OperatorMistake(f'"{text}" is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME.')
     return kind, name
 
@@ -82,6 +103,8 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
             pod = await client.get_as(Pod, name, namespace)
         except ApiError as error:
             if error.code == 404:
+                if "/" in text and _is_workload(text.partition("/")[0]):
+                    raise _no_workloads(text) from error
                 raise OperatorMistake(
                     f'there is no pod "{name}" in namespace "{namespace}" on {connection.address}; '
                     "give another namespace with -n."

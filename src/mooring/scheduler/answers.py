@@ -64,7 +64,8 @@ class Answers:
             found["waitsFor"], place = waits, ON_PERMIT
         elif self._bindings.is_under_way(uid):
             place = BINDING
-        elif (waiting := self._queue.find(uid)) is not None:
+        elif (waiting := self._queue.find(uid)) is not None and "waitsForKinds" not in found:
+            # (A pod that waits for a kind is held back again, whatever else happens, until the kind can be listed.)
             found["waitsFor"] = self._waits_for(waiting)
         return {"found": True, "decision": found, "queue": place, "gating": self._gating(key)}
 
