@@ -40,6 +40,7 @@ class EventRecord(KubeObject, version="v1", plural="events", kind="Event"):
 
     reason: str = ""
     message: str = ""
+    count: int = 0
     source: dict[str, str] = {}
     involved_object: dict[str, str] = {}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.simulated.builders import a_node, a_pod
 from tests.simulated.conftest import DEPLOYMENT, POD, deployment_document, pod_document
@@ -10,7 +12,7 @@ from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.objects.meta import Kind
-from mooring.simulated.events import BURST, REFILL_SECONDS, Events, Source
+from mooring.simulated.events import BURST, EVENT, REFILL_SECONDS, Events, Source
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.records import Document
 
@@ -139,3 +141,45 @@ async def test_a_burst_of_events_about_one_object_is_cut(bench):
     clock.advance(REFILL_SECONDS)
     events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", "again")
     assert events.dropped == 5
+
+
+async def test_an_event_that_repeats_is_one_object_with_a_count(bench):
+    clock = ManualClock()
+    events = Events(bench.client, clock=clock, log=Log("test"))
+    writing = asyncio.create_task(events.run())
+    await bench.seen.synced()
+
+    async def record(message: str, times: int = 1) -> None:
+        for _ in range(times):
+            events.record(a_pod("web"), Source("kubelet", "node-1"), "Failed", message, warning=True)
+        await events.flush()
+
+    def counts() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for document in bench.server.store.list("events"):
+            if document["reason"] == "Failed":
+                found.setdefault(document["message"], []).append(document["count"])
+        return found
+
+    try:
+        await record("no template")
+        clock.advance(5)
+        await record("no template", 3)
+        await record("no class")
+        assert counts() == {"no template": [4], "no class": [1]}
+        [event] = [each for each in bench.server.store.list("events") if each.get("message") == "no template"]
+        assert event["firstTimestamp"] < event["lastTimestamp"]
+
+        # One that has expired is created again, and goes on counting.
+        await bench.client.delete(EVENT, event["metadata"]["name"], event["metadata"]["namespace"])
+        await record("no template")
+        assert counts() == {"no template": [5], "no class": [1]}
+
+        # What a burst leaves out is counted with the next that is written.
+        await record("no template", BURST)
+        clock.advance(REFILL_SECONDS)
+        await record("no template")
+        assert counts()["no template"] == [5 + BURST + 1]
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)

@@ -85,6 +85,22 @@ async def test_a_pod_that_comes_before_its_template_is_told_and_served_later(ben
     await made_for(bench)
 
 
+async def test_a_template_that_stays_missing_is_one_event_with_a_count_and_one_line(bench: Bench, capsys: Any):
+    await bench.start(binds=False)
+    await a_pod(bench)
+
+    def counts() -> list[int]:
+        events = bench.seen.of("events").values()
+        return [event.count for event in events if event.reason == "FailedResourceClaimCreation"]
+
+    await bench.seen.until(lambda: sum(counts()) >= 4)
+    assert len(counts()) == 1
+    assert capsys.readouterr().err.count('template \\"gpu\\" not found') == 1
+    # The pod gets its claim as soon as there is a template.
+    await a_template(bench)
+    await made_for(bench)
+
+
 async def test_a_claim_that_somebody_removes_is_made_again(bench: Bench):
     await bench.start(binds=False)
     await a_template(bench)

@@ -1,6 +1,7 @@
 """Events of kubelets and controllers, as core/v1 writes them, written after everything that matters more.
 
-Upstream's kubelet and controllers still write core/v1 with a source, and `kubectl describe` shows that source. A burst
+Upstream's kubelet and controllers still write core/v1 with a source, and `kubectl describe` shows that source. An event
+that repeats is one object with a count. A burst
 of events about one object is cut as upstream cuts it (25, then one in five minutes); what the server does not take in
 time is dropped and counted.
 """
@@ -24,6 +25,7 @@ BURST = 25
 REFILL_SECONDS = 300.0
 _MOST_PENDING = 20_000
 _MOST_SUBJECTS = 4096
+_MOST_SERIES = 4096
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,19 @@ class Source:
     host: str = ""
 
 
+_What = tuple[Source, str, str, str, str, bool]
+"""Two events that agree in these are one that repeats: source, uid, reason, message, field, is a warning."""
+
+
+@dataclass(eq=False)
+class _Series:
+    """One event object: what it says now, and how much of that the server has."""
+
+    event: Document
+    is_pending: bool = False
+    is_created: bool = False
+
+
 class Events:
     """Takes events at once and writes them when it can."""
 
@@ -42,8 +57,9 @@ class Events:
         self._clock = clock
         self._log = log
         self._writers = writers
-        self._pending: asyncio.Queue[Document] = asyncio.Queue(_MOST_PENDING)
+        self._pending: asyncio.Queue[_Series] = asyncio.Queue(_MOST_PENDING)
         self._buckets: OrderedDict[tuple[Source, str], tuple[float, float]] = OrderedDict()
+        self._series: OrderedDict[_What, _Series] = OrderedDict()
         self._numbers = itertools.count()
         self.dropped = 0
 
@@ -51,11 +67,26 @@ class Events:
         self, about: KubeObject, source: Source, reason: str, message: str, *, field: str = "", warning: bool = False
     ) -> None:
         """Say what happened to an object; `field` names the part of it (`spec.containers{web}`)."""
-        if not self._may_speak(source, about.uid):
-            self.dropped += 1
-            return
+        what = (source, about.uid, reason, message, field, warning)
+        if (series := self._series.pop(what, None)) is None:
+            series = _Series(self._event(about, source, reason, message, field, warning))
+        else:
+            series.event["count"] += 1
+            series.event["lastTimestamp"] = timestamp(self._clock.now())
+        self._series[what] = series
+        if len(self._series) > _MOST_SERIES:
+            self._series.popitem(last=False)
+        if self._may_speak(source, about.uid):
+            self._enqueue(series)
+        else:
+            self.dropped += 1  # its count stays, and is written with the next one that may be
+
+    def _enqueue(self, series: _Series) -> None:
+        if series.is_pending:
+            return  # it is written with what it says by then
         try:
-            self._pending.put_nowait(self._event(about, source, reason, message, field, warning))
+            self._pending.put_nowait(series)
+            series.is_pending = True
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -71,18 +102,36 @@ class Events:
 
     async def _write(self) -> None:
         while True:
-            event = await self._pending.get()
+            series = await self._pending.get()
+            count = series.event["count"]
             try:
-                await self._client.create(EVENT, event, event["metadata"]["namespace"])
+                await self._send(series)
             except ApiError as error:
                 # In a namespace that goes away nothing new is made; nobody is left to read it either.
                 if error.code not in (403, 404, 409):
-                    self._log.v(2).warning("An event was refused", reason=event["reason"], err=str(error))
+                    self._log.v(2).warning("An event was refused", reason=series.event["reason"], err=str(error))
                 self.dropped += 1
             except Fault:
                 self.dropped += 1
             finally:
+                series.is_pending = False
+                if series.event["count"] > count:  # it was repeated while it was written
+                    self._enqueue(series)
                 self._pending.task_done()
+
+    async def _send(self, series: _Series) -> None:
+        """Create the event, or write how often and when it was last repeated. One that has expired is created again."""
+        event, metadata = series.event, series.event["metadata"]
+        if series.is_created:
+            body = {"count": event["count"], "lastTimestamp": event["lastTimestamp"]}
+            try:
+                await self._client.patch(EVENT, metadata["name"], metadata["namespace"], body, form="merge")
+                return
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        await self._client.create(EVENT, event, metadata["namespace"])
+        series.is_created = True
 
     def _event(
         self, about: KubeObject, source: Source, reason: str, message: str, field: str, warning: bool

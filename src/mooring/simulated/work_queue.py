@@ -33,6 +33,8 @@ class WorkQueue:
         self._running: set[str] = set()
         self._again: set[str] = set()
         self._failures: dict[str, int] = {}
+        self._reasons: dict[str, str] = {}
+        """Why a key failed last, as it was logged."""
         self._later: dict[str, tuple[float, asyncio.Task[None]]] = {}
         self._news = asyncio.Event()
 
@@ -87,6 +89,7 @@ class WorkQueue:
         try:
             await self._handle(key)
             self._failures.pop(key, None)
+            self._reasons.pop(key, None)
         except Exception as error:  # one object's trouble must not stop the others
             self._failed(key, error)
         finally:
@@ -102,5 +105,9 @@ class WorkQueue:
         if not is_race or failures > 5:
             expected = isinstance(error, Fault)
             reason = str(error) if expected else f"{type(error).__name__}: {error}"
-            self._log.warning("Will try again", work=self._name, key=key, seconds=wait, err=reason)
+            is_new = self._reasons.get(key) != reason
+            self._reasons[key] = reason
+            # What keeps failing for one reason is one line, however long the reason lasts.
+            log = self._log if is_new else self._log.v(2)
+            log.warning("Will try again", work=self._name, key=key, seconds=wait, err=reason)
         self.add_after(key, wait)
