@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +19,34 @@ from mooring.apiserver.status import MOST_ERRORS, Refused, invalid, required
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
+@asynccontextmanager
+async def started() -> AsyncIterator[EmbeddedApiServer]:
+    """For tests that change limits before the server starts."""
+    server = EmbeddedApiServer()
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def connected(server: EmbeddedApiServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context(cadata=server.ca_pem)
+    return await asyncio.open_connection(server.host, server.port, ssl=context)
+
+
+def a_head(server: EmbeddedApiServer, method: str, *headers: str) -> bytes:
+    lines = [f"{method} {MAPS}/none HTTP/1.1", "Host: x", f"Authorization: Bearer {server.token}", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def is_ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        return not await reader.read()
+    except ConnectionError:
+        return True
+
+
 async def test_more_requests_than_are_served_at_once_are_asked_to_come_again(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ):
@@ -25,30 +55,47 @@ async def test_more_requests_than_are_served_at_once_are_asked_to_come_again(
     assert (answer.code, answer.body["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
 
 
-async def test_a_request_that_takes_too_long_is_cut(server: EmbeddedApiServer):
-    context = ssl.create_default_context(cadata=server.ca_pem)
-    arrived = asyncio.Event()
-    server._handler.on_authenticated = lambda _: arrived.set()
-    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
-    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\nContent-Length: 100\r\n\r\n"
-    writer.write(head.encode())
-    async with asyncio.timeout(90):
+async def test_a_request_that_takes_too_long_is_cut(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(handlers, "REQUEST_SECONDS", 0.3)
+    async with started() as server, asyncio.timeout(connections.STRANGER_SECONDS / 2):
+        arrived = asyncio.Event()
+        on_authenticated = server._handler.on_authenticated
+
+        def arrive(request: Any) -> None:
+            on_authenticated(request)
+            arrived.set()
+
+        server._handler.on_authenticated = arrive
+        reader, writer = await connected(server)
+        writer.write(a_head(server, "PUT", "Content-Length: 100"))
         await arrived.wait()
-        server._handler._cut(float("inf"))
         assert await reader.read() == b""
-    writer.close()
+        writer.close()
+
+
+async def test_connections_with_the_token_stay_and_others_are_closed_where_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    async with started() as server, asyncio.timeout(connections.STRANGER_SECONDS / 2):
+        kept = [await connected(server) for _ in range(3)]
+        for _ in range(2):
+            for reader, writer in kept:
+                writer.write(a_head(server, "HEAD"))
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 ")
+            reader, writer = await connected(server)
+            assert await is_ended(reader)
+            writer.close()
+        for _, writer in kept:
+            writer.close()
 
 
 async def test_a_connection_without_the_token_is_closed_in_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(connections, "STRANGER_SECONDS", 0)
-    server = EmbeddedApiServer()
-    await server.start()
-    context = ssl.create_default_context(cadata=server.ca_pem)
-    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
-    async with asyncio.timeout(90):
+    async with started() as server, asyncio.timeout(90):
+        reader, writer = await connected(server)
         assert await reader.read() == b""
-    writer.close()
-    await server.stop()
+        writer.close()
 
 
 async def test_an_object_that_is_too_large_is_refused_and_the_old_one_stays(

@@ -120,8 +120,14 @@ def test_an_attempt_is_cheap(group: str) -> None:
 
 
 def large_attempts() -> dict[str, float]:
-    shapes = ("hard-spread-unknown-keys", "soft-spread-unknown-keys", "required-anti-affinity", "vain-node-terms")
-    return {shape: attempt({shape: 2000}, 2000, 8000)["seconds"] for shape in shapes}  # type: ignore[misc]
+    shapes = {
+        "hard-spread-unknown-keys": 2000,
+        "soft-spread-unknown-keys": 2000,
+        "required-anti-affinity": 2000,
+        "vain-node-terms": 2000,
+        "tolerations": 8000,
+    }
+    return {shape: attempt({shape: amount}, 2000, 8000)["seconds"] for shape, amount in shapes.items()}  # type: ignore[misc]
 
 
 def test_an_attempt_in_a_large_cluster_is_cheap() -> None:
@@ -285,7 +291,7 @@ def hints(pods: int) -> float:
 
 
 def test_holding_events_against_hostile_pods_that_wait_is_cheap() -> None:
-    assert bounded(f"{HERE}:hints", 200, cpu_seconds=40) < 0.5
+    assert bounded(f"{HERE}:hints", 400, cpu_seconds=40) < 0.6
 
 
 def find_slow(count: int) -> list[tuple[float, str]]:

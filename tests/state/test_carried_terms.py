@@ -156,3 +156,16 @@ def test_many_terms_that_select_a_pod_are_counted_together(carriers, kind, names
         assert counted() == one_by_one
         together = state.carriers(INCOMING, kind, namespace_labels)
         assert len({(term.weight, term.term.topology_key) for term, _ in together}) == len(together)
+
+
+def test_many_terms_are_read_once_however_often_their_pod_is_evicted_and_reprieved() -> None:
+    state = two_zones()
+    selectors = [LabelSelector(match_labels={"app": f"x-{number}"}) for number in range(carried_terms.FEW_TERMS + 1)]
+    victim = placed(a_pod(affinity=away_from(*selectors)), "a")
+    with mock.patch.object(carried_terms, "_encode", side_effect=carried_terms._encode) as encode:
+        state.set_pod(victim)
+        for _ in range(5):
+            with state.what_if("a", without=[victim]) as evicted:
+                evicted.reprieve(victim)
+                evicted.evict(victim)
+    assert encode.call_count == 1
