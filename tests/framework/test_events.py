@@ -256,3 +256,14 @@ def test_who_waits_for_taints_already_is_not_told_twice():
         [Hint(NODE, LABEL)],
     ):
         assert registered_hints(declared, can_refuse=True) == declared
+
+
+@pytest.mark.parametrize(("name", "meant"), [("Podd", "Pod"), ("node", "Node"), ("Pods", "Pod")])
+def test_a_misspelt_kind_is_refused_with_the_name_that_was_meant(name, meant):
+    with pytest.raises(ValueError, match=f'there are no events of "{name}". Did you mean "{meant}"'):
+        Hint(name)
+
+
+@pytest.mark.parametrize("name", ["racks.v1.example.com", "storage.k8s.io/VolumeAttachment", "ConfigMap"])
+def test_kinds_that_only_a_plugin_reads_have_events_too(name):
+    assert Hint(name).resource == name

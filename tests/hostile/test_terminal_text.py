@@ -141,8 +141,8 @@ def test_explain_shows_a_selector_with_its_control_sequences(
 ):
     from mooring.cli import explain
 
-    async def look(*_: object) -> dict[str, Any]:
-        return evidence()
+    async def look(*_: object) -> tuple[dict[str, Any], None]:
+        return evidence(), None
 
     monkeypatch.setattr(explain, "_look", look)
     explain.explain.main(["web", "-o", form], standalone_mode=False)

@@ -31,10 +31,10 @@ async def test_a_refused_binding_is_counted_told_and_tried_again(server, monkeyp
     refusals = dict(REFUSALS)
     bind = ApiClient.bind
 
-    async def refuse_once(self: ApiClient, namespace: str, name: str, uid: str, node: str) -> None:
+    async def refuse_once(self: ApiClient, namespace: str, name: str, uid: str, node: str, **metadata: Any) -> None:
         if (refusal := refusals.pop(name, None)) is not None:
             raise refusal
-        await bind(self, namespace, name, uid, node)
+        await bind(self, namespace, name, uid, node, **metadata)
 
     monkeypatch.setattr(ApiClient, "bind", refuse_once)
     async with a_live_scheduler(server) as live:
@@ -55,9 +55,9 @@ async def test_a_pod_that_a_rival_has_bound_is_dropped_and_stays_as_it_is(server
     """The watch shows their binding before we hear of ours, or our patch meets it: either way no word more."""
     bind = ApiClient.bind
 
-    async def be_late(self: ApiClient, namespace: str, name: str, uid: str, node: str) -> None:
-        await bind(self, namespace, name, uid, "node-2")
-        await bind(self, namespace, name, uid, node)
+    async def be_late(self: ApiClient, namespace: str, name: str, uid: str, node: str, **metadata: Any) -> None:
+        await bind(self, namespace, name, uid, "node-2", **metadata)
+        await bind(self, namespace, name, uid, node, **metadata)
 
     monkeypatch.setattr(ApiClient, "bind", be_late)
     async with a_live_scheduler(server) as live:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.base.errors import did_you_mean
 from mooring.objects.core import Node, Pod, PodStatus
 from mooring.objects.meta import CustomResource, KubeObject
 from mooring.objects.placed import PlacedPod
@@ -64,6 +65,9 @@ BROADCAST_KINDS = (
     "resource.k8s.io/DeviceClass",
 )
 """What a plugin without `events()` is woken by: everything that could matter to a filter."""
+
+_NAMES = (POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE, "PersistentVolume", "PersistentVolumeClaim", "Namespace")
+"""Names that a misspelt one is compared with. Other kinds have events as well: those that some plugin reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,10 @@ class Hint:
     def __init__(
         self, resource: str | type[KubeObject], action: Action = Action.ALL, test: HintTest | None = None
     ) -> None:
-        object.__setattr__(self, "resource", resource if isinstance(resource, str) else resource_name(resource))
+        name = resource if isinstance(resource, str) else resource_name(resource)
+        if name.isidentifier() and name not in _NAMES and (meant := did_you_mean(name, _NAMES)):
+            raise ValueError(f'there are no events of "{name}".{meant}')
+        object.__setattr__(self, "resource", name)
         object.__setattr__(self, "action", action)
         object.__setattr__(self, "test", test)
 

@@ -108,9 +108,9 @@ class ExtensionPoints:
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle, /) -> Rejection | None:
         """Reject nodes that cannot run the pod.
 
-        Called after every pre_filter has passed. A node survives when no plugin rejects it. `unresolvable` tells
-        preemption not to look at the node. `filter_nodes` is the same rule for many nodes; a plugin may have either or
-        both.
+        Called after every pre_filter has passed. A node survives when no plugin rejects it.
+        `Rejection(reason, code=UNRESOLVABLE)` keeps preemption from considering the node. `filter_nodes` is the same
+        rule for many nodes; a plugin may have either or both.
         """
         raise NotImplementedError
 

@@ -49,7 +49,10 @@ UNSCHEDULABLE, UNRESOLVABLE, PENDING = Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Co
 
 
 class Refusal:
-    """No, for the whole pod: its reasons become the pod's condition and event."""
+    """No, for the whole pod: its reasons become the pod's condition and event.
+
+    `code` is UNSCHEDULABLE; UNRESOLVABLE, if evicting pods could not help; or PENDING.
+    """
 
     __slots__ = ("code", "reasons")
 

@@ -63,7 +63,7 @@ class Failures:
         another configuration."""
         self._errors.count(fault)
         where = {} if fault.raised_at is None else {"at": fault.raised_at}
-        _log.error("Scheduling attempt exceeded its time budget; pod is set aside", pod=waiting.pod, err=fault, **where)
+        _log.error("Scheduling attempt was interrupted; pod is set aside", pod=waiting.pod, err=fault, **where)
         self._put_back(waiting, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
 
     def held(self, waiting: QueuedPodInfo, message: str) -> None:

@@ -26,8 +26,19 @@ def details_of(problem: PluginFault) -> dict[str, str]:
         details["hint"] = problem.hint
     cause = problem.__cause__
     if cause is not None and not isinstance(cause, MooringError) and _log.v(TRACE_VERBOSITY):
-        details["trace"] = "".join(traceback.format_exception(cause)).rstrip()
+        details["trace"] = _trace(cause)
     return details
+
+
+def _trace(error: BaseException) -> str:
+    """Where it was raised, and its causes. Without their messages, which may hold credentials."""
+    parts: list[str] = []
+    link: BaseException | None = error
+    while link is not None:
+        parts.insert(0, "".join(["Traceback (most recent call last):\n", *traceback.format_tb(link.__traceback__)]))
+        parts[0] += type(link).__qualname__
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return "\n".join(parts)
 
 
 class PluginErrors:

@@ -50,6 +50,7 @@ class {name}(Plugin):
 '''
 
 TEST = """import pytest
+from mooring.framework import NodeView, Pod
 from mooring.testing import a_cluster, a_cycle, a_node, a_pod
 
 from .{module} import TOO_LITTLE, {name}, {name}Args
@@ -66,12 +67,12 @@ CASES = {{
 
 
 @pytest.mark.parametrize(("pod", "node", "reason"), CASES.values(), ids=CASES.keys())
-def test_ten_percent_headroom(pod, node, reason):
+def test_ten_percent_headroom(pod: Pod, node: NodeView, reason: str | None) -> None:
     rejection = {name}({name}Args()).filter(pod, node, a_cycle(pod))
     assert (rejection.reasons[0] if rejection else None) == reason
 
 
-def test_the_node_with_the_higher_number_wins():
+def test_the_node_with_the_higher_number_wins() -> None:
     nodes = [a_node("small", labels={{"{label}": "1"}}), a_node("big", labels={{"{label}": "5"}})]
     cluster = a_cluster(*nodes, plugins=[{name}({name}Args())])
     assert cluster.schedule(a_pod(cpu="100m")).node == "big"
