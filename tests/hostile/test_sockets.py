@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,19 @@ def answering(line: bytes) -> Talk:
 def silent(connection: socket.socket) -> None:
     while connection.recv(1000):
         pass
+
+
+def dripping(connection: socket.socket) -> None:
+    """A byte at a time, more often than the client's time for an answer is over."""
+    connection.recv(1000)
+    connection.settimeout(0.02)
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < ends:
+        try:
+            if not connection.recv(1):
+                return
+        except TimeoutError:
+            connection.sendall(b" ")
 
 
 def asked() -> Asked:
@@ -269,6 +283,7 @@ NO_ANSWER = {
     "nothing": (answering(b""), "closed the connection without an answer"),
     "an error": (answering(b'{"error": "cannot answer that"}\n'), "the scheduler answered with an error"),
     "silence": (silent, "did not answer within 0.2 s"),
+    "a byte at a time": (dripping, "did not answer within 0.2 s"),
     "that it is busy": (answering(b'{"heldUp": null}\n'), "is busy and has not answered in time"),
 }
 
@@ -277,7 +292,7 @@ NO_ANSWER = {
 def test_explain_fails_with_a_sentence_where_the_answer_is(
     scheduler: Any, sentence: str, explain: Explain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    if scheduler is silent:
+    if scheduler in (silent, dripping):
         monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.2)
     with planted(scheduler), pytest.raises(Fault, match=sentence):
         explain()
