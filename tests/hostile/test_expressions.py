@@ -348,6 +348,12 @@ def test_a_value_that_is_too_long_for_its_pattern_is_refused_with_what_to_do():
     assert "is too long for its pattern '^(a?){1000}b': shorten one of them" in str(wrong)
 
 
+def test_many_values_that_are_long_for_their_pattern_are_refused_together():
+    schema = {"type": "array", "items": {"type": "string", "pattern": "^(a?){1000}b"}}
+    *_, last = structural_check(["a" * 5000] * 500, schema)
+    assert "the object and its schema are too large to be compared; shorten one of them" in str(last)
+
+
 @pytest.mark.parametrize(
     "path", [".a[?match(@.b, '(a+)+$')]", ".a[?@.b =~ /(a+)+$/]", ".a..b..c", ".a" * 600, ".a[?@.b][?@.c][?@.d]"]
 )
