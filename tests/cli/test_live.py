@@ -98,6 +98,10 @@ def test_a_defaulted_leader_election_is_no_risk_on_a_cluster_of_ones_own(up: Run
     assert "leaderElect" not in "\n".join(up.program.err)
 
 
+def test_nodes_are_not_missed_where_there_are_some(up: Running):
+    assert "has no nodes" not in up.program.written()
+
+
 def test_the_log_has_the_usual_lines(up: Running):
     up.program.mentions('"Add event for unscheduled pod" pod="default/fits"')
     up.program.mentions('"About to try and schedule pod" pod="default/fits"')
@@ -192,6 +196,22 @@ def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, asks:
 def home() -> Iterator[Path]:
     with private_home() as folder:
         yield folder
+
+
+NO_NODES = {
+    "an empty file": "",
+    "pods alone": "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: pause}]}}",
+}
+
+
+@pytest.mark.parametrize("text", NO_NODES.values(), ids=NO_NODES.keys())
+def test_a_cluster_file_without_nodes_is_reported_in_one_line(home: Path, text: str):
+    (home / "cluster.yaml").write_text(text, encoding="utf-8")
+    with Program("up", "--cluster=cluster.yaml", home=home) as program:
+        program.ready()
+        line = program.mentions("cluster.yaml has no nodes")
+        assert program.end() == 0
+    assert line.endswith("A SimulatedNodes document in the file makes some.")
 
 
 @linux_only

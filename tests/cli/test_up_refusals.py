@@ -78,8 +78,65 @@ def test_an_object_of_the_file_that_the_server_refuses_is_named_and_nothing_is_l
     write("c.yaml", "apiVersion: v1\nkind: Nod\nmetadata: {name: a}\n")
     answer = mooring("cluster", "--cluster=c.yaml")
     assert answer.code == 2
-    assert 'c.yaml cannot be loaded: Nod "a" could not be created' in answer.err
+    assert 'Nod "a" (line 1)\n    the embedded API server has no kind Nod in v1;' in answer.err
     assert not Path("mooring.kubeconfig").exists()
+
+
+MANY_MISTAKES = """\
+apiVersion: v1
+kind: Node
+metadata: {name: off_X}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  nodename: a
+  containers: [{name: app, imag: nginx}]
+---
+apiVersion: mooring.dev/v1alpha1
+kind: SimulatedNodes
+count: many
+---
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata: {name: one}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: Big_One, uid: a-1}
+"""
+
+
+@BOTH
+def test_every_wrong_object_of_a_file_is_named_with_its_line(mooring: Mooring, command: str):
+    answer = mooring(command, "--cluster", write("c.yaml", MANY_MISTAKES))
+    assert answer.code == 2
+    expected = [
+        "c.yaml has 7 problems.",
+        '  Node "off_X" (line 1)\n    Node "off_X" is invalid: metadata.name:',
+        '  Pod "shop/web" (line 5)\n    unknown field "spec.nodename"',
+        '  Pod "shop/web" (line 5)\n    unknown field "spec.containers[0].imag"',
+        '  Pod "shop/web" (line 5)\n    Pod "web" is invalid: spec.containers[0].image: Required value',
+        "  document 3: count (line 14)\n",
+        '  CiliumNode "one" (line 16)\n    the embedded API server has no kind CiliumNode in cilium.io/v2; put its '
+        "CustomResourceDefinition into the file, or leave the object out",
+        '  Node "Big_One" (line 20)\n',
+    ]
+    places = [answer.err.find(each) for each in expected]
+    assert -1 not in places, answer.err
+    assert places == sorted(places)
+    assert "Will try again" not in answer.err
+    assert not Path("mooring.kubeconfig").exists()
+
+
+def test_wrong_objects_of_a_json_file_have_lines_too(mooring: Mooring):
+    items = ",\n".join(f'{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}"}}}}' for name in "aB_")
+    answer = mooring("cluster", "--cluster", write("c.json", f'{{"kind": "List", "items": [\n{items}\n]}}\n'))
+    assert answer.code == 2
+    assert "c.json has 2 problems." in answer.err
+    assert 'Node "B" (line 3)' in answer.err
+    assert 'Node "_" (line 4)' in answer.err
 
 
 DUMP = """\
@@ -97,7 +154,7 @@ def test_every_wrong_object_of_a_dump_is_named(mooring: Mooring, command: str):
     assert answer.code == 2
     assert "dump.yaml has 2 problems." in answer.err
     assert 'Node "Big_One"' in answer.err
-    assert 'Pod "default/web"\n    Pod "web" is invalid: spec.containers: Required value' in answer.err
+    assert 'Pod "default/web" (line 5)\n    Pod "web" is invalid: spec.containers: Required value' in answer.err
     assert not Path("mooring.kubeconfig").exists()
 
 

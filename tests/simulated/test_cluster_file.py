@@ -121,8 +121,8 @@ kind: Pod
 spec: {}
 """
     assert problems(text) == [
-        ("document 1: lables", 4),
         ("document 1: count", 3),
+        ("document 1: lables", 4),
         ("document 1: labels.size", 6),
         ("document 1: taints[0].effect", 9),
         ("document 1: allocatable.cpu", 11),

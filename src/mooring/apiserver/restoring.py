@@ -8,7 +8,7 @@ Deployments and their pods without the ReplicaSets between them, the Deployment 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.apiserver.documents import Document, copied, items_of, part
@@ -51,8 +51,10 @@ def _listed(counted: Counter[str]) -> str:
     return ", ".join(named[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def restore(registry: Registry, documents: Iterable[Document]) -> Restored:
-    """Store the objects; those that are wrong are named in the result."""
+def restore(
+    registry: Registry, documents: Iterable[Document], line_of: Callable[[Document], int | None] = lambda _: None
+) -> Restored:
+    """Store the objects; those that are wrong are named in the result, with their lines where those are known."""
     restored = Restored()
     waiting = list(documents)
     for is_due in (_is_namespace, _is_definition, _is_anything):
@@ -61,11 +63,13 @@ def restore(registry: Registry, documents: Iterable[Document]) -> Restored:
         if is_due is _is_anything:
             due += _missing_replica_sets(due)
         for document in due:
-            _restore_one(registry, document, restored)
+            _restore_one(registry, document, restored, line_of)
     return restored
 
 
-def _restore_one(registry: Registry, document: Document, restored: Restored) -> None:
+def _restore_one(
+    registry: Registry, document: Document, restored: Restored, line_of: Callable[[Document], int | None]
+) -> None:
     row = registry.table.by_kind(document["apiVersion"], document["kind"])
     if row is None or "create" not in row.verbs or "get" not in row.verbs:
         restored.unserved[f"{document['apiVersion']} {document['kind']}"] += 1
@@ -77,10 +81,10 @@ def _restore_one(registry: Registry, document: Document, restored: Restored) -> 
     try:
         checked = typed(copied(document), row, policy)
         if namespace:
-            _ensure_namespace(registry, namespace)
+            ensure_namespace(registry, namespace)
         registry.restore(row, namespace, checked)
     except Refused as refused:
-        restored.problems.append(Problem(f'{row.kind} "{name}"', refused.message))
+        restored.problems.append(Problem(f'{row.kind} "{name}"', refused.message, line_of(document)))
         return
     restored.objects += 1
     for warning in policy.warnings:
@@ -91,7 +95,8 @@ def _field_in(warning: str) -> str:
     return warning.removeprefix('unknown field "').removesuffix('"')
 
 
-def _ensure_namespace(registry: Registry, name: str) -> None:
+def ensure_namespace(registry: Registry, name: str) -> None:
+    """Make the namespace, unless there is one."""
     if registry.store.stored("namespaces", "", name) is None:
         registry.create(
             _namespaces(registry), "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

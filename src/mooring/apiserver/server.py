@@ -19,6 +19,7 @@ from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig
+from mooring.apiserver.loading import LineOf, load
 from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.registry import Registry
@@ -30,7 +31,7 @@ from mooring.apiserver.strategies.autoscalers import to_v1, to_v2
 from mooring.apiserver.strategies.events import to_core, to_events_v1
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.documents import written
-from mooring.base.errors import OperatorMistake
+from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import write_private
 from mooring.base.log import Log
 
@@ -121,9 +122,15 @@ class EmbeddedApiServer:
         """Write a kubeconfig that only its owner may read."""
         write_private(path, self.kubeconfig_text())
 
-    def restore(self, documents: Iterable[Document]) -> Restored:
+    def load(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> list[Problem]:
+        """Create the objects of a file, before clients come; everything that is wrong with any of them."""
+        problems = load(self.registry, documents, line_of)
+        self.housekeeper.tidy()
+        return problems
+
+    def restore(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> Restored:
         """Take over the objects of another API server, as `kubectl get -o yaml` prints them; before clients write."""
-        restored = restore(self.registry, documents)
+        restored = restore(self.registry, documents, line_of)
         self.housekeeper.keep_restored()
         return restored
 

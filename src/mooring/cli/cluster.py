@@ -67,7 +67,7 @@ def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
 
 
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
-    """What the cluster starts with; a mistake in the file is found before anything runs."""
+    """What a cluster starts with; a mistake in the file is found before anything runs."""
     from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
 
     check_one_source(nodes, cluster_file)
@@ -97,7 +97,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
       mooring cluster --nodes 5 --write-kubeconfig dev.kubeconfig
       mooring run --kubeconfig dev.kubeconfig
     """
-    initial = with_default_storage(initial_objects(nodes, cluster_file))
+    check_one_source(nodes, cluster_file)
     check_writable(kubeconfig)
 
     async def main(stop: asyncio.Event) -> None:
@@ -108,6 +108,10 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
 
         keep_collector_calm()
         server = EmbeddedApiServer(port=port)
+        if cluster_file is not None:
+            load_file(server, cluster_file)
+        else:
+            server.load(with_default_storage(initial_objects(nodes, None)).in_order())
         await server.start()
         held = None
         try:
@@ -117,12 +121,9 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
             connection = Connection(
                 server=server.url, source="mooring cluster", ca_data=server.ca_pem.encode(), token=server.token
             )
-            if initial.restored:
-                _restore(server, initial, cluster_file)
             async with ApiClient(connection) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
-                with mistakes_in(cluster_file):
-                    await simulated.start(initial)
+                await simulated.start()
                 if until_stdin_closes:
                     _end_with_stdin(stop)
                 else:
@@ -139,12 +140,22 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
     run_until_signalled(main)
 
 
-def _restore(server: EmbeddedApiServer, initial: InitialObjects, source: str | None) -> None:
-    restored = server.restore(initial.restored)
-    if restored.problems:
-        raise OperatorMistake.found_in(f"{source}", restored.problems)
+def load_file(server: EmbeddedApiServer, path: str) -> None:
+    """Fill a server that has not started with the objects of a file; all that is wrong is reported at once."""
+    from mooring.simulated.cluster_file import read_cluster_file
+
+    file = read_cluster_file(path, now=SystemClock().now())
+    restored = server.restore(file.initial.restored, file.line_of)
+    created = server.load(with_default_storage(file.initial).in_order(), file.line_of)
+    file.refuse([*file.problems, *restored.problems, *created])
     for sentence in restored.sentences():
         say(sentence, err=True)
+    if not server.store.list("nodes"):
+        say(
+            f"{path} has no nodes: pods stay pending until a node is created. A SimulatedNodes document in the file "
+            "makes some.",
+            err=True,
+        )
 
 
 @contextlib.contextmanager

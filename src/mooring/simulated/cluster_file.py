@@ -17,7 +17,8 @@ created, all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -51,6 +52,10 @@ class InitialObjects:
     restored: list[Document] = field(default_factory=list)
     """Objects as an API server wrote them; only an embedded one can take them over."""
 
+    def in_order(self) -> list[Document]:
+        """All that is created."""
+        return [*self.namespaces, *self.definitions, *self.nodes, *self.objects]
+
 
 def plain_nodes(count: int, *, now: float) -> InitialObjects:
     """`node-1` … `node-N`."""
@@ -59,29 +64,70 @@ def plain_nodes(count: int, *, now: float) -> InitialObjects:
     return InitialObjects(nodes=[node_document(f"node-{index + 1}", ordinal=index, now=now) for index in range(count)])
 
 
-def load_cluster_file(path: str, *, now: float) -> InitialObjects:
-    """The objects of the file at `path`."""
+class ClusterFile:
+    """A file that was read: what is right in it, what is wrong, and where each document stands."""
+
+    def __init__(self, text: str | bytes, source: str, *, now: float) -> None:
+        self.source = source
+        self._text = text
+        self._now = now
+        self._lines: dict[str, int | None] | None = None
+        reading = self._read_json()
+        if reading is None or reading.problems:  # read once more, for the lines
+            reading = self._read_trees()
+        self.initial = reading.objects()
+        self.problems = reading.problems
+        self._places = reading.places
+
+    def line_of(self, document: Document) -> int | None:
+        """Where one of `initial` begins; None for what is not in the file."""
+        if self._lines is None:
+            with contextlib.suppress(OperatorMistake):  # JSON that is no YAML, such as with tabs: without lines
+                self._read_trees()
+            self._lines = self._lines or {}
+        return self._lines.get(self._places.get(id(document), ""))
+
+    def refuse(self, problems: Sequence[Problem]) -> None:
+        """Raise OperatorMistake with these problems, in the order of the file; nothing where there are none."""
+        if problems:
+            raise OperatorMistake.found_in(self.source, sorted(problems, key=lambda each: each.line or 0))
+
+    def _read_json(self) -> _Reading | None:
+        if (document := _json(self._text)) is None:
+            return None
+        reading = _Reading(self._now)
+        reading.document(None, document, "document 1")
+        return reading
+
+    def _read_trees(self) -> _Reading:
+        reading = _Reading(self._now)
+        for index, tree in enumerate(read_trees(self._text, self.source)):
+            reading.document(tree, tree.plain(), f"document {index + 1}")
+        self._lines = reading.lines
+        return reading
+
+
+def read_cluster_file(path: str, *, now: float) -> ClusterFile:
+    """The file at `path`, with what is wrong in it."""
     try:
         content = FilePath(path).read_bytes()
     except OSError as error:
         raise OperatorMistake(f"The cluster file {path} cannot be read: {error.strerror}.") from error
-    return parse_cluster(content, path, now=now)
+    return ClusterFile(content, path, now=now)
+
+
+def load_cluster_file(path: str, *, now: float) -> InitialObjects:
+    """The objects of the file at `path`."""
+    file = read_cluster_file(path, now=now)
+    file.refuse(file.problems)
+    return file.initial
 
 
 def parse_cluster(text: str | bytes, source: str, *, now: float) -> InitialObjects:
     """The objects of a cluster file's text. `source` names it in messages."""
-    if (document := _json(text)) is not None:
-        reading = _Reading(now)
-        reading.document(None, document, "document 1")
-        if not reading.problems:
-            return reading.objects()
-        # Read once more, for the lines.
-    reading = _Reading(now)
-    for index, tree in enumerate(read_trees(text, source)):
-        reading.document(tree, tree.plain(), f"document {index + 1}")
-    if reading.problems:
-        raise OperatorMistake.found_in(source, reading.problems)
-    return reading.objects()
+    file = ClusterFile(text, source, now=now)
+    file.refuse(file.problems)
+    return file.initial
 
 
 def _json(text: str | bytes) -> Any:
@@ -100,6 +146,10 @@ class _Reading:
     def __init__(self, now: float) -> None:
         self.found = InitialObjects()
         self.problems: list[Problem] = []
+        self.places: dict[int, str] = {}
+        """Which document each object found is, by the object's identity."""
+        self.lines: dict[str, int | None] = {}
+        """Where each document begins."""
         self._now = now
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
@@ -131,6 +181,7 @@ class _Reading:
             self._object(tree, value, where)
 
     def _object(self, tree: Tree | None, value: Document, where: str) -> None:
+        self.lines[where] = tree.line if tree else None
         metadata = value.get("metadata")
         if not isinstance(metadata, dict) or not _has_name(metadata):
             self._problem(tree, where, ("metadata", "name"), "is missing")
@@ -143,17 +194,21 @@ class _Reading:
         if metadata.get("name"):
             self._once(tree, where, value["apiVersion"], value["kind"], metadata)
         if any(metadata.get(field) for field in _SERVER_WRITTEN):
-            self.found.restored.append(value)
+            self._keep(self.found.restored, value, where)
             return
         match value["apiVersion"], value["kind"]:
             case "v1", "Node":
                 self._node(tree, value, where)
             case "v1", "Namespace":
-                self.found.namespaces.append(value)
+                self._keep(self.found.namespaces, value, where)
             case str(version), "CustomResourceDefinition" if version.startswith("apiextensions.k8s.io/"):
-                self.found.definitions.append(value)
+                self._keep(self.found.definitions, value, where)
             case _:
-                self.found.objects.append(value)
+                self._keep(self.found.objects, value, where)
+
+    def _keep(self, among: list[Document], document: Document, where: str) -> None:
+        among.append(document)
+        self.places[id(document)] = where
 
     def _node(self, tree: Tree | None, value: Document, where: str) -> None:
         checks = list(_check_resources(value, ("status", "allocatable")))
@@ -161,9 +216,11 @@ class _Reading:
         for path, message in checks:
             self._problem(tree, where, path, message)
         if not checks:
-            self.found.nodes.append(completed(value, ordinal=len(self.found.nodes), now=self._now))
+            node = completed(value, ordinal=len(self.found.nodes), now=self._now)
+            self._keep(self.found.nodes, node, where)
 
     def _simulated_nodes(self, tree: Tree | None, value: Document, where: str) -> None:
+        self.lines[where] = tree.line if tree else None
         problems = list(_check_short_form(value))
         for path, message in problems:
             self._problem(tree, where, path, message)
@@ -171,17 +228,16 @@ class _Reading:
             return
         for name in self._names(value):
             self._once(tree, where, "v1", "Node", {"name": name})
-            self.found.nodes.append(
-                node_document(
-                    name,
-                    ordinal=len(self.found.nodes),
-                    labels=value.get("labels"),
-                    taints=value.get("taints") or (),
-                    allocatable={key: str(amount) for key, amount in (value.get("allocatable") or {}).items()},
-                    zones=value.get("zones", ZONES) or (),
-                    now=self._now,
-                )
+            node = node_document(
+                name,
+                ordinal=len(self.found.nodes),
+                labels=value.get("labels"),
+                taints=value.get("taints") or (),
+                allocatable={key: str(amount) for key, amount in (value.get("allocatable") or {}).items()},
+                zones=value.get("zones", ZONES) or (),
+                now=self._now,
             )
+            self._keep(self.found.nodes, node, where)
 
     def _names(self, value: Document) -> list[str]:
         """The names written down, or numbered ones. Documents without a prefix continue one numbering."""
