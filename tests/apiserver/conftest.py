@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.apiserver.builders import PODS, a_binding, a_pod
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
@@ -143,3 +144,11 @@ async def connected(server: EmbeddedApiServer) -> AsyncIterator[Client]:
 async def api(server: EmbeddedApiServer) -> AsyncIterator[Client]:
     async with connected(server) as client:
         yield client
+
+
+async def a_running_pod(api: Client, *, ready: bool = True, **spec: Any) -> None:
+    """The pod `web`, bound and started."""
+    await api.post(PODS, a_pod(labels={"app": "web"}, **spec))
+    await api.post(f"{PODS}/web/binding", a_binding())
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    await api.patch(f"{PODS}/web/status", {"status": {"phase": "Running", "conditions": conditions}})

@@ -1,12 +1,12 @@
-"""Deleting: grace, finalizers, dependents, namespaces, budgets."""
+"""Deleting: grace, finalizers, dependents, namespaces."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.apiserver.builders import PODS, a_binding, a_config_map, a_deployment, a_pod
-from tests.apiserver.conftest import Client, eventually
+from tests.apiserver.builders import PODS, a_config_map, a_deployment, a_pod
+from tests.apiserver.conftest import Client, a_running_pod, eventually
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -14,12 +14,6 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 async def until_gone(api: Client, resource: str, name: str) -> None:
     await eventually(api.server, lambda: api.server.store.get(resource, name) is None)
-
-
-async def a_running_pod(api: Client, **spec: Any) -> None:
-    await api.post(PODS, a_pod(labels={"app": "web"}, **spec))
-    await api.post(f"{PODS}/web/binding", a_binding())
-    await api.patch(f"{PODS}/web/status", {"status": {"phase": "Running"}})
 
 
 async def test_a_pod_that_never_ran_goes_at_once(api: Client):
@@ -137,45 +131,3 @@ async def test_every_namespace_has_a_default_account(api: Client):
     await api.post("/api/v1/namespaces", {"metadata": {"name": "shop"}})
     store = api.server.store
     await eventually(api.server, lambda: store.get("serviceaccounts", "default", "shop") is not None)
-
-
-def a_budget(allowed: int) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "budget", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-        "status": {
-            "observedGeneration": 1,
-            "disruptionsAllowed": allowed,
-            "currentHealthy": 1,
-            "desiredHealthy": 1,
-            "expectedPods": 1,
-        },
-    }
-
-
-async def test_a_spent_budget_is_told_at_once_and_one_not_yet_counted_in_a_moment(api: Client):
-    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    await api.post(budgets, a_budget(0))
-    await a_running_pod(api)
-    not_counted = await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}})
-    await api.put(f"{budgets}/budget/status", a_budget(0))
-    spent = await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}})
-    assert [answer.headers.get("Retry-After") for answer in (not_counted, spent)] == ["10", None]
-    assert [answer.body["details"]["causes"][0]["message"] for answer in (not_counted, spent)] == [
-        "The disruption budget budget is still being processed by the server.",
-        "The disruption budget budget needs 1 healthy pods and has 1 currently",
-    ]
-
-
-@pytest.mark.parametrize(("allowed", "code"), [(1, 201), (0, 429)])
-async def test_an_eviction_asks_the_budget(api: Client, allowed: int, code: int):
-    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    await api.post(budgets, a_budget(allowed))
-    await api.put(f"{budgets}/budget/status", a_budget(allowed))
-    await a_running_pod(api)
-    answer = await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}})
-    assert answer.code == code
-    pod = (await api.get(f"{PODS}/web")).body
-    assert ("deletionTimestamp" in pod["metadata"]) == (code == 201)
-    budget = (await api.get(f"{budgets}/budget")).body
-    assert budget["status"]["disruptionsAllowed"] == 0

@@ -17,7 +17,7 @@ from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
 from mooring.simulated.daemon_sets import target_node
-from mooring.simulated.records import NodeRecord, PodRecord
+from mooring.simulated.records import BudgetRecord, NodeRecord, PodRecord
 from mooring.simulated.workload_records import (
     ControllerRevision,
     CronJob,
@@ -59,6 +59,7 @@ class Seen:
         CronJob,
         ControllerRevision,
         PersistentVolumeClaim,
+        BudgetRecord,
         EventRecord,
     )
 

@@ -104,8 +104,10 @@ class ApiClient:
         """The server's `/version`: the first contact. Says within seconds when nobody answers."""
         return self._document(await self.transport.request("GET", "/version", seconds=FIRST_CONTACT_SECONDS))
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Document:
-        return self._document(await self.transport.request("GET", self._path(kind, namespace, name)))
+    async def get(
+        self, kind: Kind, name: str, namespace: str | None = None, *, subresource: str | None = None
+    ) -> Document:
+        return self._document(await self.transport.request("GET", self._path(kind, namespace, name, subresource)))
 
     async def get_as(self, type_: type[T], name: str, namespace: str | None = None) -> T:
         body = await self.transport.request("GET", self._path(type_.KIND, namespace, name))

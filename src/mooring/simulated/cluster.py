@@ -22,12 +22,13 @@ from mooring.simulated.cron_job_controller import CronJobs
 from mooring.simulated.daemon_set_controller import DaemonSets
 from mooring.simulated.device_claims import DeviceClaims
 from mooring.simulated.discovery import Discovery, UnknownKind
+from mooring.simulated.disruption_controller import DisruptionBudgets
 from mooring.simulated.ephemeral_claims import EphemeralClaims
 from mooring.simulated.events import Events
 from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.jobs import Jobs
 from mooring.simulated.kubelets import Kubelets
-from mooring.simulated.records import ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
+from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
 from mooring.simulated.stateful_set_controller import StatefulSets
 from mooring.simulated.taint_evictions import TaintEvictions
 from mooring.simulated.volumes import Volumes
@@ -97,8 +98,9 @@ class SimulatedCluster:
         claims = Watched(client, PersistentVolumeClaim)
         volumes = Watched(client, PersistentVolume)
         storage_classes = Watched(client, StorageClass)
+        budgets = Watched(client, BudgetRecord)
         self._watched += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs, cron_jobs]
-        self._watched += [claims, volumes, storage_classes]
+        self._watched += [claims, volumes, storage_classes, budgets]
         self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
@@ -108,6 +110,9 @@ class SimulatedCluster:
         self.evictions = TaintEvictions(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()
         self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()
+        self._runs |= DisruptionBudgets(
+            client, budgets, pods, deployments, replica_sets, stateful_sets, self._discovery, events, clock=clock
+        ).tasks()
         self._runs |= Volumes(client, claims, volumes, storage_classes, events, clock=clock).tasks()
 
     async def _add_device_claims(self) -> None:

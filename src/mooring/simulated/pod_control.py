@@ -140,14 +140,30 @@ def _terminating(pod: PodRecord) -> PodRecord:
     return PodRecord(metadata=metadata, spec=pod.spec, status=pod.status)
 
 
-async def report_status(client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document) -> None:
-    """Write the status where it differs from the present one."""
+async def report_status(
+    client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document, *, replaces: bool = False
+) -> None:
+    """Write the status where it differs from the present one.
+
+    With `replaces` it is a merge patch of exactly the object that was read: a conflict if another client has written
+    since.
+    """
     known = msgspec.to_builtins(present)
     if all(_as_if_absent(known.get(key)) == _as_if_absent(value) for key, value in status.items()):
         return
     kind = type(owner).KIND
+    body: Document = {"status": status}
+    if replaces:
+        body["metadata"] = {"uid": owner.uid, "resourceVersion": owner.metadata.resource_version}
     try:
-        answer = await client.patch(kind, owner.name, owner.namespace, {"status": status}, subresource="status")
+        answer = await client.patch(
+            kind,
+            owner.name,
+            owner.namespace,
+            body,
+            subresource="status",
+            form="merge" if replaces else "strategic",
+        )
     except ApiError as error:
         if error.code != 404:
             raise

@@ -12,6 +12,7 @@ import msgspec
 
 from mooring.objects.core import Taint, Toleration
 from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
 Document = dict[str, Any]
@@ -180,6 +181,31 @@ class ClaimTemplate(
     KIND: ClassVar[Kind]
 
     spec: ClaimTemplateSpec = msgspec.field(default_factory=ClaimTemplateSpec)
+
+
+class BudgetSpec(Wire):
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class BudgetStatus(Wire):
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    observed_generation: int = 0
+    disrupted_pods: dict[str, str] = {}
+    conditions: list[Document] = []
+
+
+class BudgetRecord(Record, group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"):
+    """A disruption budget as its controller sees it."""
+
+    KIND: ClassVar[Kind]
+
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
 
 def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:

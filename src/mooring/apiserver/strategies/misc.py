@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
-from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
+from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
+from mooring.apiserver.validation.rollouts import check_amount_of_pods, check_at_most_all
 from mooring.apiserver.validation.selectors import check_label_selector
 from mooring.objects.names import path_segment
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 HIGHEST_USER_PRIORITY = 1_000_000_000
+UNHEALTHY_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
@@ -121,6 +123,12 @@ class BudgetStrategy(Strategy):
         wrong = check_label_selector(spec.get("selector"), "spec.selector")
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             wrong.append(invalid_value("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            if (amount := spec.get(field)) is not None:
+                wrong += check_amount_of_pods(amount, f"spec.{field}") + check_at_most_all(amount, f"spec.{field}")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in UNHEALTHY_POLICIES:
+            wrong.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, UNHEALTHY_POLICIES))
         return wrong
 
 

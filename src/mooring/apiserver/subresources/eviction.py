@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.documents import Document, part
+from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.negotiation import checked_as
 from mooring.apiserver.options import delete_options, write_options
-from mooring.apiserver.registry import Deletion
-from mooring.apiserver.status import Refused, success
+from mooring.apiserver.registry import Deletion, check_preconditions
+from mooring.apiserver.status import Refused, bad_request, forbidden, success
 from mooring.apiserver.strategies.workloads import selector_matches
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.base.clock import timestamp
 
 EVICTION = "io.k8s.api.policy.v1.Eviction"
 BUDGETS = "poddisruptionbudgets.policy"
+DISRUPTION_ALLOWED = "DisruptionAllowed"
 SOON_SECONDS = 10
+MOST_DISRUPTED = 2000
+"""How many admitted evictions may wait for the controller of budgets to count them."""
 
 
 class EvictionHandler(SubresourceHandler):
     def post(self, call: Call) -> Document:
         registry, route = call.registry, call.route
-        options = part(checked_as(call.body, EVICTION, "Eviction"), "deleteOptions")
+        eviction = checked_as(call.body, EVICTION, "Eviction")
+        if part(eviction, "metadata").get("name", route.name) != route.name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        options = part(eviction, "deleteOptions")
         pod = registry.stored(route.row, route.namespace, route.name).document
         dry_run = write_options(call.query).dry_run or delete_options(call.query, options).dry_run
         needs_budget = part(pod, "status").get("phase") not in ("Succeeded", "Failed", "Pending")
         if needs_budget and not part(pod, "metadata").get("deletionTimestamp"):
             self._spend(call, pod, dry_run)
         conditions = part(options, "preconditions")
-        asked = Deletion(
-            grace_seconds=options.get("gracePeriodSeconds"),
-            uid=conditions.get("uid"),
-            resource_version=conditions.get("resourceVersion"),
-            dry_run=dry_run,
-        )
+        check_preconditions(route.row, pod["metadata"], conditions.get("uid"), conditions.get("resourceVersion"))
+        if not dry_run:
+            _mark_evicted(call, pod)
+        asked = Deletion(grace_seconds=options.get("gracePeriodSeconds"), dry_run=dry_run)
         registry.delete(route.row, route.namespace, route.name, asked)
         return success() | {"code": 201}
 
@@ -54,26 +58,87 @@ class EvictionHandler(SubresourceHandler):
             )
         budget = budgets[0]
         name, status = budget["metadata"]["name"], part(budget, "status")
+        if _goes_without_harm(pod, budget):
+            return
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             why = f"The disruption budget {name} is still being processed by the server."
             raise _too_many(why, retry_after=SOON_SECONDS)
         allowed = status.get("disruptionsAllowed", 0)
-        if allowed <= 0:
-            raise _too_many(
-                f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has"
-                f" {status.get('currentHealthy', 0)} currently"
-            )
+        if allowed < 0:
+            raise forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+        if len(part(status, "disruptedPods")) > MOST_DISRUPTED:
+            why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+            raise forbidden("policy", "poddisruptionbudget", name, why)
+        if allowed == 0:
+            raise _too_many(_why_none(name, status))
         if dry_run:
             return
         current = store.stored(BUDGETS, namespace, name)
         assert current is not None
-        disrupted = {
-            **part(status, "disruptedPods"),
-            pod["metadata"]["name"]: timestamp(call.registry.world.clock.now()),
-        }
+        now = timestamp(call.registry.world.clock.now())
+        disrupted = {**part(status, "disruptedPods"), pod["metadata"]["name"]: now}
         changed = {**budget, "metadata": dict(budget["metadata"])}
         changed["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+        if allowed == 1:
+            spent = {"type": DISRUPTION_ALLOWED, "status": "False", "reason": "InsufficientPods", "message": ""}
+            observed = {"observedGeneration": status.get("observedGeneration", 0)}
+            changed["status"]["conditions"] = _with_condition(status, spent | observed, now)
         store.update(BUDGETS, changed, current)
+
+
+def _goes_without_harm(pod: Document, budget: Document) -> bool:
+    """A pod that is not ready is not one of the healthy ones: it may go if they are enough, or by the policy."""
+    if _condition(part(pod, "status"), "Ready").get("status") == "True":
+        return False
+    if part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = part(budget, "status")
+    desired: int = status.get("desiredHealthy", 0)
+    return 0 < desired <= int(status.get("currentHealthy", 0))
+
+
+def _why_none(name: str, status: Document) -> str:
+    """Why the budget allows no eviction. Where its pods could not be counted, its numbers mean nothing."""
+    condition = _condition(status, DISRUPTION_ALLOWED)
+    because = condition.get("message") if condition.get("status") == "False" else None
+    if because and condition.get("reason") == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {because}"
+    desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    none = f"The disruption budget {name} does not allow evicting pods currently"
+    return f"{none} ({condition.get('reason')}): {because}" if because else none
+
+
+def _mark_evicted(call: Call, pod: Document) -> None:
+    """The pod's condition DisruptionTarget says why it goes."""
+    route, store = call.route, call.registry.store
+    current = call.registry.stored(route.row, route.namespace, route.name)
+    status = part(pod, "status")
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    conditions = _with_condition(status, condition, timestamp(call.registry.world.clock.now()))
+    if conditions != items_of(status, "conditions"):
+        changed = {**pod, "metadata": dict(pod["metadata"]), "status": {**status, "conditions": conditions}}
+        store.update(route.row.storage, changed, current)
+
+
+def _with_condition(status: Document, condition: Document, now: str) -> list[Document]:
+    """The conditions with this one; its transition time stays as long as its status does."""
+    present = items_of(status, "conditions")
+    before = _condition(status, condition["type"])
+    since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
+    others = [each for each in present if each.get("type") != condition["type"]]
+    return [*others, {**before, **condition, "lastTransitionTime": since or now}]
+
+
+def _condition(status: Document, type_: str) -> Document:
+    """The condition of that type, or an empty one."""
+    return next((each for each in items_of(status, "conditions") if each.get("type") == type_), {})
 
 
 def _too_many(why: str, retry_after: int | None = None) -> Refused:
