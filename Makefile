@@ -36,10 +36,11 @@ test-explore: $(INSTALLED_DEV) ## Run the tests in other orders with other examp
 	$(BIN)/python scripts/explore-tests --minutes $(or $(MINUTES),30) $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: $(INSTALLED_DEV) ## Check formatting, lint rules and which package imports which
+lint: $(INSTALLED_DEV) ## Check formatting, lint rules, which package imports which, and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/check-words
 
 .PHONY: types
 types: $(INSTALLED_DEV) ## Check types
