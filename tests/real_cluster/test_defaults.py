@@ -48,9 +48,9 @@ def remove(api: Api, path: str, made: Document) -> None:
 
 def test_kube_apiserver_stores_what_is_recorded(control_plane: ControlPlane):
     table = EmbeddedApiServer().registry.table
-    found = {
-        name: stored(control_plane.api, path_of(table, document := short(name)), document) for name in sorted(SHORT)
-    }
+    # A LimitRange counts for pods of its namespace a moment longer than it exists: it comes last.
+    names = sorted(SHORT, key=lambda name: (SHORT[name]["kind"] == "LimitRange", name))
+    found = {name: stored(control_plane.api, path_of(table, document := short(name)), document) for name in names}
     if os.environ.get("RECORD_STORED"):
         RECORDED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     assert found == json.loads(RECORDED.read_text(encoding="utf-8"))
