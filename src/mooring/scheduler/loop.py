@@ -58,9 +58,10 @@ from mooring.state import State
 SLOW_START_SECONDS = 5.0
 ATTEMPT_TIMEOUT_SECONDS = 5.0
 """How long plugins may compute about one pod."""
-DECIDING_SECONDS, MOST_DECISIONS = 0.01, 50
+DECIDING_SECONDS, MOST_DECISIONS = 0.002, 50
 """Decisions are made for so long, and so many, before watch events and binding answers are applied. With a pass of the
-event loop after each, the last pod of many would wait for the bindings and events of all others."""
+event loop after each, the last pod of many would wait for the bindings and events of all others. No longer: writes that
+have passed the fence reach the kernel at the end of a pass, and a process may be stopped in between."""
 PASSES_AFTER_LONG_ATTEMPT = 20
 """Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
 attempt, an event or a binding would wait for as many long attempts."""
