@@ -1,6 +1,6 @@
 """Of a short object the server stores what kube-apiserver stores: every default, and every refusal in its words.
 
-What kube-apiserver stores is recorded. `tests/real_cluster/test_defaults.py` compares the record with a real one.
+What kube-apiserver stores is recorded. `tests/real_apiserver/test_defaults.py` compares the record with a real one.
 """
 
 from __future__ import annotations

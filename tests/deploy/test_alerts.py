@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from tests.cli.programs import private_home
 from tests.deploy.alert_cases import CASES, Case
-from tests.real_cluster.control_plane import debian_program
+from tests.real_apiserver.control_plane import debian_program
 from tests.scheduler.conftest import a_live_scheduler
 from tests.test_documents import anchors
 

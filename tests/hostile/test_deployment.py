@@ -142,7 +142,7 @@ def test_a_namespace_of_others_is_left_alone():
 
 @pytest.mark.parametrize("arguments", [(), ("--as=shadow",), ("--plugins=mine.py",)])
 def test_the_pod_meets_restricted(arguments):
-    """As the standard lists it; that kube-apiserver agrees is tested in tests/real_cluster."""
+    """As the standard lists it; that kube-apiserver agrees is tested in tests/real_apiserver."""
     Path("mine.py").write_text(PLUGIN, encoding="utf-8")
     pod = pod_of(written(*arguments))["spec"]
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
