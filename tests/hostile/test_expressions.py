@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.hostile.bounds import bounded
-from tests.plugins.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_device, a_slice, wants
+from tests.plugins.default.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_device, a_slice, wants
 from tests.scheduler.conftest import (
     PATIENCE_SECONDS,
     a_configuration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.plugins.dynamic_resources.builders import a_claim, a_class, a_slice, allocated, devices
+from tests.plugins.default.dynamic_resources.builders import a_claim, a_class, a_slice, allocated, devices
 
 from mooring.framework import UNRESOLVABLE, Action, ClusterEvent, NodeView, Plugin, Pod
 from mooring.framework.events import NODE, registered_hints, resource_name

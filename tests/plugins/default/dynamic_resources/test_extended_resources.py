@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.dynamic_resources.builders import (
+from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
     a_claiming_pod,

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from tests.plugins.dynamic_resources.builders import (
+from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
     a_claiming_pod,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.plugins.volumes.made import answer
+from tests.plugins.default.volume_plugins import answer
 
 from mooring.base.errors import ApiError, Fault
 from mooring.framework import Pod

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.plugins.default.volume_plugins import SKIPPED, answer, knowing
 from tests.plugins.verdicts import wakes
-from tests.plugins.volumes.made import SKIPPED, answer, knowing
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.framework import UNRESOLVABLE

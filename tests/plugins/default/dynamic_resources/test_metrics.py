@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.dynamic_resources.test_binding_conditions import a_world, pass_time, report, started
+from tests.plugins.default.dynamic_resources.test_binding_conditions import a_world, pass_time, report, started
 
 from mooring.base.errors import Fault
 from mooring.plugins.default.dynamic_resources.readying import POLL_SECONDS

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_slice, devices, first_of, wants
+from tests.plugins.default.dynamic_resources.builders import (
+    World,
+    a_claim,
+    a_claiming_pod,
+    a_slice,
+    devices,
+    first_of,
+    wants,
+)
 from tests.plugins.verdicts import verdict
 
 from mooring.base.errors import Fault

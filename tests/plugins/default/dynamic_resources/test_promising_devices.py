@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.plugins.dynamic_resources.builders import (
+from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
     a_claiming_pod,
@@ -16,7 +16,7 @@ from tests.plugins.dynamic_resources.builders import (
     devices,
     wants,
 )
-from tests.plugins.dynamic_resources.placing import claim_of, reserved, users_of
+from tests.plugins.default.dynamic_resources.placing import claim_of, reserved, users_of
 
 from mooring.objects.resource import MOST_USERS, DeviceCapacity
 from mooring.plugins.default.dynamic_resources import DynamicResources

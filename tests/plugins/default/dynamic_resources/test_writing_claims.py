@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.plugins.dynamic_resources.builders import (
+from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
     a_claiming_pod,
@@ -15,7 +15,7 @@ from tests.plugins.dynamic_resources.builders import (
     devices,
     wants,
 )
-from tests.plugins.dynamic_resources.placing import Placing, bound, claim_of, devices_of, reserved, users_of
+from tests.plugins.default.dynamic_resources.placing import Placing, bound, claim_of, devices_of, reserved, users_of
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import ApiError, Fault, Unreachable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.volumes.made import knowing
+from tests.plugins.default.volume_plugins import knowing
 
 from mooring.objects.migration import ZONE
 from mooring.objects.storage import NO_PROVISIONER

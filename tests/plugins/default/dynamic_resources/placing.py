@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.plugins.dynamic_resources.builders import World
+from tests.plugins.default.dynamic_resources.builders import World
 
 from mooring.base.errors import PluginFault
 from mooring.engine import Decision, reservation

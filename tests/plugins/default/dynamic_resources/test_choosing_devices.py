@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.plugins.dynamic_resources.builders import (
+from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
     a_claiming_pod,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_class, a_slice, allocated
+from tests.plugins.default.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_class, a_slice, allocated
 
 from mooring.framework import Action, ClusterEvent, Node, Pod
 from mooring.framework.events import NODE_ADDED, pending_pod_changes, registered_hints, resource_name

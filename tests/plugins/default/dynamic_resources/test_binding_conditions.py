@@ -5,8 +5,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.plugins.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_device, a_slice, allocated, wants
-from tests.plugins.dynamic_resources.placing import Placing, claim_of, reserved
+from tests.plugins.default.dynamic_resources.builders import (
+    World,
+    a_claim,
+    a_claiming_pod,
+    a_device,
+    a_slice,
+    allocated,
+    wants,
+)
+from tests.plugins.default.dynamic_resources.placing import Placing, claim_of, reserved
 
 from mooring.base.errors import Fault
 from mooring.objects.resource import DeviceCondition, DeviceStatus, ResourceClaim
