@@ -72,10 +72,10 @@ class BadNetwork:
 
     def _carry(self, near: socket.socket, far: socket.socket) -> None:
         """Both directions, until either end closes."""
-        asking = threading.Thread(target=self._pump, args=(near, far))
-        asking.start()
+        upstream = threading.Thread(target=self._pump, args=(near, far))
+        upstream.start()
         self._pump(far, near)
-        asking.join()
+        upstream.join()
         with self._lock:
             self._open -= {near, far}
             self._torn -= {near, far}

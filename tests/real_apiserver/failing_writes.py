@@ -1,4 +1,4 @@
-"""A proxy before the API server that speaks HTTP and can spoil writes: lose their answers, or answer 504."""
+"""An HTTP proxy in front of the API server that makes writes fail: it drops their responses, or returns 504."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", 
 
 
 class Spoiled(Enum):
-    """What becomes of a write."""
+    """How a write ends."""
 
-    NOTHING = "it is answered"
-    ANSWER_LOST = "it is done, and the connection is cut instead of an answer"
-    NOT_DONE_504 = "it is not done, and answered 504"
-    DONE_504 = "it is done, and answered 504"
+    NOTHING = "it succeeds"
+    RESPONSE_LOST = "it is executed, and the connection is cut before the response"
+    NOT_DONE_504 = "it is not executed, and returns 504"
+    DONE_504 = "it is executed, and returns 504"
 
 
 class FailingWrites:
@@ -55,7 +55,7 @@ class FailingWrites:
 
     async def _serve(self) -> None:
         connector = aiohttp.TCPConnector(ssl=self._trusted, limit=0)
-        # Not asked to decompress, nor to wait for a watch to bring something: bytes are passed on as they come.
+        # No decompression, and no timeout for a watch without events: bytes are forwarded as they arrive.
         async with aiohttp.ClientSession(
             connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout()
         ) as self._session:
@@ -78,20 +78,20 @@ class FailingWrites:
         try:
             async with self._session.request(
                 request.method, self._server + request.raw_path, headers=headers, data=body or None
-            ) as answer:
+            ) as received:
                 if spoiled is not Spoiled.NOTHING:
-                    await answer.read()
+                    await received.read()
                     return _gateway_timeout() if spoiled is Spoiled.DONE_504 else _cut(request)
-                return await _passed_on(request, answer)
+                return await _passed_on(request, received)
         except (aiohttp.ClientError, OSError):
             return _cut(request)
 
 
-async def _passed_on(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    headers: Any = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
-    response = web.StreamResponse(status=answer.status, headers=headers)
+async def _passed_on(request: web.BaseRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
+    headers: Any = {name: value for name, value in received.headers.items() if name.lower() not in HOP_BY_HOP}
+    response = web.StreamResponse(status=received.status, headers=headers)
     await response.prepare(request)
-    async for chunk in answer.content.iter_any():
+    async for chunk in received.content.iter_any():
         await response.write(chunk)
     await response.write_eof()
     return response

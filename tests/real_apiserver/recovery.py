@@ -1,10 +1,10 @@
 """How soon after a fault pods are bound again: Mooring and kube-scheduler side by side, on one real control plane.
 
-Both lead, each by a lease of its own and for pods of its own; every fault befalls both at the same time. A scheduler
-that ends is started again at once, as kubelet would. Told for each fault, from its end on:
+Both lead, each by a lease of its own and for pods of its own; every fault affects both at the same time. A scheduler
+that exits is restarted at once, as kubelet would. Measured for each fault, from its end on:
 
-    next    until the first pod that is created after it is bound
-    all     until every pod is bound that was created shortly before it, while it lasted, or right after it
+    next    until the first pod that was created after it is bound
+    all     until every pod that was created shortly before, during or right after it is bound
 
 Run it by `scripts/measure-recovery`; the machine should have nothing else to do.
 """
@@ -41,7 +41,7 @@ TROUBLE = (OSError, http.client.HTTPException, ApiError, json.JSONDecodeError)
 
 
 class World:
-    """The control plane, and what lies between it and the schedulers."""
+    """The control plane, and the proxies between it and the schedulers."""
 
     def __init__(self, control_plane: ControlPlane, network: BadNetwork, proxy: FailingWrites) -> None:
         self.control_plane, self.network, self.proxy = control_plane, network, proxy
@@ -76,8 +76,8 @@ class World:
         yield
         self.network.let_go()
 
-    def answers_to_writes_are_lost(self) -> Iterator[None]:
-        yield from self._spoiled(Spoiled.ANSWER_LOST)
+    def responses_to_writes_are_lost(self) -> Iterator[None]:
+        yield from self._spoiled(Spoiled.RESPONSE_LOST)
 
     def writes_time_out(self) -> Iterator[None]:
         yield from self._spoiled(Spoiled.NOT_DONE_504)
@@ -98,7 +98,7 @@ class Fault:
     happens: Callable[[World], Iterator[None]]
     seconds: float
     by_proxy: bool = False
-    """Whether the schedulers must speak HTTP through the proxy for it."""
+    """Whether the schedulers must be connected through the HTTP proxy for it."""
 
 
 FAULTS = {
@@ -108,7 +108,7 @@ FAULTS = {
     "server-stalled": Fault(World.the_server_stalls, 5.0),
     "connections-cut": Fault(World.connections_are_cut, 0.5),
     "network-stalled": Fault(World.nothing_arrives, 5.0),
-    "write-answers-lost": Fault(World.answers_to_writes_are_lost, 5.0, by_proxy=True),
+    "responses-lost": Fault(World.responses_to_writes_are_lost, 5.0, by_proxy=True),
     "writes-504": Fault(World.writes_time_out, 5.0, by_proxy=True),
     "writes-done-504": Fault(World.writes_time_out_and_are_done, 5.0, by_proxy=True),
     # Longer than a leader retries (renewDeadline), and longer than its lease.
@@ -205,7 +205,7 @@ class Pods:
                 self._api.create(PODS, {"metadata": {"name": name}, "spec": spec})
                 return name
             except ApiError as error:
-                if error.code == 409:  # an earlier try whose answer was lost
+                if error.code == 409:  # an earlier try whose response was lost
                     return name
             except TROUBLE:
                 pass
@@ -349,13 +349,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each fault happens")
     parser.add_argument("--fault", action="append", choices=list(FAULTS), help="only this one; may be repeated")
     parser.add_argument("--keep", type=Path, help="a folder for the logs of both schedulers")
-    asked: Any = parser.parse_args()
+    options: Any = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends with this
     with private_home() as folder, private_home() as home, ControlPlane(folder) as control_plane:
-        comparison = Comparison(control_plane, asked.keep or home)
-        if asked.keep is not None:
-            asked.keep.mkdir(parents=True, exist_ok=True)
-        comparison.measure(asked.fault or list(FAULTS), asked.rounds)
+        comparison = Comparison(control_plane, options.keep or home)
+        if options.keep is not None:
+            options.keep.mkdir(parents=True, exist_ok=True)
+        comparison.measure(options.fault or list(FAULTS), options.rounds)
         print(comparison.table())
 
 
