@@ -16,7 +16,7 @@ import pytest
 from tests.cli.conftest import Mooring
 from tests.cli.programs import SLOW, Program, private_home, until_gone
 
-from mooring.scheduler.control_client import Asked
+from mooring.scheduler.introspection.explain_client import Asked
 
 CLUSTER = """\
 apiVersion: v1
@@ -152,7 +152,7 @@ def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(u
 
 def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, asks: Mooring, monkeypatch):
     answers = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
-    monkeypatch.setattr("mooring.scheduler.control_client.ask", lambda *_: answers)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.ask", lambda *_: answers)
     assert "the one that runs serves a, b." in asks("explain", "not-ours").out
 
 

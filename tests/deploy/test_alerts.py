@@ -23,9 +23,9 @@ from tests.test_documents import anchors
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import SystemClock
-from mooring.scheduler.metrics.kept import Kept, Spread
-from mooring.scheduler.reload.files import WatchedFiles
+from mooring.scheduler.metrics.series import Kept, Spread
 from mooring.scheduler.reload.reloader import Reloader
+from mooring.scheduler.reload.watched_files import WatchedFiles
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "operations.md"

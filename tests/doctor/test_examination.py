@@ -18,7 +18,7 @@ from mooring.doctor.versions import Version, read_version
 from mooring.framework import Cycle, NodeView, Plugin, Pod, PodWriter
 from mooring.objects import CustomResource
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.rivals import BOUND_BY_ANOTHER, WHAT_TO_DO
+from mooring.scheduler.introspection.foreign_bindings import BOUND_BY_ANOTHER, WHAT_TO_DO
 
 
 class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):

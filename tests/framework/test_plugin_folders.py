@@ -11,7 +11,7 @@ import pytest
 from mooring.base.errors import OperatorMistake
 from mooring.framework.plugin_files import bring_back, plugin_modules, with_helpers
 from mooring.framework.registry import Registry
-from mooring.scheduler.reload.files import WatchedFiles
+from mooring.scheduler.reload.watched_files import WatchedFiles
 from mooring.testing import a_cluster, a_node, a_plugin, a_pod
 
 RULES = """

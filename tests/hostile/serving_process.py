@@ -156,7 +156,7 @@ def _child(options: dict[str, Any]) -> None:
     from mooring.base.gate import GateLimits
     from mooring.client import Connection
     from mooring.scheduler.serving import Health, Page, SecureServer, ServingOptions
-    from mooring.scheduler.serving.authorities import AuthorityOptions
+    from mooring.scheduler.serving.client_authorities import AuthorityOptions
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     if options["descriptors"] is not None:

@@ -17,8 +17,8 @@ from mooring.client import ApiClient, Connection
 from mooring.framework import Plugin, Pod
 from mooring.objects.core import Namespace, Node
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.journal import Journal
-from mooring.scheduler.overruns import LONG_SECONDS, LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
+from mooring.scheduler.cycle.overruns import LONG_SECONDS, LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.testing import a_pod
 
 __all__ = ["among_themselves"]

@@ -37,8 +37,8 @@ from mooring.config.as_v1 import as_v1
 from mooring.explain import in_full
 from mooring.framework import Args, Background, Cycle, Http, NodeView, Plugin, Pod, Rejection
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.http import HttpFetcher
 from mooring.scheduler.metrics.tracing import OtlpTracer
+from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.serving.metric_filter import MetricFilter
 from mooring.scheduler.serving.pages import Wish, flagz
 

@@ -37,8 +37,8 @@ from mooring.framework import (
 )
 from mooring.framework.registry import Registry
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.plugin_errors import NAME
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.plugin_runtime.plugin_errors import NAME
 from mooring.testing import a_pod
 
 pytestmark = pytest.mark.usefixtures("private_runtime_folder")
@@ -249,7 +249,7 @@ def _decide_badly(monkeypatch: pytest.MonkeyPatch) -> None:
             raise GeneratorExit
         return decide(profile, pod, *more, **values)
 
-    monkeypatch.setattr("mooring.scheduler.attempts.decide", act)
+    monkeypatch.setattr("mooring.scheduler.cycle.scheduling_cycle.decide", act)
 
 
 def _bind_badly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from tests.hostile.bounds import bounded
 
 from mooring.base import log
 from mooring.base.errors import Fault
-from mooring.scheduler import control, control_client, control_folder
-from mooring.scheduler.control import ControlSocket
-from mooring.scheduler.control_client import Asked, ask
-from mooring.scheduler.control_folder import digest, socket_folder
+from mooring.scheduler.introspection import explain_client, explain_socket
+from mooring.scheduler.introspection import socket_folder as control_folder
+from mooring.scheduler.introspection.explain_client import Asked, ask
+from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.socket_folder import digest, socket_folder
 
 HERE = "tests.hostile.test_sockets"
 SERVER = "https://one:6443"
@@ -146,7 +147,7 @@ def test_a_link_to_a_socket_is_not_used(home: Path):
 
 def test_a_socket_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
     with planted(answering(b"{}\n")) as path:
-        monkeypatch.setattr(control_client, "check_socket_folder", lambda _: None)  # the folder alone is this user's
+        monkeypatch.setattr(explain_client, "check_socket_folder", lambda _: None)  # the folder alone is this user's
         as_another_user(monkeypatch)
         found = asked()
     assert found.answers == []
@@ -172,7 +173,7 @@ def test_the_system_tells_who_is_at_the_other_end():
 
 
 def test_no_more_sockets_are_asked_than_schedulers_may_run(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(control_client, "MOST_SOCKETS", 0)
+    monkeypatch.setattr(explain_client, "MOST_SOCKETS", 0)
     with planted(answering(b"{}\n")):
         found = asked()
     assert found.answers == []
@@ -187,7 +188,7 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
         killed.bind(str(path))
     assert asked() == Asked([], [])
     assert not path.exists()
-    monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
     with planted(silent):
         [problem] = asked().problems
         assert "did not answer within 0.2 s" in problem
@@ -227,7 +228,7 @@ def flooded(mebibytes: int) -> list[str]:
 
 def test_an_answer_without_end_is_not_read_to_its_end():
     [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=400)
-    assert f"answered with more than {control_client.MOST_ANSWER_BYTES} bytes" in problem
+    assert f"answered with more than {explain_client.MOST_ANSWER_BYTES} bytes" in problem
 
 
 def trickle(connection: socket.socket) -> None:
@@ -238,7 +239,7 @@ def trickle(connection: socket.socket) -> None:
 
 
 def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.0)
     with planted(trickle):
         [problem] = asked().problems
     assert "did not answer within" in problem or "cannot be asked" in problem
@@ -293,7 +294,7 @@ def test_explain_fails_with_a_sentence_where_the_answer_is(
     scheduler: Any, sentence: str, explain: Explain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     if scheduler in (silent, dripping):
-        monkeypatch.setattr(control_client, "ANSWER_SECONDS", 0.2)
+        monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
     with planted(scheduler), pytest.raises(Fault, match=sentence):
         explain()
     assert "A scheduler runs here and does not answer, so this is all that is known." in capsys.readouterr().out
@@ -336,7 +337,7 @@ async def question(path: str, line: bytes) -> bytes:
 async def test_a_scheduler_bounds_a_question():
     async with a_scheduler() as path:
         for line, message in {
-            b"x" * (control.MOST_QUESTION_BYTES + 1): b"a question has at most 65536 bytes",
+            b"x" * (explain_socket.MOST_QUESTION_BYTES + 1): b"a question has at most 65536 bytes",
             b"[" * 60_000 + b"\n": b"levels deep",
             b'{"explain":' * 900 + b"1" + b"}" * 900 + b"\n": b"levels deep",
             b'{"explain": "\xff"}\n': b"cannot answer that",
@@ -354,9 +355,9 @@ async def test_a_scheduler_answers_no_other_user(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(control, "QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(explain_socket, "QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
     async with a_scheduler() as path:
-        silent_ones = [await asyncio.open_unix_connection(path) for _ in range(control.MOST_CONVERSATIONS)]
+        silent_ones = [await asyncio.open_unix_connection(path) for _ in range(explain_socket.MOST_CONVERSATIONS)]
         assert await question(path, b'{"explain": "a/b"}\n') == b""
         reader, writer = silent_ones[0]
         writer.write(b'{"explain": "a/b"}\n')
@@ -366,7 +367,7 @@ async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: py
 
 
 async def test_a_scheduler_keeps_no_answer_for_a_process_that_does_not_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(control, "QUESTION_SECONDS", 0.2)
+    monkeypatch.setattr(explain_socket, "QUESTION_SECONDS", 0.2)
     async with a_scheduler() as path:
         with socket.socket(socket.AF_UNIX) as lazy:
             lazy.connect(path)

@@ -18,7 +18,7 @@ from mooring.base.clock import ManualClock
 from mooring.framework.events import ASSIGNED_POD_DELETED, NODE_ADDED, Action, ClusterEvent, Hint, pending_pod_changes
 from mooring.objects.core import Pod
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.nominator import Nominator
+from mooring.scheduler.watching.nominator import Nominator
 from mooring.state.nominations import Nominations
 
 EVERYTHING = ClusterEvent("*", Action.ALL)

@@ -7,7 +7,7 @@ from tests.client.conftest import InstantClock
 
 from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient
-from mooring.scheduler.api_binder import MOST_PAUSE_SECONDS, MOST_RETRIES_SECONDS, ApiBinder
+from mooring.scheduler.plugin_runtime.api_binder import MOST_PAUSE_SECONDS, MOST_RETRIES_SECONDS, ApiBinder
 from mooring.testing import a_pod
 
 LOST = Unreachable("the connection was cut")

@@ -7,7 +7,7 @@ import pytest
 from mooring.framework.events import ClusterEvent
 from mooring.objects import KubeObject, ObjectMeta
 from mooring.objects.resource import ConsumerReference, ResourceClaim
-from mooring.scheduler.informers import ObjectStore
+from mooring.scheduler.watching.informers import ObjectStore
 
 
 def a_claim(version: int, *users: str, uid: str = "u1") -> ResourceClaim:

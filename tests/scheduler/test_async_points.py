@@ -12,7 +12,7 @@ from mooring.engine import decide
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.framework import Plugin
-from mooring.scheduler.async_points import GRACE_SECONDS, Patience
+from mooring.scheduler.plugin_runtime.plugin_timeouts import GRACE_SECONDS, Patience
 from mooring.testing import a_pod
 
 

@@ -23,8 +23,8 @@ from mooring.framework import (
     QueuedPod,
     Rejection,
 )
-from mooring.scheduler import lifecycle
-from mooring.scheduler.plugin_errors import NAME
+from mooring.scheduler.plugin_runtime import lifecycle
+from mooring.scheduler.plugin_runtime.plugin_errors import NAME
 
 NO_IDEA = RuntimeError("no idea")
 

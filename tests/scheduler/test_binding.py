@@ -8,7 +8,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_s
 from mooring.base.clock import ManualClock
 from mooring.framework import Allow, Bound, Cycle, NodeView, Plugin, Pod, Refusal, Skip, Wait, WaitingPods
 from mooring.framework.services import Binder
-from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.cycle.reporting import Reporter
 
 
 class SomebodyElse(Plugin):

@@ -9,7 +9,7 @@ from tests.scheduler.world import World
 
 from mooring.base.errors import ApiError
 from mooring.framework.verdicts import ClaimRelease
-from mooring.scheduler.claim_releases import AFTER_DELETION_SECONDS, AFTER_FAILURE_SECONDS, ClaimReleases
+from mooring.scheduler.cycle.claim_releases import AFTER_DELETION_SECONDS, AFTER_FAILURE_SECONDS, ClaimReleases
 from mooring.testing import a_pod
 
 GIVEN_BACK = ClaimRelease("default", "claim", "c1", "7")

@@ -14,7 +14,7 @@ from mooring.framework import Allow, ClaimsInFlight, Cycle, NodeView, Plugin, Wa
 from mooring.objects import Pod
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE, DEALLOCATED, NOT_AVAILABLE
-from mooring.scheduler.claim_writer import FINALIZER
+from mooring.scheduler.plugin_runtime.claim_writer import FINALIZER
 
 DRIVER = "gpu.example.com"
 GPU = "example.com/gpu"

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.scheduler.conftest import PATIENCE_SECONDS
 
-from mooring.scheduler.control import ControlSocket
-from mooring.scheduler.control_client import ask
-from mooring.scheduler.control_folder import socket_folder
-from mooring.scheduler.watchdog import HeldUp
+from mooring.scheduler.introspection.explain_client import ask
+from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.socket_folder import socket_folder
+from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
 
 
 async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.control.QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
     control = ControlSocket("https://one", lambda _: {})
     await control.open()
     [path] = socket_folder().glob("*.sock")
@@ -99,7 +99,7 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
 
 
 async def test_while_the_loop_is_held_up_the_answer_is_what_holds_it_up(monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.control.QUESTION_SECONDS", 0.5)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 0.5)
     held_up = HeldUp("Loops", "reserve", "loops.py:7", 12.0)
     control = ControlSocket("https://one", lambda _: {"found": False}, lambda: held_up)
     await control.open()

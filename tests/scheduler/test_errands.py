@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mooring.scheduler.errands import Errands
+from mooring.scheduler.cycle.background_tasks import Errands
 
 
 class Work:

@@ -13,7 +13,7 @@ from mooring.framework.events import BROADCAST_KINDS, Action, Hint
 from mooring.objects import Node, Pod
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.queue import ProfileRules, SchedulingQueue
-from mooring.scheduler.feeds import NodeFeed, PodFeed
+from mooring.scheduler.watching.feeds import NodeFeed, PodFeed
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 

@@ -9,7 +9,7 @@ import inspect
 import pytest
 
 from mooring.framework import Plugin
-from mooring.scheduler.holdup import _CALLERS, awaited_in, uncancellable_in
+from mooring.scheduler.plugin_runtime.blocking_code import _CALLERS, awaited_in, uncancellable_in
 
 
 @pytest.mark.parametrize(("module", "function", "variable"), [(*key, name) for key, name in _CALLERS.items()])

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from mooring.base.errors import Fault
-from mooring.scheduler.http import HttpFetcher
+from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 
 
 @pytest.fixture

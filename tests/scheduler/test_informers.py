@@ -11,7 +11,7 @@ from mooring.client import ApiClient, Connection
 from mooring.framework import CustomResource
 from mooring.framework.events import ClusterEvent
 from mooring.objects import KubeObject, ObjectMeta
-from mooring.scheduler.informers import Informers, ObjectStore
+from mooring.scheduler.watching.informers import Informers, ObjectStore
 
 
 class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Namespaced"):

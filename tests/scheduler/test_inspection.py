@@ -9,7 +9,7 @@ from tests.scheduler.conftest import a_live_scheduler
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
-from mooring.scheduler.inspection import Inspection
+from mooring.scheduler.introspection.cache_comparer import Inspection
 from mooring.testing import a_node_object
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mooring.base.clock import ManualClock
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.testing import a_pod
 
 

@@ -6,7 +6,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_s
 
 from mooring.base.clock import ManualClock
 from mooring.objects import Node, Pod
-from mooring.scheduler.control_client import ask
+from mooring.scheduler.introspection.explain_client import ask
 
 
 async def test_a_pod_is_bound_and_its_event_says_where(server):

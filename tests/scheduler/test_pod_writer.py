@@ -14,7 +14,7 @@ from mooring.base.errors import ApiError, Fault, Unreachable
 from mooring.client import ApiClient, Connection
 from mooring.framework import Cycle, NodeView, Plugin, Pod, PodWriter
 from mooring.objects import ObjectMeta
-from mooring.scheduler.pod_writer import ApiPodWriter
+from mooring.scheduler.plugin_runtime.pod_writer import ApiPodWriter
 from mooring.scheduler.shadow import ReadOnlyClient
 from mooring.testing import a_pod
 

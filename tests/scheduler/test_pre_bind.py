@@ -7,7 +7,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_
 
 from mooring.base.clock import ManualClock
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Skip
-from mooring.scheduler.async_points import side_by_side
+from mooring.scheduler.plugin_runtime.plugin_timeouts import side_by_side
 
 
 class Together(Plugin):

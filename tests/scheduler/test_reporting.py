@@ -8,7 +8,7 @@ import pytest
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, OperatorMistake, Unreachable
 from mooring.objects.core import Pod, PodCondition
-from mooring.scheduler.reporting import MOST_LATER_SECONDS, Reporter
+from mooring.scheduler.cycle.reporting import MOST_LATER_SECONDS, Reporter
 from mooring.testing import a_pod
 
 

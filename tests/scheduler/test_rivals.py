@@ -14,9 +14,9 @@ from mooring.base.errors import ApiError
 from mooring.client import EventRecorder
 from mooring.objects import Pod
 from mooring.objects.core import ObjectReference
-from mooring.scheduler import rivals
+from mooring.scheduler.introspection import foreign_bindings
+from mooring.scheduler.introspection.foreign_bindings import GRACE_SECONDS, METRIC, TOLD_APART_SECONDS, Rivals
 from mooring.scheduler.metrics import PluginMetrics
-from mooring.scheduler.rivals import GRACE_SECONDS, METRIC, TOLD_APART_SECONDS, Rivals
 from mooring.testing import a_pod
 
 Event = dict[str, Any]
@@ -136,7 +136,7 @@ async def test_who_stands_by_has_no_rivals(scene):
 
 
 async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
-    scene.rivals.asked(a_pod("ours", uid="ours"), "node-1")
+    scene.foreign_bindings.asked(a_pod("ours", uid="ours"), "node-1")
     scene.clock.advance(GRACE_SECONDS - 1)
     await scene.shown("theirs", "node-2")
     assert scene.count() == 0
@@ -144,14 +144,14 @@ async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
 
 def test_nothing_is_remembered_of_a_pod_that_is_gone(scene):
     pod = a_pod("ours", uid="ours")
-    scene.rivals.asked(pod, "node-1")
-    scene.rivals.forget(pod.uid)
-    assert scene.rivals._asked == {}
+    scene.foreign_bindings.asked(pod, "node-1")
+    scene.foreign_bindings.forget(pod.uid)
+    assert scene.foreign_bindings._asked == {}
 
 
 async def test_in_a_live_scheduler(server, monkeypatch):
-    monkeypatch.setattr(rivals, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(rivals, "EVENT_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(foreign_bindings, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(foreign_bindings, "EVENT_PAUSE_SECONDS", 0.01)
     async with a_live_scheduler(server) as live:
         await live.node("node-1", cpu="1")
         await live.pod("ours")

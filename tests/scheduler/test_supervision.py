@@ -8,7 +8,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
-from mooring.scheduler.supervision import Supervisor
+from mooring.scheduler.plugin_runtime.supervision import Supervisor
 
 
 async def settle() -> None:

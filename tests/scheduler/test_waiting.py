@@ -6,7 +6,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.objects import ObjectMeta, Pod
-from mooring.scheduler.waiting import PermitRoom, Verdict
+from mooring.scheduler.cycle.permit import PermitRoom, Verdict
 
 POD = Pod(metadata=ObjectMeta(name="web", namespace="default", uid="u1"))
 

@@ -8,8 +8,8 @@ import pytest
 from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
 
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Rejection
-from mooring.scheduler import watchdog
-from mooring.scheduler.watchdog import Watchdog
+from mooring.scheduler.plugin_runtime import watchdog
+from mooring.scheduler.plugin_runtime.watchdog import Watchdog
 
 
 class Said:
@@ -68,7 +68,7 @@ async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(ser
 
 
 async def test_what_is_no_plugins_fault_is_told_by_its_place(said, monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.holdup._modules", dict)  # this module has a plugin
+    monkeypatch.setattr("mooring.scheduler.plugin_runtime.blocking_code._modules", dict)  # this module has a plugin
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
         computes_until(said.is_told)
     words, values = said.lines[0]

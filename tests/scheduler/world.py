@@ -13,16 +13,16 @@ from mooring.objects import Pod
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.queue.queued_pod_info import QueuedPodInfo
-from mooring.scheduler.api_binder import ApiBinder
-from mooring.scheduler.async_points import Patience
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.feeds import PodFeed
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.preemption import Evictions, PreemptionsUnderWay
+from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
+from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience
+from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 from mooring.testing import Services, a_plugin
 

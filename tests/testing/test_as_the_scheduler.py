@@ -29,8 +29,8 @@ from mooring.framework import (
     Wait,
     WaitingPods,
 )
+from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
-from mooring.scheduler.waiting import PermitRoom
 from mooring.testing import Cluster, Services, a_cluster, a_node, a_plugin, a_pod
 
 ANY = PodsWhere()

@@ -16,7 +16,7 @@ from mooring.engine import Decision, Profile, decide
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.state import State
 from mooring.testing import Services, a_plugin
 

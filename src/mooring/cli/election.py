@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mooring.client.fence import WriteFence
     from mooring.config import Configuration
     from mooring.config.model import LeaderElection
-    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.election.leadership import Leadership
     from mooring.scheduler.metrics import SchedulerMetrics
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,7 +84,7 @@ def leadership(
 ) -> Leadership:
     """The election, not begun yet."""
     from mooring.base.clock import SystemClock
-    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.election.leadership import Leadership
 
     return Leadership(
         connection,

@@ -93,7 +93,7 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
     from mooring.cli.kubeconfig_file import connection_here
     from mooring.client import ApiClient
     from mooring.objects import Pod
-    from mooring.scheduler.control_client import ask
+    from mooring.scheduler.introspection.explain_client import ask
 
     connection = connection_here(kubeconfig)
     namespace, name = _named(text, namespace)

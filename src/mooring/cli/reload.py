@@ -108,8 +108,8 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
         hangup.unlisten()
         return
     from mooring.base.clock import SystemClock
-    from mooring.scheduler.reload.files import WatchedFiles
     from mooring.scheduler.reload.reloader import Reloader
+    from mooring.scheduler.reload.watched_files import WatchedFiles
 
     files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
     reloader = Reloader(scheduler, source.read, files, SystemClock(), source.prepare)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mooring.config.model import LeaderElection
     from mooring.framework.gates import FeatureGates
     from mooring.framework.registry import Registry
-    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.election.leadership import Leadership
     from mooring.scheduler.metrics.tracing import TracingOptions
 
 NOT_SERVING = ServingFlags()
@@ -181,8 +181,8 @@ async def schedule(
     `source` is where another configuration may come from while it runs.
     """
     from mooring.engine import time_budget
-    from mooring.scheduler.errands import Errands
-    from mooring.scheduler.side_thread import in_thread
+    from mooring.scheduler.cycle.background_tasks import Errands
+    from mooring.scheduler.election.side_thread import in_thread
 
     role = role or Role.ordinary()
     limits = configuration.client_connection

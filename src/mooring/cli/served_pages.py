@@ -9,7 +9,7 @@ from mooring import __version__
 
 if TYPE_CHECKING:
     from mooring.scheduler import Scheduler
-    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.election.leadership import Leadership
     from mooring.scheduler.serving import Pages
     from mooring.scheduler.serving.metric_filter import MetricFilter
 

@@ -16,10 +16,10 @@ from mooring.cli.gotypes import Flag, GoBool, GoDuration, GoList, Row, flags
 if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.scheduler import Scheduler
-    from mooring.scheduler.leadership import Leadership
+    from mooring.scheduler.election.leadership import Leadership
     from mooring.scheduler.serving import SecureServer, ServingOptions
-    from mooring.scheduler.serving.authorities import AuthorityOptions
     from mooring.scheduler.serving.certificates import NamedPair, TlsOptions
+    from mooring.scheduler.serving.client_authorities import AuthorityOptions
     from mooring.scheduler.serving.health import Check
     from mooring.scheduler.serving.metric_filter import MetricFilter
 
@@ -170,7 +170,7 @@ class ServingFlags:
         )
 
     def _authorities(self, problems: list[Problem]) -> AuthorityOptions:
-        from mooring.scheduler.serving.authorities import AuthorityOptions
+        from mooring.scheduler.serving.client_authorities import AuthorityOptions
 
         flag = "--requestheader-username-headers"
         if self.requestheader_client_ca_file and not self.requestheader_username_headers:

@@ -27,7 +27,7 @@ from mooring.cli import ending
 from mooring.cli.output import say
 
 if TYPE_CHECKING:
-    from mooring.scheduler.holdup import Holder
+    from mooring.scheduler.plugin_runtime.blocking_code import Holder
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SAME_SIGNAL_SECONDS = 0.5
@@ -230,7 +230,7 @@ class _Listener:
 
     def _holder(self, silence: float) -> Holder | None:
         """What computes on the loop's thread and keeps it from running; or a plugin that was cancelled, and goes on."""
-        holdup = sys.modules.get("mooring.scheduler.holdup")
+        holdup = sys.modules.get("mooring.scheduler.plugin_runtime.blocking_code")
         if holdup is None:
             return None  # no plugin is loaded
         if self._pulse.silent_seconds() > silence:

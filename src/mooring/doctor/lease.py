@@ -9,7 +9,7 @@ from mooring.base.errors import ApiError, MooringError
 from mooring.client import ApiClient
 from mooring.config import LeaderElection
 from mooring.doctor.findings import Finding, good, notice, unknown
-from mooring.scheduler.leader_election import LEASES
+from mooring.scheduler.election.leader_election import LEASES
 
 CHECK = "lease"
 KUBE_SCHEDULER = "kube-scheduler"

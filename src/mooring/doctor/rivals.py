@@ -16,7 +16,7 @@ from mooring.base.errors import MooringError
 from mooring.client import ApiClient
 from mooring.client.recorder import CORE_EVENTS
 from mooring.doctor.findings import Finding, good, notice, unknown
-from mooring.scheduler.rivals import BOUND_BY_ANOTHER, WHAT_TO_DO
+from mooring.scheduler.introspection.foreign_bindings import BOUND_BY_ANOTHER, WHAT_TO_DO
 
 CHECK = "rivals"
 TO_DO = "Give one of them another schedulerName, let them share a lease, or stop one: they overfill nodes together."

@@ -1,8 +1,18 @@
-"""Wires it together: watches feed state and queue, the loop decides, bindings go out, and what happened is reported.
+"""The scheduler: watches feed state and queue, the loop pops pods, the cycle decides and binds.
 
-`attempts` is one pod's turn; read it first. `loop` takes turns, begins and ends everything. `feeds` turns watch events
-into state and queue changes, `conclusions` and `binding` do what follows a decision, `failures` and `reporting` what
-follows a refusal, `errands` runs beside the loop, `assembly` builds plugins from a configuration.
+| room | subject |
+|---|---|
+| `cycle` | one pod's scheduling cycle, its binding cycle, preemption, reporting |
+| `watching` | watch events become changes of state and queue |
+| `plugin_runtime` | plugin instances, their services, timeouts and errors |
+| `extenders` | HTTP services that take part in a decision |
+| `election` | which replica schedules |
+| `introspection` | what the scheduler shows of itself |
+| `metrics`, `serving` | numbers, and the HTTPS endpoints |
+| `reload` | another configuration without a restart |
+| `shadow` | decide beside another scheduler, and compare |
+
+`loop` starts and stops all of it. Read `cycle/scheduling_cycle` first.
 """
 
 from mooring.scheduler.loop import Scheduler

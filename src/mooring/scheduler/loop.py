@@ -23,36 +23,36 @@ from mooring.framework.registry import Registry
 from mooring.objects.core import Node
 from mooring.objects.meta import KubeObject
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.answers import Answers
-from mooring.scheduler.api_binder import ApiBinder
-from mooring.scheduler.assembly import QueueAccess, Services, assemble
-from mooring.scheduler.async_points import Patience
-from mooring.scheduler.attempts import Attempts
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.claim_releases import ClaimReleases
-from mooring.scheduler.claim_writer import ApiClaimWriter
-from mooring.scheduler.conclusions import Conclusions
-from mooring.scheduler.control import ControlSocket
-from mooring.scheduler.evictions import Evictions, PreemptionsUnderWay
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.claim_releases import ClaimReleases
+from mooring.scheduler.cycle.conclusions import Conclusions
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.overruns import TURN_SECONDS, Overruns, Penalties
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.preemption import Evictions, PreemptionsUnderWay
+from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.cycle.scheduling_cycle import Attempts
 from mooring.scheduler.extenders import Documents, Extenders
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.feeds import POD_FIELDS, NodeFeed, PodFeed
-from mooring.scheduler.http import HttpFetcher
-from mooring.scheduler.informers import Informers
-from mooring.scheduler.inspection import Inspection
-from mooring.scheduler.journal import Journal
-from mooring.scheduler.lifecycle import Lifecycle
+from mooring.scheduler.introspection.cache_comparer import Inspection
+from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.foreign_bindings import Rivals
+from mooring.scheduler.introspection.queries import Answers
 from mooring.scheduler.metrics import SchedulerMetrics, Sizes
-from mooring.scheduler.metrics.handling import TimedFeed
-from mooring.scheduler.metrics.resources import PodResources
-from mooring.scheduler.overruns import TURN_SECONDS, Overruns, Penalties
-from mooring.scheduler.plugin_errors import PluginErrors
+from mooring.scheduler.metrics.pod_resources import PodResources
+from mooring.scheduler.metrics.timed_feed import TimedFeed
+from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
+from mooring.scheduler.plugin_runtime.assembly import QueueAccess, Services, assemble
+from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
+from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
+from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
+from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors
+from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience
+from mooring.scheduler.plugin_runtime.supervision import Supervisor
+from mooring.scheduler.plugin_runtime.watchdog import Watchdog
 from mooring.scheduler.reload.versions import Adopted, Parts, Versions
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.rivals import Rivals
-from mooring.scheduler.supervision import Supervisor
-from mooring.scheduler.waiting import PermitRoom
-from mooring.scheduler.watchdog import Watchdog
+from mooring.scheduler.watching.feeds import POD_FIELDS, NodeFeed, PodFeed
+from mooring.scheduler.watching.informers import Informers
 from mooring.state import State
 
 SLOW_START_SECONDS = 5.0

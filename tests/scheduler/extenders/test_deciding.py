@@ -13,7 +13,7 @@ from mooring.engine import Decision, ExtenderScores, Profile
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Plugin, Pod, Point, Rejection
 from mooring.scheduler.extenders.client import ExtenderFault
-from mooring.scheduler.extenders.deciding import OVERTAKEN, ROUNDS, decide_with
+from mooring.scheduler.extenders.extended_decision import OVERTAKEN, ROUNDS, decide_with
 from mooring.testing import a_cluster, a_node, a_pod
 from mooring.testing.builders import a_node_object
 

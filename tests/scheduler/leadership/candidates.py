@@ -13,7 +13,7 @@ from mooring.base.errors import ApiError
 from mooring.client.fence import WriteFence
 from mooring.config.model import LeaderElection
 from mooring.objects import Kind
-from mooring.scheduler.leader_election import Elector
+from mooring.scheduler.election.leader_election import Elector
 
 SETTINGS = LeaderElection()
 

@@ -11,9 +11,9 @@ from mooring.base.clock import SystemClock
 from mooring.client import ApiClient, Connection
 from mooring.client.fence import WriteFence
 from mooring.config.model import LeaderElection
-from mooring.scheduler.leader_election import LEASES
-from mooring.scheduler.leadership import Leadership
-from mooring.scheduler.side_thread import in_thread
+from mooring.scheduler.election.leader_election import LEASES
+from mooring.scheduler.election.leadership import Leadership
+from mooring.scheduler.election.side_thread import in_thread
 
 CASES = {
     "nothing is in flight": (None, 1, ""),

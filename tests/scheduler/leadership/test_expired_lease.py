@@ -9,7 +9,7 @@ from tests.scheduler.leadership.candidates import FarLeases, a_cluster
 
 from mooring.base.errors import Unreachable
 from mooring.config.model import LeaderElection
-from mooring.scheduler.leader_election import LeaseLost
+from mooring.scheduler.election.leader_election import LeaseLost
 
 AWAY = Unreachable("connection refused")
 

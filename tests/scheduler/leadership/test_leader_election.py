@@ -9,7 +9,7 @@ from tests.scheduler.leadership.candidates import Candidate, FarLeases, MemoryLe
 
 from mooring.base.errors import ApiError
 from mooring.config.model import LeaderElection
-from mooring.scheduler.leader_election import LeaseLost
+from mooring.scheduler.election.leader_election import LeaseLost
 
 
 async def test_a_lease_that_somebody_touched_is_looked_at_again():

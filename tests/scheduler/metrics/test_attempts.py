@@ -17,7 +17,7 @@ from mooring.engine.stopwatch import Run
 from mooring.framework import Allow, FeatureGates, Plan, Plugin, Point, Refusal, Rejection, Skip, Wait
 from mooring.framework.verdicts import UNRESOLVABLE
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.metrics.attempts import SURELY_SLOW_SECONDS, WARNINGS_APART_SECONDS, Part
+from mooring.scheduler.metrics.attempt_metrics import SURELY_SLOW_SECONDS, WARNINGS_APART_SECONDS, Part
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 

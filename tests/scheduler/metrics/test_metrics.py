@@ -12,8 +12,8 @@ from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.framework import FeatureGates
 from mooring.scheduler.metrics import Result, SchedulerMetrics, Sizes
-from mooring.scheduler.metrics.kept import spelled
-from mooring.scheduler.metrics.table import ROWS
+from mooring.scheduler.metrics.metric_definitions import ROWS
+from mooring.scheduler.metrics.series import spelled
 
 START = 1000.0
 GATED = {row.gate for row in ROWS if row.gate is not None}

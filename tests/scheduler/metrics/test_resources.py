@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mooring.objects import Pod
 from mooring.objects.core import Container, ResourceRequirements
-from mooring.scheduler.metrics.resources import PodResources
+from mooring.scheduler.metrics.pod_resources import PodResources
 from mooring.testing import a_pod
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.scheduler.reload.files import WatchedFiles
+from mooring.scheduler.reload.watched_files import WatchedFiles
 
 
 @pytest.fixture

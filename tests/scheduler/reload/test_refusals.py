@@ -10,7 +10,7 @@ from mooring.config import Configuration, load_configuration
 from mooring.framework import Plugin
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.registry import Registry
-from mooring.scheduler.reload.refusals import needs_restart
+from mooring.scheduler.reload.restart_required import needs_restart
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 SORTED = (

@@ -14,7 +14,7 @@ from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.scheduler.serving import Unauthenticated, User
 from mooring.scheduler.serving.authentication import CREDENTIAL_ID, Authentication, Shown
-from mooring.scheduler.serving.authorities import Authorities, AuthorityOptions, Bundle, FrontProxy
+from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, Bundle, FrontProxy
 from mooring.scheduler.serving.users import ANONYMOUS
 
 CLIENTS, FRONT, OTHERS = an_authority("clients"), an_authority("front"), an_authority("others")

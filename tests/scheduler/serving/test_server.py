@@ -26,8 +26,8 @@ from mooring.base.tls import make_identity
 from mooring.client import Connection
 from mooring.scheduler.serving import Health, Page, SecureServer, ServingOptions, ZPage, flagz, reviews, statusz
 from mooring.scheduler.serving import server as server_module
-from mooring.scheduler.serving.authorities import AuthorityOptions
 from mooring.scheduler.serving.certificates import TlsOptions
+from mooring.scheduler.serving.client_authorities import AuthorityOptions
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
 

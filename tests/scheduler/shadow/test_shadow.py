@@ -13,6 +13,7 @@ from mooring.framework import Candidate, Plan, Refusal, Rejection
 from mooring.objects.core import Pod
 from mooring.objects.placed import placed
 from mooring.scheduler.shadow.comparison import Moment, Subject
+from mooring.scheduler.shadow.decision_order import BESIDE_SECONDS
 from mooring.scheduler.shadow.judging import Cause
 from mooring.scheduler.shadow.shadow import (
     CHANGED,
@@ -22,7 +23,6 @@ from mooring.scheduler.shadow.shadow import (
     PLACED_SOON,
     SEEN_WITH_NODE,
 )
-from mooring.scheduler.shadow.turns import BESIDE_SECONDS
 from mooring.testing import a_node_object, a_pod
 
 TASTE = {"a": 9, "b": 1}

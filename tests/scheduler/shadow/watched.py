@@ -13,9 +13,9 @@ from mooring.engine import decide
 from mooring.framework import Plugin, Refusal
 from mooring.objects.core import Pod, PodCondition
 from mooring.queue import ProfileRules, SchedulingQueue
-from mooring.scheduler.feeds import PodFeed
 from mooring.scheduler.shadow import Comparison, Shadow
 from mooring.scheduler.shadow.feed import ShadowFeed
+from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 

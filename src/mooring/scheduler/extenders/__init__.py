@@ -5,7 +5,7 @@
 """
 
 from mooring.scheduler.extenders.chain import Extenders
-from mooring.scheduler.extenders.deciding import decide_with
 from mooring.scheduler.extenders.documents import Documents
+from mooring.scheduler.extenders.extended_decision import decide_with
 
 __all__ = ["Documents", "Extenders", "decide_with"]

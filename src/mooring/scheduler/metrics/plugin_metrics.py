@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from mooring.base.errors import Fault
 from mooring.framework.services import CounterMetric, HistogramMetric
-from mooring.scheduler.metrics.kept import Counts, Kept, Spread
-from mooring.scheduler.metrics.table import PREFIX, ROWS
+from mooring.scheduler.metrics.metric_definitions import PREFIX, ROWS
+from mooring.scheduler.metrics.series import Counts, Kept, Spread
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _NOT_YOURS = (

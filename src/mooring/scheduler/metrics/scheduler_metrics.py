@@ -16,12 +16,12 @@ from prometheus_client.registry import Collector
 
 from mooring.base.clock import Clock
 from mooring.framework.gates import FeatureGates
-from mooring.scheduler.metrics.attempts import Attempts
-from mooring.scheduler.metrics.kept import Counts, Kept, Levels, Readings, Spread, levels
+from mooring.scheduler.metrics.attempt_metrics import Attempts
+from mooring.scheduler.metrics.metric_definitions import registered
 from mooring.scheduler.metrics.plugin_metrics import PluginMetrics
 from mooring.scheduler.metrics.process_metrics import register_process
-from mooring.scheduler.metrics.requests import RequestMetrics
-from mooring.scheduler.metrics.table import registered
+from mooring.scheduler.metrics.request_metrics import RequestMetrics
+from mooring.scheduler.metrics.series import Counts, Kept, Levels, Readings, Spread, levels
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_ATTEMPTS = 15

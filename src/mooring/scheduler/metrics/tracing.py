@@ -25,8 +25,8 @@ from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.base.redaction import scrubbed, shown_url
 from mooring.engine.stopwatch import Run
-from mooring.scheduler.metrics.attempts import Part
-from mooring.scheduler.metrics.kept import Counts
+from mooring.scheduler.metrics.attempt_metrics import Part
+from mooring.scheduler.metrics.series import Counts
 
 PATH = "/v1/traces"
 MOST_WAITING = 2048

@@ -21,8 +21,8 @@ from mooring.framework.plugin_files import bring_back, plugin_modules
 from mooring.framework.registry import Registry
 from mooring.objects.core import ObjectReference
 from mooring.scheduler.loop import Scheduler
-from mooring.scheduler.reload.files import WatchedFiles
 from mooring.scheduler.reload.versions import Adopted, NotNow
+from mooring.scheduler.reload.watched_files import WatchedFiles
 
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 60.0

@@ -27,15 +27,15 @@ from mooring.framework import Point
 from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject
 from mooring.queue import SchedulingQueue
-from mooring.scheduler.assembly import Assembly, Instance, Services, assemble
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.feeds import PodFeed
-from mooring.scheduler.informers import Informers
-from mooring.scheduler.lifecycle import Lifecycle
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.reload.refusals import needs_restart
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.plugin_runtime.assembly import Assembly, Instance, Services, assemble
+from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
+from mooring.scheduler.reload.restart_required import needs_restart
+from mooring.scheduler.watching.feeds import PodFeed
+from mooring.scheduler.watching.informers import Informers
 
 PREPARATION_SECONDS = 30.0
 """How long the first list of a kind, and the start of a plugin, may take."""

@@ -17,7 +17,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import MooringError
 from mooring.base.limited_log import LimitedLog
 from mooring.base.log import Log
-from mooring.scheduler.serving.authorities import Authorities, FrontProxy
+from mooring.scheduler.serving.client_authorities import Authorities, FrontProxy
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
 from mooring.scheduler.serving.users import ANONYMOUS, TooManyRequests, Unauthenticated, User

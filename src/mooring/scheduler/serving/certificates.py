@@ -20,7 +20,7 @@ from mooring.base.log import Log
 from mooring.base.pem import fault_of_certificate, fault_of_key
 from mooring.base.private import readable_path
 from mooring.base.tls import LIFETIME, authority_of, make_identity, server_context
-from mooring.scheduler.serving.authorities import mistake
+from mooring.scheduler.serving.client_authorities import mistake
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
 PAIR_NAME = "kube-scheduler"

@@ -20,17 +20,17 @@ from mooring.base.gated_connection import GatedConnection
 from mooring.base.limited_log import LimitedLog, report_suppressed, shortened
 from mooring.base.rates import Rates
 from mooring.client import ApiClient, Connection
+from mooring.scheduler.election.side_thread import SideThread
 from mooring.scheduler.serving.access import ALWAYS_ALLOWED_PATHS, Access
 from mooring.scheduler.serving.authentication import Authentication, Shown
-from mooring.scheduler.serving.authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions, checked_pair
+from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.health import Health
-from mooring.scheduler.serving.mishaps import mishaps
+from mooring.scheduler.serving.http_errors import mishaps
 from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
 from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, Undecided
-from mooring.scheduler.side_thread import SideThread
 
 DEFAULT_PORT = 10259
 GRACE_SECONDS = 2.0

@@ -4,13 +4,13 @@
 `scheduler` is the ordinary scheduler without hands; `balance` and `report` tell the result.
 """
 
-from mooring.scheduler.shadow.balance import Balance
 from mooring.scheduler.shadow.comparison import Comparison, Moment, Subject
 from mooring.scheduler.shadow.judging import Cause, Judgement, Result
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.report import JsonLines
 from mooring.scheduler.shadow.scheduler import ShadowScheduler, deciding_for
 from mooring.scheduler.shadow.shadow import Shadow
+from mooring.scheduler.shadow.summary import Balance
 
 __all__ = [
     "Balance",

@@ -19,14 +19,14 @@ from mooring.framework import Pod
 from mooring.framework.registry import Registry
 from mooring.objects.core import ObjectReference
 from mooring.queue import QueuedPodInfo
-from mooring.scheduler.control import ControlSocket
+from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.introspection.explain_socket import ControlSocket
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.metrics import Result
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.shadow.balance import Balance
 from mooring.scheduler.shadow.comparison import Comparison
 from mooring.scheduler.shadow.feed import ShadowFeed
 from mooring.scheduler.shadow.shadow import Shadow
+from mooring.scheduler.shadow.summary import Balance
 
 SETTLE_SECONDS = 0.5
 

@@ -31,6 +31,7 @@ from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
 from mooring.queue.queued_pod_info import Place
 from mooring.scheduler.shadow.comparison import Comparison, Earlier, Moment, Subject
+from mooring.scheduler.shadow.decision_order import BESIDE_SECONDS, Turn, Turns
 from mooring.scheduler.shadow.judging import (
     Cause,
     Judgement,
@@ -42,7 +43,6 @@ from mooring.scheduler.shadow.judging import (
     judge_room,
     not_comparable,
 )
-from mooring.scheduler.shadow.turns import BESIDE_SECONDS, Turn, Turns
 from mooring.state import State
 
 REMEMBERED_TIES = 200

@@ -11,8 +11,8 @@ from mooring.base.log import Log
 from mooring.framework import Pod
 from mooring.framework.verdicts import ClaimRelease
 from mooring.queue import SchedulingQueue
-from mooring.scheduler.claim_writer import ApiClaimWriter
-from mooring.scheduler.errands import Errands
+from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
 
 AFTER_FAILURE_SECONDS, AFTER_DELETION_SECONDS = 10.0, 1.0
 

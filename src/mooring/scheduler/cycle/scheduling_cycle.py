@@ -18,16 +18,16 @@ from mooring.framework.events import resource_name
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.assembly import Assembly
-from mooring.scheduler.binding import Bindings, Placement, internal
+from mooring.scheduler.cycle.binding_cycle import Bindings, Placement, internal
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.overruns import Overruns
+from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders, decide_with
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.feeds import PodFeed
-from mooring.scheduler.informers import Informers
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.overruns import Overruns
-from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.plugin_runtime.assembly import Assembly
+from mooring.scheduler.watching.feeds import PodFeed
+from mooring.scheduler.watching.informers import Informers
 from mooring.state import State
 
 _log = Log("scheduler")

@@ -19,9 +19,9 @@ from typing import Any
 
 from mooring.base.log import Log
 from mooring.base.nesting import decode, refuse_deep
-from mooring.scheduler.control_folder import digest, is_trusted, make_socket_folder, peer_uid
-from mooring.scheduler.side_thread import SideThread, in_thread
-from mooring.scheduler.watchdog import HeldUp
+from mooring.scheduler.election.side_thread import SideThread, in_thread
+from mooring.scheduler.introspection.socket_folder import digest, is_trusted, make_socket_folder, peer_uid
+from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -20,7 +20,7 @@ from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Refusal
 from mooring.framework.verdicts import Code
-from mooring.scheduler.metrics.kept import Buckets, Counts, Spread
+from mooring.scheduler.metrics.series import Buckets, Counts, Spread
 
 SLOW_SECONDS = 0.1
 """From here on an attempt is worth a line in the log; kube-scheduler's measure too."""

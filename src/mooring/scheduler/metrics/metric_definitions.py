@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from mooring.framework.gates import FeatureGates
-from mooring.scheduler.metrics.kept import Counts, Kept, Levels, Spread
+from mooring.scheduler.metrics.series import Counts, Kept, Levels, Spread
 
 PREFIX = "scheduler_"
 

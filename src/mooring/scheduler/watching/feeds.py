@@ -23,7 +23,7 @@ from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import PodRequests
 from mooring.queue import Place, SchedulingQueue
-from mooring.scheduler.nominator import Nominator
+from mooring.scheduler.watching.nominator import Nominator
 from mooring.state import State
 
 POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 from mooring.base.clock import Clock
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.introspection.decision_log import Journal
 
 LOST_SHARE = 10
 """A second lost is a penalty of this many seconds."""

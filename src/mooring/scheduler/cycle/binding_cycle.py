@@ -25,16 +25,16 @@ from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
 from mooring.objects.placed import PlacedPod
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.api_binder import ApiBinder
-from mooring.scheduler.async_points import Patience, side_by_side
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.holdup import awaited_in
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.scheduler.metrics import Result, SchedulerMetrics
-from mooring.scheduler.plugin_errors import PluginErrors, details_of
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
+from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
+from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
+from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience, side_by_side
 from mooring.state import State
 
 CANCELLATION_SECONDS = 1.0

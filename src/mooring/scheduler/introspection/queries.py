@@ -7,12 +7,12 @@ from typing import Any
 from mooring.base.clock import Clock, timestamp
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.assembly import Assembly
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.feeds import PodFeed
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.introspection.decision_log import Journal
 from mooring.scheduler.metrics import Sizes
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.plugin_runtime.assembly import Assembly
+from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 
 ON_PERMIT, BINDING, PERMIT = "waiting on permit", "binding", "Permit"

@@ -10,13 +10,13 @@ from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, Profile, Refused, permit, reserve
 from mooring.framework import Point
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.binding import Bindings, Placement
-from mooring.scheduler.claim_releases import ClaimReleases
-from mooring.scheduler.evictions import Evictions
-from mooring.scheduler.failures import Failures
-from mooring.scheduler.journal import Journal
+from mooring.scheduler.cycle.binding_cycle import Bindings, Placement
+from mooring.scheduler.cycle.claim_releases import ClaimReleases
+from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.preemption import Evictions
+from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.foreign_bindings import Rivals
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.rivals import Rivals
 from mooring.state import State
 
 PREEMPTION = "DefaultPreemption"

@@ -18,8 +18,8 @@ from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import ContainerExtendedResourceRequest, Pod
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.resource import ResourceClaim
-from mooring.scheduler.informers import Informers
-from mooring.scheduler.pod_patches import is_gone, patch_status
+from mooring.scheduler.cycle.pod_patches import is_gone, patch_status
+from mooring.scheduler.watching.informers import Informers
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that holds devices from being deleted."""

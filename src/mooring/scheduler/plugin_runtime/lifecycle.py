@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from mooring.base.errors import Fault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.scheduler.assembly import Instance
-from mooring.scheduler.holdup import awaited_in
+from mooring.scheduler.plugin_runtime.assembly import Instance
+from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
 
 SLOW_START_SECONDS, MOST_START_SECONDS = 5.0, 60.0
 

@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple
 
 from mooring.base.log import Log
-from mooring.scheduler.holdup import running_on
+from mooring.scheduler.plugin_runtime.blocking_code import running_on
 
 LOOK_SECONDS, PATIENCE_SECONDS = 1.0, 5.0
 JOIN_SECONDS = 1.0

@@ -51,13 +51,13 @@ from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
 from mooring.objects.meta import CustomResource, KubeObject
 from mooring.queue import ProfileRules, SchedulingQueue
-from mooring.scheduler.http import HttpFetcher
-from mooring.scheduler.informers import Informers
+from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
-from mooring.scheduler.pod_writer import ApiPodWriter
-from mooring.scheduler.supervision import PluginBackground, Supervisor
-from mooring.scheduler.volume_writer import ApiVolumeWriter
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
+from mooring.scheduler.plugin_runtime.pod_writer import ApiPodWriter
+from mooring.scheduler.plugin_runtime.supervision import PluginBackground, Supervisor
+from mooring.scheduler.plugin_runtime.volume_writer import ApiVolumeWriter
+from mooring.scheduler.watching.informers import Informers
 from mooring.state import State, StatePods
 
 

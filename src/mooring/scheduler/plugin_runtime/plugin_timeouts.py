@@ -19,7 +19,7 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import fault
 from mooring.framework import Plugin
-from mooring.scheduler.holdup import awaited_in
+from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.client.recorder import CORE_EVENTS
 from mooring.framework import Metrics, Pod
-from mooring.scheduler.errands import Errands
-from mooring.scheduler.reporting import Reporter
+from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.cycle.reporting import Reporter
 
 GRACE_SECONDS = 15.0
 """The last bindings of whoever led before us may still be on their way to us."""

@@ -12,10 +12,10 @@ from mooring.base.log import Log
 from mooring.engine.decision import NO_NODES
 from mooring.framework import Plan, Pod, Refusal
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.cycle.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
 from mooring.scheduler.metrics import Result, SchedulerMetrics
-from mooring.scheduler.plugin_errors import PluginErrors, details_of
-from mooring.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
+from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
+from mooring.scheduler.watching.feeds import PodFeed
 
 TIME_BUDGET = "TimeBudget"
 """Stands in for a plugin that refused the pod: no cluster event concerns it, so none requeues the pod."""

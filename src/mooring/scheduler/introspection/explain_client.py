@@ -18,7 +18,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.base.nesting import decode, refuse_deep
-from mooring.scheduler.control_folder import check_socket, check_socket_folder, digest, is_trusted, socket_folder
+from mooring.scheduler.introspection.socket_folder import (
+    check_socket,
+    check_socket_folder,
+    digest,
+    is_trusted,
+    socket_folder,
+)
 
 ANSWER_SECONDS = 5.0
 MOST_ANSWER_BYTES = 16 * 1024 * 1024

@@ -21,7 +21,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
-from mooring.scheduler.feeds import POD_FIELDS
+from mooring.scheduler.watching.feeds import POD_FIELDS
 from mooring.state import State
 
 SECOND_LOOK_SECONDS = 2.0

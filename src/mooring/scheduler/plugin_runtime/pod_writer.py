@@ -14,7 +14,7 @@ from mooring.base.clock import Clock
 from mooring.client import ApiClient
 from mooring.framework import Pod
 from mooring.framework.pod_metadata import NOTHING, check_metadata
-from mooring.scheduler.pod_patches import patch_pod
+from mooring.scheduler.cycle.pod_patches import patch_pod
 
 
 class ApiPodWriter:

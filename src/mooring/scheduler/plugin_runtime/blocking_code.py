@@ -17,7 +17,10 @@ from mooring.framework import Plugin
 
 CLIENT = "mooring.client"
 _OURS = "mooring."
-_CALLERS = {("mooring.scheduler.supervision", "_keep"): "owner", ("mooring.queue.queueing_hints", "_run"): "plugin"}
+_CALLERS = {
+    ("mooring.scheduler.plugin_runtime.supervision", "_keep"): "owner",
+    ("mooring.queue.queueing_hints", "_run"): "plugin",
+}
 """Functions of ours that call plain functions of plugins, and their variables that hold the plugin's name."""
 _AWAITS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 

@@ -15,8 +15,8 @@ from mooring.client import ApiClient, Connection
 from mooring.client.fence import WriteFence
 from mooring.config.model import LeaderElection
 from mooring.objects import Kind
-from mooring.scheduler.leader_election import Elector
-from mooring.scheduler.side_thread import SideThread
+from mooring.scheduler.election.leader_election import Elector
+from mooring.scheduler.election.side_thread import SideThread
 
 CORE_EVENTS = Kind("", "v1", "Event", "events")
 STEP_DOWN_SECONDS = 5.0

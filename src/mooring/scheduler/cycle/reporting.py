@@ -17,7 +17,7 @@ from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient, EventRecorder
 from mooring.objects.core import ObjectReference, Pod
-from mooring.scheduler.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIES, is_gone, patch_status
+from mooring.scheduler.cycle.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIES, is_gone, patch_status
 
 LATER_SECONDS, MOST_LATER_SECONDS = 1.0, 30.0
 _TAKEN_LATER = (401, 403, 408, CONFLICT, 429)

@@ -17,13 +17,13 @@ from mooring.framework import Plan, Pod
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
 from mooring.queue import Place, SchedulingQueue
-from mooring.scheduler.binding import Bindings
-from mooring.scheduler.errands import Errands
-from mooring.scheduler.feeds import PodFeed
+from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.pod_patches import is_gone, patch_status
+from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.pod_patches import is_gone, patch_status
-from mooring.scheduler.reporting import Reporter
-from mooring.scheduler.waiting import PermitRoom
+from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 
 _log = Log("scheduler")

@@ -1,0 +1,1 @@
+"""Leader election: which of several replicas schedules."""

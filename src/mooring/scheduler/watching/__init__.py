@@ -1,0 +1,1 @@
+"""From watch events to the state, the queue and the plugins' object stores."""
