@@ -22,8 +22,8 @@ from tests.scheduler.conftest import (
     a_profile,
     among_themselves,
 )
-from tests.scheduler.test_claims_of_devices import a_document, a_pod
-from tests.scheduler.test_claims_of_devices import a_slice as a_live_slice
+from tests.scheduler.plugins.test_claims_of_devices import a_document, a_pod
+from tests.scheduler.plugins.test_claims_of_devices import a_slice as a_live_slice
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.custom.kinds import column_of

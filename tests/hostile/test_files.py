@@ -258,7 +258,7 @@ ALLOWED = {
     "base/files.py": "the mechanism",
     "cli/demo/traffic.py": "in a TemporaryDirectory, which is random and 0700",
     "cli/demo/scenario.py": "in a TemporaryDirectory, which is random and 0700",
-    "scheduler/control_folder.py": "the folder of the control socket, whose owner it checks",
+    "scheduler/introspection/socket_folder.py": "the folder of the control socket, whose owner it checks",
 }
 WRITING = ("write_text", "write_bytes", "mkdir", "makedirs", "touch", "symlink_to")
 

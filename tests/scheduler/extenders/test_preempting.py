@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.scheduler.conftest import Live, a_live_scheduler
+from tests.scheduler.cycle.test_preemption import a_pod_of, classes
 from tests.scheduler.extenders.conftest import asking
-from tests.scheduler.test_preemption import a_pod_of, classes
 
 
 async def full(live: Live, *names: str) -> dict[str, str]:

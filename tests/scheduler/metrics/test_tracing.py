@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tests.scheduler.metrics.test_attempts import Bench, Taking
+from tests.scheduler.metrics.test_attempt_metrics import Bench, Taking
 
 from mooring.base.errors import PluginFault
 from mooring.engine.extension_point import ExtensionPoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.scheduler.test_feeds import OURS, World
+from tests.scheduler.watching.test_feeds import OURS, World
 
 from mooring.objects import Pod
 from mooring.testing import a_pod

@@ -8,8 +8,8 @@ import contextlib
 import pytest
 from tests.scheduler.churn import until
 from tests.scheduler.conftest import CRDS, PATIENCE_SECONDS, a_configuration, a_live_scheduler, a_profile
+from tests.scheduler.plugin_runtime.test_bad_plugins import WIDGETS, Widget
 from tests.scheduler.reload.changes import reloaded, the
-from tests.scheduler.test_bad_plugins import WIDGETS, Widget
 
 from mooring.framework import (
     Allow,

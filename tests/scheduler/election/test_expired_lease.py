@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.scheduler.leadership.candidates import FarLeases, a_cluster
+from tests.scheduler.election.candidates import FarLeases, a_cluster
 
 from mooring.base.errors import Unreachable
 from mooring.config.model import LeaderElection

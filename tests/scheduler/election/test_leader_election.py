@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scheduler.leadership.candidates import Candidate, FarLeases, MemoryLeases, a_cluster
+from tests.scheduler.election.candidates import Candidate, FarLeases, MemoryLeases, a_cluster
 
 from mooring.base.errors import ApiError
 from mooring.config.model import LeaderElection

@@ -50,19 +50,19 @@ class Scene:
     def __init__(self) -> None:
         self.clock, self.server, self.reporter = InstantClock(), Server(), ExtenderResults()
         self._registry = CollectorRegistry()
-        self.rivals = Rivals(
+        self.foreign_bindings = Rivals(
             cast(Any, self.server), self.clock, cast(Any, self.reporter), PluginMetrics(self._registry)
         )
 
     def at_work(self) -> Scene:
-        self.rivals.asked(a_pod("ours", uid="ours"), "node-1")
+        self.foreign_bindings.asked(a_pod("ours", uid="ours"), "node-1")
         self.clock.advance(GRACE_SECONDS)
         return self
 
     async def shown(self, name: str, node: str, profile: str = "default-scheduler") -> None:
-        self.rivals.placed(a_pod(name, uid=name, node=node, scheduler=profile))
-        while self.rivals._telling:
-            await asyncio.gather(*self.rivals._telling)
+        self.foreign_bindings.placed(a_pod(name, uid=name, node=node, scheduler=profile))
+        while self.foreign_bindings._telling:
+            await asyncio.gather(*self.foreign_bindings._telling)
 
     def count(self, profile: str = "default-scheduler") -> float:
         line = f'{METRIC}{{profile="{profile}"}} '

@@ -8,7 +8,7 @@ from tests.scheduler.conftest import CRDS, PATIENCE_SECONDS, a_configuration, a_
 
 from mooring.objects import Kind, Pod
 
-CONTRACT = Path(__file__).parents[1] / "plugins" / "contract"
+CONTRACT = Path(__file__).parents[2] / "plugins" / "contract"
 
 GANG = a_configuration("""
 - schedulerName: default-scheduler
