@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from mooring.base.clock import timestamp
+from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet
 from mooring.simulated.records import NodeRecord, PodRecord
-from mooring.simulated.workload_records import Deployment, ReplicaSet
 
 NOW = 1_700_000_000.0
 

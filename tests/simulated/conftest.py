@@ -16,9 +16,8 @@ from mooring.objects.meta import Kind, KubeObject
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
-from mooring.simulated.daemon_sets import target_node
-from mooring.simulated.records import BudgetRecord, NodeRecord, PodRecord
-from mooring.simulated.workload_records import (
+from mooring.simulated.controllers.daemon_sets import target_node
+from mooring.simulated.controllers.workload_records import (
     ControllerRevision,
     CronJob,
     DaemonSet,
@@ -27,6 +26,7 @@ from mooring.simulated.workload_records import (
     ReplicaSet,
     StatefulSet,
 )
+from mooring.simulated.records import BudgetRecord, NodeRecord, PodRecord
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0

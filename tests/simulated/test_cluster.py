@@ -12,8 +12,8 @@ from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.objects.meta import Kind
-from mooring.simulated.events import BURST, EVENT, REFILL_SECONDS, Events, Source
-from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, Events, Source
+from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, Heartbeats
 from mooring.simulated.records import Document
 
 CLUSTER = """

@@ -78,7 +78,7 @@ def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjec
 
 def with_default_storage(initial: InitialObjects) -> InitialObjects:
     """An embedded cluster has a default StorageClass, unless it is to be like one that brings its own or none."""
-    from mooring.simulated.volumes import DEFAULT_CLASS
+    from mooring.simulated.controllers.persistent_volume_controller import DEFAULT_CLASS
 
     if not initial.restored and not any(each["kind"] == "StorageClass" for each in initial.objects):
         initial.objects.insert(0, DEFAULT_CLASS)

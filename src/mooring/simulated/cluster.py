@@ -18,22 +18,17 @@ from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
-from mooring.simulated.cron_job_controller import CronJobs
-from mooring.simulated.daemon_set_controller import DaemonSets
-from mooring.simulated.device_claims import DeviceClaims
-from mooring.simulated.discovery import Discovery, UnknownKind
-from mooring.simulated.disruption_controller import DisruptionBudgets
-from mooring.simulated.ephemeral_claims import EphemeralClaims
-from mooring.simulated.events import Events
-from mooring.simulated.heartbeats import LEASE_NAMESPACE, Heartbeats
-from mooring.simulated.jobs import Jobs
-from mooring.simulated.kubelets import Kubelets
-from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
-from mooring.simulated.stateful_set_controller import StatefulSets
-from mooring.simulated.taint_evictions import TaintEvictions
-from mooring.simulated.volumes import Volumes
-from mooring.simulated.watching import Watched
-from mooring.simulated.workload_records import (
+from mooring.simulated.controllers.cron_job_controller import CronJobs
+from mooring.simulated.controllers.daemon_set_controller import DaemonSets
+from mooring.simulated.controllers.deployment_controller import Deployments, ReplicaSets
+from mooring.simulated.controllers.disruption_controller import DisruptionBudgets
+from mooring.simulated.controllers.ephemeral_volume_controller import EphemeralClaims
+from mooring.simulated.controllers.job_controller import Jobs
+from mooring.simulated.controllers.persistent_volume_controller import Volumes
+from mooring.simulated.controllers.resource_claim_controller import DeviceClaims
+from mooring.simulated.controllers.stateful_set_controller import StatefulSets
+from mooring.simulated.controllers.taint_eviction_controller import TaintEvictions
+from mooring.simulated.controllers.workload_records import (
     ControllerRevision,
     CronJob,
     DaemonSet,
@@ -42,7 +37,12 @@ from mooring.simulated.workload_records import (
     ReplicaSet,
     StatefulSet,
 )
-from mooring.simulated.workloads import Deployments, ReplicaSets
+from mooring.simulated.event_recorder import Events
+from mooring.simulated.informer import Watched
+from mooring.simulated.kubelet.kubelets import Kubelets
+from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
+from mooring.simulated.rest_mapper import Discovery, UnknownKind
 
 DEFINITION_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.1

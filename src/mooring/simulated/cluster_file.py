@@ -30,7 +30,7 @@ from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.base.nesting import decode
 from mooring.objects.names import dns_subdomain, label_value
 from mooring.objects.quantity import exact
-from mooring.simulated.node_documents import ZONES, completed, node_document
+from mooring.simulated.kubelet.node_registration import ZONES, completed, node_document
 from mooring.simulated.records import Document
 
 Path = tuple[str | int, ...]

@@ -1,0 +1,58 @@
+"""Claims for pods' ephemeral volumes: made from the template in the pod, owned by it, and gone when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from mooring.base.clock import Clock
+from mooring.base.errors import ApiError
+from mooring.base.log import Log
+from mooring.client import ApiClient
+from mooring.objects.storage import PersistentVolumeClaim
+from mooring.simulated.informer import Watched
+from mooring.simulated.records import Document, PodRecord, owned_by
+from mooring.simulated.work_queue import WorkQueue
+
+
+class EphemeralClaims:
+    """Makes the claims of pods that bring their own volumes."""
+
+    def __init__(
+        self, client: ApiClient, pods: Watched[PodRecord], claims: Watched[PersistentVolumeClaim], *, clock: Clock
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._claims = claims
+        self._work = WorkQueue("ephemeral volume", self._sync, clock=clock, log=Log("volumes"), workers=8)
+        pods.subscribe(changed=self._pod_moved)
+
+    def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {"ephemeral volumes": self._work.run}
+
+    def _pod_moved(self, pod: PodRecord) -> None:
+        if any("ephemeral" in volume for volume in pod.spec.volumes):
+            self._work.add(pod.key)
+
+    async def _sync(self, key: str) -> None:
+        pod = self._pods.get(key)
+        if pod is None or not pod.is_active:
+            return
+        for volume in pod.spec.volumes:
+            if "ephemeral" in volume:
+                await self._make(pod, f"{pod.name}-{volume['name']}", volume["ephemeral"])
+
+    async def _make(self, pod: PodRecord, name: str, volume: Document) -> None:
+        if self._claims.get(f"{pod.namespace}/{name}") is not None:
+            return  # its own, or one that is in its way: the scheduler says which
+        template = volume.get("volumeClaimTemplate") or {}
+        metadata = template.get("metadata") or {}
+        body = {
+            "metadata": {"name": name, "ownerReferences": owned_by(pod)}
+            | {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)},
+            "spec": template.get("spec") or {},
+        }
+        try:
+            await self._client.create(PersistentVolumeClaim.KIND, body, pod.namespace)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise

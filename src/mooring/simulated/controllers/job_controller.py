@@ -1,0 +1,140 @@
+"""Jobs: pods until enough of them have ended well.
+
+Pods are counted as they are, not tracked by finalizers: a finished pod that somebody deletes is remembered only by
+the count in the status. Indexed completion, pod failure policies and deadlines are not simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from mooring.base.clock import Clock, timestamp
+from mooring.base.log import Log
+from mooring.client import ApiClient
+from mooring.simulated.controllers.pod_control import PodControl, report_status
+from mooring.simulated.controllers.pod_templates import pod_from_template
+from mooring.simulated.controllers.replica_sets import first_to_go
+from mooring.simulated.controllers.workload_records import Job
+from mooring.simulated.event_recorder import Events, Source
+from mooring.simulated.informer import Watched
+from mooring.simulated.records import Document, PodRecord, controller_of
+from mooring.simulated.work_queue import WorkQueue
+
+_JOBS = Source("job-controller")
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """What a Job wants done now, and whether it has come to its end."""
+
+    create: int = 0
+    remove: tuple[PodRecord, ...] = ()
+    succeeded: int = 0
+    failed: int = 0
+    end: str = ""
+    """`Complete`, `Failed`, or nothing yet."""
+
+
+def plan_job(job: Job, pods: Sequence[PodRecord]) -> JobPlan:
+    """Keep as many pods running as may run at once and are still needed."""
+    active = [pod for pod in pods if pod.is_active]
+    succeeded = max(job.status.succeeded, sum(pod.status.phase == "Succeeded" for pod in pods))
+    failed = max(job.status.failed, sum(pod.status.phase == "Failed" for pod in pods))
+    if failed > job.spec.backoff_limit:
+        return JobPlan(remove=tuple(active), succeeded=succeeded, failed=failed, end="Failed")
+    if job.spec.completions is None:
+        # A work queue: the first that ends well says that the work is done, the others come to their own end.
+        wanted = job.spec.parallelism if not succeeded else min(len(active), job.spec.parallelism)
+        end = "Complete" if succeeded and not active else ""
+    else:
+        left = max(0, job.spec.completions - succeeded)
+        wanted = min(job.spec.parallelism, left)
+        end = "" if left else "Complete"
+    if job.spec.suspend:
+        wanted, end = 0, ""
+    surplus = max(0, len(active) - wanted)
+    return JobPlan(
+        create=max(0, wanted - len(active)),
+        remove=tuple(first_to_go(active)[:surplus]),
+        succeeded=succeeded,
+        failed=failed,
+        end=end,
+    )
+
+
+def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -> Document:
+    """The status the Job should have."""
+    stamp = timestamp(now)
+    active = [pod for pod in pods if pod.is_active]
+    status: Document = {
+        "active": len(active),
+        "ready": sum(pod.ready_since is not None for pod in active),
+        "succeeded": plan.succeeded,
+        "failed": plan.failed,
+    }
+    if not job.spec.suspend:
+        status["startTime"] = job.status.start_time or stamp
+    if not plan.end:
+        return status
+    # Servers insist on the intermediate condition: why it ends, before that it has ended.
+    if plan.end == "Complete":
+        first, reason = "SuccessCriteriaMet", "CompletionsReached"
+        message = "Reached expected number of succeeded pods"
+        status["completionTime"] = stamp
+    else:
+        first, reason = "FailureTarget", "BackoffLimitExceeded"
+        message = "Job has reached the specified backoff limit"
+    status["conditions"] = [
+        {
+            "type": type_,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": stamp,
+            "lastTransitionTime": stamp,
+        }
+        for type_ in (first, plan.end)
+    ]
+    return status
+
+
+class Jobs:
+    """Runs Jobs to their end."""
+
+    def __init__(
+        self, client: ApiClient, jobs: Watched[Job], pods: Watched[PodRecord], events: Events, *, clock: Clock
+    ) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._events = events
+        self._clock = clock
+        self._control = PodControl(client, pods, events, _JOBS)
+        self._work = WorkQueue("job", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        jobs.subscribe(changed=lambda each: self._work.add(each.key))
+        pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
+
+    def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {"jobs": self._work.run}
+
+    def _pod_moved(self, pod: PodRecord) -> None:
+        owner = controller_of(pod)
+        if owner is not None and owner[0] == "Job":
+            self._work.add(f"{pod.namespace}/{owner[1]}")
+
+    async def _sync(self, key: str) -> None:
+        job = self._jobs.get(key)
+        if job is None or job.is_finished or job.is_terminating:
+            return
+        plan = plan_job(job, self._control.pods_of(job))
+        await self._control.create(job, [pod_from_template(job, job.spec.template)] * plan.create)
+        await self._control.remove(job, plan.remove)
+        pods = self._control.pods_of(job)
+        if plan.end and any(pod.is_active for pod in pods):
+            return  # it ends when its last pod has
+        await report_status(self._client, self._jobs, job, job.status, job_status(job, plan, pods, self._clock.now()))
+        if plan.end == "Complete":
+            self._events.record(job, _JOBS, "Completed", "Job completed")
+        elif plan.end:
+            message = "Job has reached the specified backoff limit"
+            self._events.record(job, _JOBS, "BackoffLimitExceeded", message, warning=True)
