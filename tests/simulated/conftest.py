@@ -155,7 +155,7 @@ class Bench:
     def _bind(self, pod: PodRecord) -> None:
         assert self.cluster is not None
         if not pod.spec.node_name and not pod.is_terminating:
-            names = sorted(self.cluster.kubelets.machines)
+            names = sorted(self.cluster.kubelets.simulated_nodes)
             self._bound += 1
             name = target_node(pod) or names[self._bound % len(names)]
             task = asyncio.create_task(self.client.bind(pod.namespace, pod.name, pod.uid, name))

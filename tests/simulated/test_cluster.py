@@ -12,8 +12,8 @@ from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.objects.meta import Kind
-from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, Events, Source
-from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, EventRecorder, Source
+from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
 from mooring.simulated.records import Document
 
 CLUSTER = """
@@ -126,13 +126,13 @@ async def test_nodes_renew_their_leases(bench):
     ids=["a few nodes beat as kubelets do", "many beat less often", "unless they are told to"],
 )
 async def test_the_interval_of_heartbeats(bench, asked, nodes, interval):
-    hearts = Heartbeats(bench.client, list, clock=ManualClock(), interval_seconds=asked)
+    hearts = NodeLeases(bench.client, list, clock=ManualClock(), interval_seconds=asked)
     assert hearts.interval(nodes) == interval
 
 
 async def test_a_burst_of_events_about_one_object_is_cut(bench):
     clock = ManualClock()
-    events = Events(bench.client, clock=clock, log=Log("test"))
+    events = EventRecorder(bench.client, clock=clock, log=Log("test"))
     for index in range(BURST + 5):
         events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", str(index))
     events.record(a_node("quiet"), Source("kubelet", "node-1"), "Starting", "another object is not concerned")
@@ -145,7 +145,7 @@ async def test_a_burst_of_events_about_one_object_is_cut(bench):
 
 async def test_an_event_that_repeats_is_one_object_with_a_count(bench):
     clock = ManualClock()
-    events = Events(bench.client, clock=clock, log=Log("test"))
+    events = EventRecorder(bench.client, clock=clock, log=Log("test"))
     writing = asyncio.create_task(events.run())
     await bench.seen.synced()
 

@@ -9,7 +9,7 @@ from tests.simulated.builders import a_pod
 
 from mooring.base.clock import SystemClock
 from mooring.client import ApiClient, Connection
-from mooring.simulated.informer import Watched
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import PodRecord
 
 
@@ -26,8 +26,8 @@ class NoServer:
 
 
 @pytest.fixture
-async def pods() -> Watched[PodRecord]:
-    return Watched(cast(ApiClient, NoServer()), PodRecord)
+async def pods() -> Informer[PodRecord]:
+    return Informer(cast(ApiClient, NoServer()), PodRecord)
 
 
 def names(found: list[PodRecord]) -> list[str]:

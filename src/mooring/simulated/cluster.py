@@ -18,16 +18,17 @@ from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
-from mooring.simulated.controllers.cron_job_controller import CronJobs
-from mooring.simulated.controllers.daemon_set_controller import DaemonSets
-from mooring.simulated.controllers.deployment_controller import Deployments, ReplicaSets
-from mooring.simulated.controllers.disruption_controller import DisruptionBudgets
-from mooring.simulated.controllers.ephemeral_volume_controller import EphemeralClaims
-from mooring.simulated.controllers.job_controller import Jobs
-from mooring.simulated.controllers.persistent_volume_controller import Volumes
-from mooring.simulated.controllers.resource_claim_controller import DeviceClaims
-from mooring.simulated.controllers.stateful_set_controller import StatefulSets
-from mooring.simulated.controllers.taint_eviction_controller import TaintEvictions
+from mooring.simulated.controllers.cron_job_controller import CronJobController
+from mooring.simulated.controllers.daemon_set_controller import DaemonSetController
+from mooring.simulated.controllers.deployment_controller import DeploymentController
+from mooring.simulated.controllers.disruption_controller import DisruptionController
+from mooring.simulated.controllers.ephemeral_volume_controller import EphemeralVolumeController
+from mooring.simulated.controllers.job_controller import JobController
+from mooring.simulated.controllers.persistent_volume_controller import PersistentVolumeController
+from mooring.simulated.controllers.replica_set_controller import ReplicaSetController
+from mooring.simulated.controllers.resource_claim_controller import ResourceClaimController
+from mooring.simulated.controllers.stateful_set_controller import StatefulSetController
+from mooring.simulated.controllers.taint_eviction_controller import TaintEvictionController
 from mooring.simulated.controllers.workload_records import (
     ControllerRevision,
     CronJob,
@@ -37,12 +38,12 @@ from mooring.simulated.controllers.workload_records import (
     ReplicaSet,
     StatefulSet,
 )
-from mooring.simulated.event_recorder import Events
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder
+from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.kubelets import Kubelets
-from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, Heartbeats
+from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
 from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
-from mooring.simulated.rest_mapper import Discovery, UnknownKind
+from mooring.simulated.rest_mapper import NoKindMatch, RestMapper
 
 DEFINITION_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.1
@@ -65,21 +66,23 @@ class SimulatedCluster:
         self._client = client
         self._clock = clock
         self._log = Log("simulated")
-        self._discovery = Discovery(client)
+        self._rest_mapper = RestMapper(client)
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = asyncio.Semaphore(_CREATING_AT_ONCE)
 
-        self.nodes = Watched(client, NodeRecord)
-        self.pods = Watched(client, PodRecord)
-        self.events = Events(client, clock=clock, log=self._log)
+        self.nodes = Informer(client, NodeRecord)
+        self.pods = Informer(client, PodRecord)
+        self.events = EventRecorder(client, clock=clock, log=self._log)
         self.kubelets = Kubelets(
             client, self.nodes, self.pods, self.events, clock=clock, all_nodes_are_ours=all_nodes_are_ours
         )
-        heartbeats = Heartbeats(client, self.kubelets.machines.values, clock=clock, interval_seconds=heartbeat_seconds)
-        self._watched: list[Watched[Any]] = [self.nodes, self.pods]
+        node_leases = NodeLeases(
+            client, self.kubelets.simulated_nodes.values, clock=clock, interval_seconds=heartbeat_seconds
+        )
+        self._informers: list[Informer[Any]] = [self.nodes, self.pods]
         self._runs: dict[str, Callable[[], Awaitable[None]]] = {
             "events": self.events.run,
-            "heartbeats": heartbeats.run,
+            "heartbeats": node_leases.run,
             **self.kubelets.tasks(),
         }
         self._controllers = controllers
@@ -88,44 +91,46 @@ class SimulatedCluster:
 
     def _add_controllers(self) -> None:
         client, clock, pods, events = self._client, self._clock, self.pods, self.events
-        replica_sets = Watched(client, ReplicaSet)
-        deployments = Watched(client, Deployment)
-        stateful_sets = Watched(client, StatefulSet)
-        daemon_sets = Watched(client, DaemonSet)
-        revisions = Watched(client, ControllerRevision)
-        jobs = Watched(client, Job)
-        cron_jobs = Watched(client, CronJob)
-        claims = Watched(client, PersistentVolumeClaim)
-        volumes = Watched(client, PersistentVolume)
-        storage_classes = Watched(client, StorageClass)
-        budgets = Watched(client, BudgetRecord)
-        self._watched += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs, cron_jobs]
-        self._watched += [claims, volumes, storage_classes, budgets]
-        self._runs |= ReplicaSets(client, replica_sets, pods, events, clock=clock).tasks()
-        self._runs |= Deployments(client, deployments, replica_sets, pods, events, clock=clock).tasks()
-        self._runs |= StatefulSets(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
-        self._runs |= DaemonSets(client, daemon_sets, revisions, self.nodes, pods, events, clock=clock).tasks()
-        self._runs |= Jobs(client, jobs, pods, events, clock=clock).tasks()
-        self._runs |= CronJobs(client, cron_jobs, jobs, events, clock=clock).tasks()
-        self.evictions = TaintEvictions(client, self.nodes, pods, events, clock=clock)
+        replica_sets = Informer(client, ReplicaSet)
+        deployments = Informer(client, Deployment)
+        stateful_sets = Informer(client, StatefulSet)
+        daemon_sets = Informer(client, DaemonSet)
+        revisions = Informer(client, ControllerRevision)
+        jobs = Informer(client, Job)
+        cron_jobs = Informer(client, CronJob)
+        claims = Informer(client, PersistentVolumeClaim)
+        volumes = Informer(client, PersistentVolume)
+        storage_classes = Informer(client, StorageClass)
+        budgets = Informer(client, BudgetRecord)
+        self._informers += [replica_sets, deployments, stateful_sets, daemon_sets, revisions, jobs, cron_jobs]
+        self._informers += [claims, volumes, storage_classes, budgets]
+        self._runs |= ReplicaSetController(client, replica_sets, pods, events, clock=clock).tasks()
+        self._runs |= DeploymentController(client, deployments, replica_sets, pods, events, clock=clock).tasks()
+        self._runs |= StatefulSetController(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
+        self._runs |= DaemonSetController(client, daemon_sets, revisions, self.nodes, pods, events, clock=clock).tasks()
+        self._runs |= JobController(client, jobs, pods, events, clock=clock).tasks()
+        self._runs |= CronJobController(client, cron_jobs, jobs, events, clock=clock).tasks()
+        self.evictions = TaintEvictionController(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()
-        self._runs |= EphemeralClaims(client, pods, claims, clock=clock).tasks()
-        self._runs |= DisruptionBudgets(
-            client, budgets, pods, deployments, replica_sets, stateful_sets, self._discovery, events, clock=clock
+        self._runs |= EphemeralVolumeController(client, pods, claims, clock=clock).tasks()
+        self._runs |= DisruptionController(
+            client, budgets, pods, deployments, replica_sets, stateful_sets, self._rest_mapper, events, clock=clock
         ).tasks()
-        self._runs |= Volumes(client, claims, volumes, storage_classes, events, clock=clock).tasks()
+        self._runs |= PersistentVolumeController(client, claims, volumes, storage_classes, events, clock=clock).tasks()
 
     async def _add_device_claims(self) -> None:
         """Unless the server is too old to have them."""
         kind = ClaimRecord.KIND
         try:
-            await self._discovery.kind(kind.api_version, kind.kind)
-        except UnknownKind as error:
+            await self._rest_mapper.kind(kind.api_version, kind.kind)
+        except NoKindMatch as error:
             self._log.v(1).info("No controller of device claims runs", reason=str(error))
             return
-        claims, templates = Watched(self._client, ClaimRecord), Watched(self._client, ClaimTemplate)
-        self._watched += [claims, templates]
-        self._runs |= DeviceClaims(self._client, self.pods, claims, templates, self.events, clock=self._clock).tasks()
+        claims, templates = Informer(self._client, ClaimRecord), Informer(self._client, ClaimTemplate)
+        self._informers += [claims, templates]
+        self._runs |= ResourceClaimController(
+            self._client, self.pods, claims, templates, self.events, clock=self._clock
+        ).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:
         """Create what the cluster starts with and run. Returns when everything is watched.
@@ -144,9 +149,9 @@ class SimulatedCluster:
         await self._create_all(initial.nodes)
         if self._controllers:
             await self._add_device_claims()
-        for watched in self._watched:
-            self._spawn(f"watching {watched.type.KIND.plural}", watched.reflector.run)
-        await asyncio.gather(*(watched.reflector.synced.wait() for watched in self._watched))
+        for informer in self._informers:
+            self._spawn(f"watching {informer.type.KIND.plural}", informer.reflector.run)
+        await asyncio.gather(*(informer.reflector.synced.wait() for informer in self._informers))
         for name, run in self._runs.items():
             self._spawn(name, run)
         for document in initial.objects:  # in the file's order: a pod may need the class before it
@@ -196,8 +201,8 @@ class SimulatedCluster:
 
     async def _kind(self, document: Document) -> Kind:
         try:
-            return await self._discovery.kind(document["apiVersion"], document["kind"])
-        except UnknownKind as error:
+            return await self._rest_mapper.kind(document["apiVersion"], document["kind"])
+        except NoKindMatch as error:
             name = document["metadata"].get("name")
             raise Fault(f'{document["kind"]} "{name}" could not be created: {error}') from error
 
@@ -209,9 +214,9 @@ class SimulatedCluster:
         while self._clock.monotonic() < deadline:
             try:
                 for version in versions:
-                    await self._discovery.kind(f"{spec['group']}/{version}", spec["names"]["kind"])
+                    await self._rest_mapper.kind(f"{spec['group']}/{version}", spec["names"]["kind"])
                 return
-            except UnknownKind:
+            except NoKindMatch:
                 await self._clock.sleep(_LOOK_AGAIN_SECONDS)
         name = definition["metadata"]["name"]
         raise Fault(f'CustomResourceDefinition "{name}" was created but its kind is not served')

@@ -49,7 +49,7 @@ class _Series:
     is_created: bool = False
 
 
-class Events:
+class EventRecorder:
     """Takes events at once and writes them when it can."""
 
     def __init__(self, client: ApiClient, *, clock: Clock, log: Log, writers: int = 4) -> None:

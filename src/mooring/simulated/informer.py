@@ -19,7 +19,7 @@ T = TypeVar("T", bound=KubeObject)
 _REMEMBERED_DELETIONS = 10_000
 
 
-class Watched(Generic[T]):
+class Informer(Generic[T]):
     """All objects of one kind, by key and by the controller that owns them."""
 
     def __init__(self, client: ApiClient, type_: type[T]) -> None:

@@ -10,11 +10,11 @@ from mooring.client import ApiClient
 from mooring.objects.meta import Kind
 
 
-class UnknownKind(Fault):
+class NoKindMatch(Fault):
     """The server serves no such kind (yet)."""
 
 
-class Discovery:
+class RestMapper:
     """Asks once per group and version; a kind that is not there is asked for again next time."""
 
     def __init__(self, client: ApiClient) -> None:
@@ -29,7 +29,7 @@ class Discovery:
         try:
             return self._known[api_version, kind]
         except KeyError:
-            raise UnknownKind(f"the server has no kind {kind} in {api_version}") from None
+            raise NoKindMatch(f"the server has no kind {kind} in {api_version}") from None
 
     async def _served(self, api_version: str) -> list[Kind]:
         """The resources of a group and version; subresources are left out."""

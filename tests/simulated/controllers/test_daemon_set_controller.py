@@ -139,12 +139,12 @@ async def test_an_update_takes_one_node_at_a_time(bench):
     await a_daemon_set(bench, 3)
     fewest = [3]
     assert bench.cluster is not None
-    watched = bench.cluster.pods
+    informer = bench.cluster.pods
 
     def count(_: PodRecord) -> None:
-        fewest[0] = min(fewest[0], sum(pod.is_active and pod.ready_since is not None for pod in watched.all()))
+        fewest[0] = min(fewest[0], sum(pod.is_active and pod.ready_since is not None for pod in informer.all()))
 
-    watched.subscribe(changed=count, deleted=count)
+    informer.subscribe(changed=count, deleted=count)
     await change(bench, the_image("agent:2"))
     await bench.seen.until(lambda: is_settled(bench, 3) and images(bench) == ["agent:2"] * 3)
 
@@ -158,13 +158,13 @@ async def test_an_update_with_surge_never_leaves_a_node_without_a_pod(bench):
     await a_daemon_set(bench, 3, updateStrategy={"type": "RollingUpdate", "rollingUpdate": rolling})
     bare: list[set[str]] = []
     assert bench.cluster is not None
-    watched = bench.cluster.pods
+    informer = bench.cluster.pods
 
     def look(_: PodRecord) -> None:
-        ready = {pod.spec.node_name for pod in watched.all() if pod.is_active and pod.ready_since is not None}
+        ready = {pod.spec.node_name for pod in informer.all() if pod.is_active and pod.ready_since is not None}
         bare.append({"node-1", "node-2", "node-3"} - ready)
 
-    watched.subscribe(changed=look, deleted=look)
+    informer.subscribe(changed=look, deleted=look)
     await change(bench, the_image("agent:2"))
     await bench.seen.until(lambda: is_settled(bench, 3) and images(bench) == ["agent:2"] * 3)
 

@@ -19,7 +19,7 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.simulated.informer import Watched
+from mooring.simulated.informer import Informer
 
 MADE_BY = "csi.example.com"
 
@@ -30,10 +30,10 @@ class Storage:
     def __init__(self, bench: Bench) -> None:
         self._client = bench.client
         self._moved = asyncio.Event()
-        self.claims = Watched(bench.client, PersistentVolumeClaim)
-        self.volumes = Watched(bench.client, PersistentVolume)
-        for watched in (self.claims, self.volumes):
-            watched.subscribe(changed=self._news, deleted=self._news)
+        self.claims = Informer(bench.client, PersistentVolumeClaim)
+        self.volumes = Informer(bench.client, PersistentVolume)
+        for informer in (self.claims, self.volumes):
+            informer.subscribe(changed=self._news, deleted=self._news)
         self._tasks = [asyncio.ensure_future(each.reflector.run()) for each in (self.claims, self.volumes)]
 
     def _news(self, _: Any) -> None:

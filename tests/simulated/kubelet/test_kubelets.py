@@ -112,7 +112,7 @@ async def test_nodes_of_others_are_left_alone_where_only_some_are_ours(bench):
     await bench.client.create(POD, pod_document("ours", nodeName="node-1"), "default")
     await bench.seen.until(lambda: phases(bench).get("ours") == "Running")
 
-    assert set(cluster.kubelets.machines) == {"node-1"}
+    assert set(cluster.kubelets.simulated_nodes) == {"node-1"}
     assert await bench.client.get(NODE, "foreign") == foreign
     assert await bench.client.get(POD, "theirs", "default") == theirs
 

@@ -14,7 +14,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
 from mooring.simulated.controllers.pod_templates import template_hash
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet, StatefulSet
-from mooring.simulated.informer import Watched
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, controller_of, owned_by
 
 _LONGEST_PREFIX = 223
@@ -23,10 +23,10 @@ _MOST_COLLISIONS = 20
 Owner = StatefulSet | DaemonSet
 
 
-class Revisions:
+class ControllerHistory:
     """Records templates for one controller; `hash_label` is where its revisions carry the template's hash."""
 
-    def __init__(self, client: ApiClient, revisions: Watched[ControllerRevision], *, hash_label: str) -> None:
+    def __init__(self, client: ApiClient, revisions: Informer[ControllerRevision], *, hash_label: str) -> None:
         self._client = client
         self._revisions = revisions
         self._hash_label = hash_label

@@ -25,8 +25,8 @@ from mooring.simulated.controllers.cron_jobs import (
 )
 from mooring.simulated.controllers.pod_control import namespace_is_ending, report_status
 from mooring.simulated.controllers.workload_records import CronJob, Job
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
@@ -35,11 +35,17 @@ _MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeco
 _ACTIVE = "Not starting job because prior execution is running and concurrency policy is Forbid"
 
 
-class CronJobs:
+class CronJobController:
     """Makes Jobs by schedules."""
 
     def __init__(
-        self, client: ApiClient, cron_jobs: Watched[CronJob], jobs: Watched[Job], events: Events, *, clock: Clock
+        self,
+        client: ApiClient,
+        cron_jobs: Informer[CronJob],
+        jobs: Informer[Job],
+        events: EventRecorder,
+        *,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._cron_jobs = cron_jobs

@@ -8,7 +8,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.controllers.controller_history import Revisions
+from mooring.simulated.controllers.controller_history import ControllerHistory
 from mooring.simulated.controllers.daemon_sets import (
     HASH_LABEL,
     DaemonPlan,
@@ -21,25 +21,25 @@ from mooring.simulated.controllers.daemon_sets import (
 from mooring.simulated.controllers.pod_control import PodControl, namespace_is_ending, report_status
 from mooring.simulated.controllers.replica_sets import seconds_until_available
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import NodeRecord, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = Source("daemonset-controller")
 
 
-class DaemonSets:
+class DaemonSetController:
     """Keeps every DaemonSet on its nodes."""
 
     def __init__(
         self,
         client: ApiClient,
-        daemon_sets: Watched[DaemonSet],
-        revisions: Watched[ControllerRevision],
-        nodes: Watched[NodeRecord],
-        pods: Watched[PodRecord],
-        events: Events,
+        daemon_sets: Informer[DaemonSet],
+        revisions: Informer[ControllerRevision],
+        nodes: Informer[NodeRecord],
+        pods: Informer[PodRecord],
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:
@@ -48,7 +48,7 @@ class DaemonSets:
         self._nodes = nodes
         self._events = events
         self._clock = clock
-        self._revisions = Revisions(client, revisions, hash_label=HASH_LABEL)
+        self._history = ControllerHistory(client, revisions, hash_label=HASH_LABEL)
         self._control = PodControl(client, pods, events, _SOURCE)
         self._work = WorkQueue("daemonset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         self._node_rules: dict[str, object] = {}
@@ -88,7 +88,7 @@ class DaemonSets:
         if owner is None or owner.is_terminating:
             return
         try:
-            revision, collisions = await self._revisions.record(owner)
+            revision, collisions = await self._history.record(owner)
         except ApiError as error:
             if namespace_is_ending(error):
                 return
@@ -124,6 +124,6 @@ class DaemonSets:
     async def _forget_old(self, owner: DaemonSet, present: ControllerRevision) -> None:
         """Keep as many old revisions as the limit says, and those that pods are of."""
         in_use = {pod.labels.get(HASH_LABEL) for pod in self._control.pods_to_the_last(owner)}
-        old = [each for each in self._revisions.of(owner) if each.name != present.name]
+        old = [each for each in self._history.of(owner) if each.name != present.name]
         unused = [each for each in old if each.labels.get(HASH_LABEL) not in in_use]
-        await self._revisions.remove(unused[: max(0, len(old) - owner.spec.revision_history_limit)])
+        await self._history.remove(unused[: max(0, len(old) - owner.spec.revision_history_limit)])

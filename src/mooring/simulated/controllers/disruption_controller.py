@@ -26,10 +26,10 @@ from mooring.simulated.controllers.disruption_budgets import (
 )
 from mooring.simulated.controllers.pod_control import report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet, StatefulSet
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import BudgetRecord, PodRecord, controller_of
-from mooring.simulated.rest_mapper import Discovery
+from mooring.simulated.rest_mapper import RestMapper
 from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = Source("controllermanager")
@@ -47,19 +47,19 @@ class _Selection:
         return self.selector is not None and self.selector.matches(pod.labels)
 
 
-class DisruptionBudgets:
+class DisruptionController:
     """Keeps the status of every PodDisruptionBudget."""
 
     def __init__(
         self,
         client: ApiClient,
-        budgets: Watched[BudgetRecord],
-        pods: Watched[PodRecord],
-        deployments: Watched[Deployment],
-        replica_sets: Watched[ReplicaSet],
-        stateful_sets: Watched[StatefulSet],
-        discovery: Discovery,
-        events: Events,
+        budgets: Informer[BudgetRecord],
+        pods: Informer[PodRecord],
+        deployments: Informer[Deployment],
+        replica_sets: Informer[ReplicaSet],
+        stateful_sets: Informer[StatefulSet],
+        rest_mapper: RestMapper,
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:
@@ -69,7 +69,7 @@ class DisruptionBudgets:
         self._deployments = deployments
         self._replica_sets = replica_sets
         self._stateful_sets = stateful_sets
-        self._discovery = discovery
+        self._rest_mapper = rest_mapper
         self._events = events
         self._clock = clock
         self._selections: defaultdict[str, dict[str, _Selection]] = defaultdict(dict)
@@ -201,7 +201,7 @@ class DisruptionBudgets:
 
     async def _served_scale(self, namespace: str, owner: OwnerReference) -> tuple[str, int] | None:
         """The same of any other kind, by its scale subresource; None: the controller is gone."""
-        kind = await self._discovery.kind(owner.api_version, owner.kind)
+        kind = await self._rest_mapper.kind(owner.api_version, owner.kind)
         try:
             scale = await self._client.get(kind, owner.name, namespace, subresource="scale")
         except ApiError as error:
@@ -216,7 +216,7 @@ class DisruptionBudgets:
         return owner.uid, int((scale.get("spec") or {}).get("replicas") or 0)
 
     async def _exists(self, namespace: str, owner: OwnerReference) -> bool:
-        kind = await self._discovery.kind(owner.api_version, owner.kind)
+        kind = await self._rest_mapper.kind(owner.api_version, owner.kind)
         try:
             await self._client.get(kind, owner.name, namespace)
         except ApiError as error:

@@ -9,16 +9,16 @@ from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.storage import PersistentVolumeClaim
-from mooring.simulated.informer import Watched
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, owned_by
 from mooring.simulated.work_queue import WorkQueue
 
 
-class EphemeralClaims:
+class EphemeralVolumeController:
     """Makes the claims of pods that bring their own volumes."""
 
     def __init__(
-        self, client: ApiClient, pods: Watched[PodRecord], claims: Watched[PersistentVolumeClaim], *, clock: Clock
+        self, client: ApiClient, pods: Informer[PodRecord], claims: Informer[PersistentVolumeClaim], *, clock: Clock
     ) -> None:
         self._client = client
         self._pods = pods

@@ -16,8 +16,8 @@ from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import first_to_go
 from mooring.simulated.controllers.workload_records import Job
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
@@ -99,11 +99,11 @@ def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -
     return status
 
 
-class Jobs:
+class JobController:
     """Runs Jobs to their end."""
 
     def __init__(
-        self, client: ApiClient, jobs: Watched[Job], pods: Watched[PodRecord], events: Events, *, clock: Clock
+        self, client: ApiClient, jobs: Informer[Job], pods: Informer[PodRecord], events: EventRecorder, *, clock: Clock
     ) -> None:
         self._client = client
         self._jobs = jobs

@@ -26,8 +26,8 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document
 from mooring.simulated.work_queue import WorkQueue
 
@@ -44,16 +44,16 @@ DEFAULT_CLASS: Document = {
 """What claims that name no class get in a cluster that brings no class of its own, as in clusters for development."""
 
 
-class Volumes:
+class PersistentVolumeController:
     """Binds claims and volumes, and makes volumes."""
 
     def __init__(
         self,
         client: ApiClient,
-        claims: Watched[PersistentVolumeClaim],
-        volumes: Watched[PersistentVolume],
-        classes: Watched[StorageClass],
-        events: Events,
+        claims: Informer[PersistentVolumeClaim],
+        volumes: Informer[PersistentVolume],
+        classes: Informer[StorageClass],
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:

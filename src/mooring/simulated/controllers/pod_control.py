@@ -12,8 +12,8 @@ import msgspec
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
 from mooring.objects.selectors import LabelSelector
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 
 T = TypeVar("T", bound=Record)
@@ -35,8 +35,8 @@ class PodControl:
     def __init__(
         self,
         client: ApiClient,
-        pods: Watched[PodRecord],
-        events: Events,
+        pods: Informer[PodRecord],
+        events: EventRecorder,
         source: Source,
         *,
         messages: PodMessages | None = None,
@@ -141,7 +141,7 @@ def _terminating(pod: PodRecord) -> PodRecord:
 
 
 async def report_status(
-    client: ApiClient, watched: Watched[T], owner: T, present: Any, status: Document, *, replaces: bool = False
+    client: ApiClient, informer: Informer[T], owner: T, present: Any, status: Document, *, replaces: bool = False
 ) -> None:
     """Write the status where it differs from the present one.
 
@@ -168,7 +168,7 @@ async def report_status(
         if error.code != 404:
             raise
         return
-    watched.expect(msgspec.convert(answer, type(owner)))
+    informer.expect(msgspec.convert(answer, type(owner)))
 
 
 def namespace_is_ending(error: ApiError) -> bool:

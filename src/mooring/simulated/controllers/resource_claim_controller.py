@@ -14,8 +14,8 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import (
     ClaimRecord,
     ClaimTemplate,
@@ -41,16 +41,16 @@ _SOURCE = Source("resource_claim")
 _WORKERS = 8
 
 
-class DeviceClaims:
+class ResourceClaimController:
     """Makes, frees and removes claims of devices."""
 
     def __init__(
         self,
         client: ApiClient,
-        pods: Watched[PodRecord],
-        claims: Watched[ClaimRecord],
-        templates: Watched[ClaimTemplate],
-        events: Events,
+        pods: Informer[PodRecord],
+        claims: Informer[ClaimRecord],
+        templates: Informer[ClaimTemplate],
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:

@@ -12,7 +12,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.storage import PersistentVolumeClaim
-from mooring.simulated.controllers.controller_history import Revisions, not_in_use
+from mooring.simulated.controllers.controller_history import ControllerHistory, not_in_use
 from mooring.simulated.controllers.pod_control import PodControl, PodMessages, namespace_is_ending, report_status
 from mooring.simulated.controllers.replica_sets import seconds_until_available
 from mooring.simulated.controllers.stateful_claims import (
@@ -33,8 +33,8 @@ from mooring.simulated.controllers.stateful_sets import (
     stateful_set_status,
 )
 from mooring.simulated.controllers.workload_records import ControllerRevision, StatefulSet
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
@@ -48,17 +48,17 @@ _MESSAGES = PodMessages(
 )
 
 
-class StatefulSets:
+class StatefulSetController:
     """Keeps every StatefulSet at its pods."""
 
     def __init__(
         self,
         client: ApiClient,
-        stateful_sets: Watched[StatefulSet],
-        revisions: Watched[ControllerRevision],
-        pods: Watched[PodRecord],
-        claims: Watched[PersistentVolumeClaim],
-        events: Events,
+        stateful_sets: Informer[StatefulSet],
+        revisions: Informer[ControllerRevision],
+        pods: Informer[PodRecord],
+        claims: Informer[PersistentVolumeClaim],
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:
@@ -67,7 +67,7 @@ class StatefulSets:
         self._claims = claims
         self._events = events
         self._clock = clock
-        self._revisions = Revisions(client, revisions, hash_label=HASH_LABEL)
+        self._history = ControllerHistory(client, revisions, hash_label=HASH_LABEL)
         self._control = PodControl(client, pods, events, _SOURCE, messages=_MESSAGES)
         self._work = WorkQueue("statefulset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         stateful_sets.subscribe(changed=lambda each: self._work.add(each.key), deleted=self._control.forget)
@@ -95,15 +95,13 @@ class StatefulSets:
             return
         is_observed = owner.status.observed_generation == owner.metadata.generation
         try:
-            update, collisions = await self._revisions.record(
-                owner, owner.status.update_revision if is_observed else ""
-            )
+            update, collisions = await self._history.record(owner, owner.status.update_revision if is_observed else "")
         except ApiError as error:
             if namespace_is_ending(error):
                 return
             raise
         await self._control.adopt(owner, owner.spec.selector)
-        history = self._revisions.of(owner)
+        history = self._history.of(owner)
         current = next((each for each in history if each.name == owner.status.current_revision), update)
         await self._step(owner, current, update)
         pods = self._control.pods_to_the_last(owner)
@@ -111,7 +109,7 @@ class StatefulSets:
         in_use = {current.name, update.name, *(pod.labels.get(REVISION, "") for pod in pods)}
         if owner.spec.revision_history_limit >= 0:
             old = not_in_use(history, in_use)
-            await self._revisions.remove(old[: max(0, len(old) - owner.spec.revision_history_limit)])
+            await self._history.remove(old[: max(0, len(old) - owner.spec.revision_history_limit)])
 
     async def _step(self, owner: StatefulSet, current: ControllerRevision, update: ControllerRevision) -> None:
         placed = by_ordinal(owner, self._control.pods_to_the_last(owner))

@@ -17,8 +17,8 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.core import Taint, Toleration
 from mooring.objects.placement_rules import tolerates
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, NodeRecord, PodRecord
 from mooring.simulated.work_queue import WorkQueue
 
@@ -35,15 +35,15 @@ def tolerated_seconds(taints: Sequence[Taint], tolerations: Sequence[Toleration]
     return float(max(0, min(limits))) if limits else "forever"
 
 
-class TaintEvictions:
+class TaintEvictionController:
     """Watches taints and tolerations, and deletes pods when their time is up."""
 
     def __init__(
         self,
         client: ApiClient,
-        nodes: Watched[NodeRecord],
-        pods: Watched[PodRecord],
-        events: Events,
+        nodes: Informer[NodeRecord],
+        pods: Informer[PodRecord],
+        events: EventRecorder,
         *,
         clock: Clock,
     ) -> None:

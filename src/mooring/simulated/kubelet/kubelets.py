@@ -13,8 +13,8 @@ from mooring.base.clock import Clock, parse_timestamp
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.event_recorder import Events, Source
-from mooring.simulated.informer import Watched
+from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.node_registration import completed
 from mooring.simulated.kubelet.pod_status import (
     completed_status,
@@ -23,7 +23,7 @@ from mooring.simulated.kubelet.pod_status import (
     run_seconds,
     running_status,
 )
-from mooring.simulated.kubelet.simulated_nodes import Machine, free_ordinal
+from mooring.simulated.kubelet.simulated_nodes import SimulatedNode, free_ordinal
 from mooring.simulated.records import SIMULATED, ContainerRecord, Document, NodeRecord, PodRecord
 from mooring.simulated.work_queue import WorkQueue
 
@@ -37,9 +37,9 @@ class Kubelets:
     def __init__(
         self,
         client: ApiClient,
-        nodes: Watched[NodeRecord],
-        pods: Watched[PodRecord],
-        events: Events,
+        nodes: Informer[NodeRecord],
+        pods: Informer[PodRecord],
+        events: EventRecorder,
         *,
         clock: Clock,
         all_nodes_are_ours: bool = False,
@@ -52,7 +52,7 @@ class Kubelets:
         self._clock = clock
         self._log = Log("kubelets")
         self._all_nodes_are_ours = all_nodes_are_ours
-        self.machines: dict[str, Machine] = {}
+        self.simulated_nodes: dict[str, SimulatedNode] = {}
         self._former: set[str] = set()
         self._pods_on: defaultdict[str, dict[str, PodRecord]] = defaultdict(dict)
         self._ended: set[str] = set()
@@ -72,13 +72,13 @@ class Kubelets:
 
     def _node_changed(self, node: NodeRecord) -> None:
         if not self.owns(node):
-            if self.machines.pop(node.name, None) is not None:
+            if self.simulated_nodes.pop(node.name, None) is not None:
                 self._log.info("The node is no longer simulated", node=node)
             return
-        if (machine := self.machines.get(node.name)) is not None:
-            machine.changed(node)
+        if (host := self.simulated_nodes.get(node.name)) is not None:
+            host.changed(node)
         else:
-            self.machines[node.name] = Machine(node)
+            self.simulated_nodes[node.name] = SimulatedNode(node)
             self._former.discard(node.name)
             for pod in self._pods_on[node.name].values():
                 self._pod_changed(pod)
@@ -87,7 +87,7 @@ class Kubelets:
 
     def _node_deleted(self, node: NodeRecord) -> None:
         """Pods of a machine that is gone are gone with it."""
-        if self.machines.pop(node.name, None) is not None:
+        if self.simulated_nodes.pop(node.name, None) is not None:
             self._former.add(node.name)
             for key in self._pods_on[node.name]:
                 self._pod_work.add(key)
@@ -95,7 +95,7 @@ class Kubelets:
     async def _register(self, name: str) -> None:
         """Say of a node what its kubelet would; once it is ready, nothing may keep pods off it for not being so."""
         node = self._nodes.get(name)
-        if node is None or name not in self.machines:
+        if node is None or name not in self.simulated_nodes:
             return
         if _is_incomplete(node):
             others = (each for each in self._nodes.all() if each.name != name)
@@ -118,14 +118,14 @@ class Kubelets:
         """List newly pulled images in the nodes' statuses, as often as a kubelet does at most."""
         while True:
             await self._clock.sleep(IMAGE_REPORT_SECONDS)
-            for machine in [machine for machine in self.machines.values() if machine.has_news]:
-                machine.has_news = False
-                images: Document = {"status": {"images": machine.reported_images()}}
+            for host in [host for host in self.simulated_nodes.values() if host.has_news]:
+                host.has_news = False
+                images: Document = {"status": {"images": host.reported_images()}}
                 try:
-                    await self._client.patch(NodeRecord.KIND, machine.name, None, images, subresource="status")
+                    await self._client.patch(NodeRecord.KIND, host.name, None, images, subresource="status")
                 except ApiError as error:
-                    machine.has_news = error.code != 404
-                    self._log.v(2).warning("Images were not reported", node=machine.name, err=str(error))
+                    host.has_news = error.code != 404
+                    self._log.v(2).warning("Images were not reported", node=host.name, err=str(error))
 
     # Pods.
 
@@ -134,11 +134,11 @@ class Kubelets:
         if not name:
             return
         self._pods_on[name][pod.key] = pod
-        machine = self.machines.get(name)
-        if machine is None:
+        host = self.simulated_nodes.get(name)
+        if host is None:
             return
-        if pod.status.pod_ip and not machine.runs(pod):
-            machine.admit(pod)  # it ran before we began to watch
+        if pod.status.pod_ip and not host.runs(pod):
+            host.admit(pod)  # it ran before we began to watch
         is_ending = pod.is_terminating and pod.uid not in self._ended
         will_complete = pod.status.phase == "Running" and run_seconds(pod) is not None
         if is_ending or needs_start(pod) or gates_changed(pod) or will_complete:
@@ -150,48 +150,48 @@ class Kubelets:
         if not self._pods_on[name]:
             del self._pods_on[name]
         self._ended.discard(pod.uid)
-        if (machine := self.machines.get(name)) is not None:
-            machine.forget(pod)
+        if (host := self.simulated_nodes.get(name)) is not None:
+            host.forget(pod)
 
     async def _sync_pod(self, key: str) -> None:
         pod = self._pods.get(key)
         if pod is None or not pod.spec.node_name:
             return
-        machine = self.machines.get(pod.spec.node_name)
-        if machine is None:
+        host = self.simulated_nodes.get(pod.spec.node_name)
+        if host is None:
             if pod.spec.node_name in self._former:
                 await self._remove(pod)
         elif pod.is_terminating:
-            await self._stop(pod, machine)
+            await self._stop(pod, host)
         elif needs_start(pod):
-            await self._start(pod, machine)
+            await self._start(pod, host)
         elif gates_changed(pod):
-            await self._report(pod, self._running(pod, machine))
+            await self._report(pod, self._running(pod, host))
         elif pod.status.phase == "Running" and (seconds := run_seconds(pod)) is not None:
             await self._complete_in_time(pod, seconds)
 
-    async def _start(self, pod: PodRecord, machine: Machine) -> None:
+    async def _start(self, pod: PodRecord, host: SimulatedNode) -> None:
         """One report takes the pod from bound to running."""
-        if machine.runs(pod):
+        if host.runs(pod):
             return  # reported already; the watch has yet to bring it back
-        status = self._running(pod, machine)
+        status = self._running(pod, host)
         try:
             reported = await self._report(pod, status)
         except BaseException:
-            machine.forget(pod)
+            host.forget(pod)
             raise
         if not reported:
-            machine.forget(pod)
+            host.forget(pod)
             return
-        kubelet = Source("kubelet", machine.name)
+        kubelet = Source("kubelet", host.name)
         for field, container in _containers(pod):
-            for reason, message in machine.pull(container):
+            for reason, message in host.pull(container):
                 self._events.record(pod, kubelet, reason, message, field=field)
             self._events.record(pod, kubelet, "Created", "Container created", field=field)
             self._events.record(pod, kubelet, "Started", "Container started", field=field)
 
-    def _running(self, pod: PodRecord, machine: Machine) -> Document:
-        return running_status(pod, host_ip=machine.node.address, pod_ip=machine.admit(pod), now=self._clock.now())
+    def _running(self, pod: PodRecord, host: SimulatedNode) -> Document:
+        return running_status(pod, host_ip=host.node.address, pod_ip=host.admit(pod), now=self._clock.now())
 
     async def _complete_in_time(self, pod: PodRecord, seconds: float) -> None:
         started = parse_timestamp(pod.status.start_time) if pod.status.start_time else self._clock.now()
@@ -201,7 +201,7 @@ class Kubelets:
         else:
             await self._report(pod, completed_status(pod, now=self._clock.now()))
 
-    async def _stop(self, pod: PodRecord, machine: Machine) -> None:
+    async def _stop(self, pod: PodRecord, host: SimulatedNode) -> None:
         """Containers of a simulated pod end as soon as they are asked to."""
         if pod.uid in self._ended:
             return
@@ -209,7 +209,7 @@ class Kubelets:
             for field, container in _containers(pod):
                 if field.startswith("spec.containers") or container.is_sidecar:
                     message = f"Stopping container {container.name}"
-                    self._events.record(pod, Source("kubelet", machine.name), "Killing", message, field=field)
+                    self._events.record(pod, Source("kubelet", host.name), "Killing", message, field=field)
         self._ended.add(pod.uid)
         try:
             await self._remove(pod)

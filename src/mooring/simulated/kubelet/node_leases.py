@@ -14,7 +14,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.meta import Kind
-from mooring.simulated.kubelet.simulated_nodes import Machine
+from mooring.simulated.kubelet.simulated_nodes import SimulatedNode
 from mooring.simulated.records import Document, NodeRecord
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
@@ -23,19 +23,19 @@ INTERVAL_SECONDS = 10.0
 MOST_RENEWALS_A_SECOND = 10
 
 
-class Heartbeats:
+class NodeLeases:
     """Renews the leases of all simulated nodes, evenly spread over the interval."""
 
     def __init__(
         self,
         client: ApiClient,
-        machines: Callable[[], Iterable[Machine]],
+        simulated_nodes: Callable[[], Iterable[SimulatedNode]],
         *,
         clock: Clock,
         interval_seconds: float | None = None,
     ) -> None:
         self._client = client
-        self._machines = machines
+        self._machines = simulated_nodes
         self._clock = clock
         self._asked = interval_seconds
         self._log = Log("heartbeats")
@@ -46,15 +46,15 @@ class Heartbeats:
             return
         is_first_round = True
         while True:
-            machines = list(self._machines())
-            interval = self.interval(len(machines))
-            pause = interval / max(1, len(machines))
+            simulated_nodes = list(self._machines())
+            interval = self.interval(len(simulated_nodes))
+            pause = interval / max(1, len(simulated_nodes))
             if is_first_round:
                 pause, is_first_round = 1 / MOST_RENEWALS_A_SECOND, False
-            for machine in machines:
-                await self._beat(machine.node, interval)
+            for host in simulated_nodes:
+                await self._beat(host.node, interval)
                 await self._clock.sleep(pause)
-            if not machines:
+            if not simulated_nodes:
                 await self._clock.sleep(interval)
 
     def interval(self, nodes: int) -> float:

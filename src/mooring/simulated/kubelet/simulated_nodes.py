@@ -16,7 +16,7 @@ MOST_REPORTED_IMAGES = 50
 """As many as a kubelet lists in its node's status."""
 
 
-class Machine:
+class SimulatedNode:
     """One simulated node."""
 
     def __init__(self, node: NodeRecord) -> None:
