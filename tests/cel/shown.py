@@ -1,4 +1,4 @@
-"""CEL values as the recorded tables write them, and the variables that the recorded expressions speak about."""
+"""CEL values as the recorded tables write them, and the variables of the recorded expressions."""
 
 from __future__ import annotations
 

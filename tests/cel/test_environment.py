@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.cel import CelError, CompileError, Environment, types
-from mooring.cel.bounds import Bounds
 from mooring.cel.errors import CostLimitExceeded
+from mooring.cel.macros import BINDINGS, MACROS
 from mooring.cel.values import Uint
 
 OBJECT = Environment(
@@ -45,6 +45,7 @@ GROUPING = {
     "three quotes span lines": ("'''a\nb'''.size()", 3),
     "bytes from escapes": (r"b'\xff\101'", b"\xffA"),
     "a trailing comma": ("[1, 2,].size()", 2),
+    "a comma alone": ("[,].size() + {,}.size()", 0),
 }
 
 
@@ -55,23 +56,77 @@ def test_what_a_text_means(expression: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-def test_a_budget_is_kept_where_the_estimate_says_it_could_be_exceeded() -> None:
+def test_a_budget_is_kept_where_the_size_of_variables_is_unknown() -> None:
     environment = Environment({"names": types.list_of(types.STRING)}, cost_limit=100)
     program = environment.compile("names.all(n, n.size() > 0)")
-    assert program.cost.most > 100
+    assert program.is_metered
     assert program.evaluate({"names": ["a"] * 5}) is True
     with pytest.raises(CostLimitExceeded):
         program.evaluate({"names": ["a"] * 50})
 
 
-def test_hints_about_sizes_bound_the_estimate() -> None:
-    def at_most(path: tuple[str, ...]) -> Bounds | None:
-        return {("names",): Bounds(0, 5), ("names", "@items"): Bounds(0, 10)}.get(path)
+METERED = {
+    "a comparison stays below the limit": ("names[0] == 'a'", False),
+    "so does a loop over a variable": ("names.exists(n, n == 'a')", False),
+    "a loop in a loop does not": ("names.exists(n, names.exists(m, names.exists(o, n + m == o)))", True),
+    "nor does a loop over a long list": ("[" + ", ".join(["1"] * 4000) + "].exists(n, n == 2)", True),
+    "whatever its name is": ("cel.bind(l, [" + ", ".join(["1"] * 4000) + "], l.exists(n, n == 2))", True),
+    "text that grows is always metered": ("names[0] + names[1] == 'ab'", True),
+    "so is a list that is collected": ("names.map(n, n.size()) == [1]", True),
+    "a small pattern is not": ("names[0].matches('^a+$')", False),
+    "a large one is": ("names[0].matches('a{100}b{100}')", True),
+    "neither is one that a variable holds": ("names[0].matches(names[1])", True),
+}
 
-    unknown = Environment({"names": types.list_of(types.STRING)})
-    known = Environment({"names": types.list_of(types.STRING)}, size_hints=at_most)
-    expression = "names.exists(n, n.contains('x'))"
-    assert known.compile(expression).cost.most < 100 < unknown.compile(expression).cost.most
+
+@pytest.mark.parametrize(("expression", "metered"), METERED.values(), ids=METERED.keys())
+def test_what_cannot_reach_the_limit_is_not_metered(expression: str, metered: bool) -> None:
+    names = {"names": types.list_of(types.STRING)}
+    environment = Environment(names, macros={**MACROS, **BINDINGS}, largest_value=10, cost_limit=100_000)
+    assert environment.compile(expression).is_metered is metered
+    assert not Environment(names, macros={**MACROS, **BINDINGS}).compile(expression).is_metered
+
+
+SYNTAX_ERRORS = {
+    "nothing": ("", "1:0: Syntax error: unexpected end of the expression, expected an expression"),
+    "an operand too few": ("1 +", "1:4: Syntax error: unexpected end of the expression, expected an expression"),
+    "an operand too many": ("a b", "1:3: Syntax error: unexpected 'b', expected end of the expression"),
+    "an open list": ("[1, 2", "1:6: Syntax error: unexpected end of the expression, expected ']'"),
+    "two commas": ("[1,,]", "1:4: Syntax error: unexpected ',', expected ']'"),
+    "a step to nowhere": ("a.1", "1:2: Syntax error: unexpected '.1', expected end of the expression"),
+    "a name that is none": ("a.(b)", "1:3: Syntax error: unexpected '(', expected a field name"),
+    "a dot without a name": (".'a'", "1:2: Syntax error: unexpected ''a'', expected a name"),
+    "a second line": ("1 ==\n  )", "2:3: Syntax error: unexpected ')', expected an expression"),
+    "a character of no token": ("a @ b", "1:3: Syntax error: unexpected character '@'"),
+    "an open text": ("a == 'b", "1:6: Syntax error: the string has no end, or an invalid escape sequence"),
+    "an unknown escape": (r"'\q'", "1:1: Syntax error: the string has no end, or an invalid escape sequence"),
+    "a number of many digits": ("1" * 5000, "1:1: invalid int literal"),
+    "and a negative one": ("-" + "9" * 19, "1:1: invalid int literal"),
+    "unsigned": ("18446744073709551616u", "1:1: invalid uint literal"),
+    "hexadecimal": ("0xFFFFFFFFFFFFFFFFF", "1:1: invalid int literal"),
+    "a number beyond all doubles": ("1e999", "1:1: invalid double literal"),
+}
+
+
+@pytest.mark.parametrize(("expression", "error"), SYNTAX_ERRORS.values(), ids=SYNTAX_ERRORS.keys())
+def test_a_text_that_is_no_expression_is_refused_at_its_place(expression: str, error: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        Environment({}).compile(expression)
+    assert str(raised.value).split("\n")[0] == f"ERROR: <input>:{error}"
+
+
+def test_what_was_wrong_before_the_syntax_error_is_reported_with_it() -> None:
+    with pytest.raises(CompileError) as raised:
+        Environment({}).compile("for + (1")
+    places = [line for line in str(raised.value).split("\n") if line.startswith("ERROR")]
+    assert places == [
+        "ERROR: <input>:1:1: reserved identifier: for",
+        "ERROR: <input>:1:9: Syntax error: unexpected end of the expression, expected ')'",
+    ]
+
+
+def test_leading_zeros_do_not_make_a_number_large() -> None:
+    assert Environment({}).compile("0" * 5000 + "7").evaluate({}) == 7
 
 
 DEEP = {

@@ -144,6 +144,7 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
         "parentheses": ("(" * 5000, "recursion limit exceeded"),
         "quotes": ("'" * 9000, "Syntax error"),
         "an open text": ('"""' + "'a" * 4000, "Syntax error"),
+        "a number of thousands of digits": ("1" * 9000 + " == 1", "invalid int literal"),
         "negations": ("!" * 9000 + "true", True),
         "steps": ("device" + ".a" * 4000, "max recursion depth exceeded"),
         "names": ("a" + " a" * 4000, "Syntax error"),

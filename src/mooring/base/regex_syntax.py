@@ -1,4 +1,4 @@
-"""The syntax of Go's `regexp`, translated to RE2's, with the mistakes in Go's words.
+"""The syntax of Go's `regexp`, translated to RE2's, with Go's error messages.
 
 The two engines share a language but not every spelling: `\\C`, counts with leading zeros, names of groups, categories
 by their long names. The translation writes only what both engines read alike, and refuses what Go refuses.
@@ -82,7 +82,7 @@ _SCRIPTS = """
 
 
 class BadPattern(ValueError):
-    """A pattern that is none, as Go says it."""
+    """A pattern that is none, with Go's message."""
 
     def __init__(self, code: str, part: str) -> None:
         super().__init__(f"error parsing regexp: {code}: `{part}`")

@@ -1,6 +1,6 @@
 """What one evaluation may do: its cost as cel-go counts it, the steps that the cost leaves out, and the time.
 
-The cost of a call says little about some of them: a short pattern can have a large program, a list that holds another
+The cost of some calls is far below their work: a short pattern can have a large program, a list that holds another
 one twice is cheap to make and dear to compare. Functions whose work can exceed their cost charge steps, of about ten
 nanoseconds each, before they begin. Costs are upstream's; the limit of steps is ours.
 """

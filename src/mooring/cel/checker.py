@@ -209,7 +209,7 @@ class Checker:
         return self._functions.get(name.removeprefix("."))
 
     def _choose(self, node: Call, function: Function) -> None:
-        """All overloads that the arguments fit; the first says the type, unless another disagrees."""
+        """All overloads that the arguments fit; the result has the type of the first, unless another disagrees."""
         operands = [*([node.target] if node.target else []), *node.args]
         types = [each.type for each in operands]
         if function.name in ("_&&_", "_||_"):

@@ -81,7 +81,7 @@ def _variables(of: Type) -> Iterable[str]:
 
 
 def fits(wanted: Type, value: Any) -> bool:
-    """Whether a value may be given where the type is wanted. Of lists and maps, the first entry speaks for all."""
+    """Whether a value may be given where the type is wanted. Of lists and maps, only the first entry is checked."""
     if wanted.is_dyn or wanted.kind == "variable":
         return True
     actual = type_of(value)
@@ -96,7 +96,7 @@ def fits(wanted: Type, value: Any) -> bool:
 
 
 def _guard(wanted: Type) -> Callable[[Any], bool] | None:
-    """Whether a value may be given, as fast as it can be told; None where any value may."""
+    """A fast check whether a value may be given; None where any value may."""
     if wanted.is_dyn or wanted.kind == "variable":
         return None
     if (python := python_type(wanted)) is not None:

@@ -1,8 +1,8 @@
-"""Device selectors: what DeviceClasses and ResourceClaims say about a device.
+"""Device selectors: the expressions of DeviceClasses and ResourceClaims about a device.
 
 The one variable is `device`: its driver, its attributes and capacities by domain and name, and whether it can be
-allocated several times. A name without a domain is in the driver's; a domain that the device says nothing about is an
-empty map, so that a selector can ask for one of its names and be told that there is none.
+allocated several times. A name without a domain is in the driver's; a domain that the device does not have is an
+empty map, so that a selector can test whether a name is in it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.cel import types
-from mooring.cel.bounds import ZERO, Bounds
 from mooring.cel.budget import Check
 from mooring.cel.declarations import function, member
 from mooring.cel.environment import Environment, Program
 from mooring.cel.errors import CelError, CompileError
-from mooring.cel.estimate import Path
 from mooring.cel.library import KUBERNETES
 from mooring.cel.library.quantity import QUANTITY, Quantity
 from mooring.cel.library.semver import Semver, parsed_version
@@ -36,29 +34,8 @@ LONGEST_EXPRESSION = 10 * 1024
 _DEVICE = "kubernetes.DRADevice"
 _MOST_VALUES = 48
 """Values that a list can have for `includes`."""
-_MOST_NAMES, _LONGEST_DOMAIN, _LONGEST_ID, _LONGEST_DRIVER, _LONGEST_VALUE = 32, 63, 32, 63, 64
-
-
-def _most(path: Path) -> Bounds | None:
-    """How big what the path leads to can be: the API server refuses devices beyond it."""
-    match path:
-        case ("device",):
-            return ZERO
-        case ("device", "driver"):
-            return Bounds(0, _LONGEST_DRIVER)
-        case ("device", "allowMultipleAllocations"):
-            return Bounds(0, 1)
-        case ("device", "attributes" | "capacity") | ("device", "attributes" | "capacity", "@items" | "@values"):
-            return Bounds(0, _MOST_NAMES)
-        case ("device", "attributes" | "capacity", "@keys"):
-            return Bounds(0, _LONGEST_DOMAIN)
-        case ("device", "attributes" | "capacity", "@items" | "@values", "@keys"):
-            return Bounds(0, _LONGEST_ID)
-        case ("device", "capacity", "@items" | "@values", "@items" | "@values"):
-            return ZERO
-        case ("device", "attributes", "@items" | "@values", _):
-            return Bounds(0, _LONGEST_VALUE)
-    return None
+_LARGEST_VALUE = 64
+"""Characters of a driver's name, a domain, a name or a value, and entries of a map: the API server admits no more."""
 
 
 def _includes(target: Any, item: Any) -> bool:
@@ -88,7 +65,7 @@ ENVIRONMENT = Environment(
     },
     functions={**KUBERNETES, _INCLUDES.name: _INCLUDES},
     macros={**MACROS, **BINDINGS},
-    size_hints=_most,
+    largest_value=_LARGEST_VALUE,
     cost_limit=COST_LIMIT,
 )
 _CACHED_CHARACTERS = 256 * 1024
@@ -102,7 +79,7 @@ class Version(str):
 
 
 class DeviceInput:
-    """A device as selectors see it. What they see is made when the first one asks, and kept."""
+    """A device as selectors see it. The view is made for the first selector, and kept."""
 
     __slots__ = ("_view", "allow_multiple_allocations", "attributes", "capacity", "driver")
 
@@ -236,5 +213,5 @@ _SELECTORS = _Selectors()
 
 
 def compile_selector(expression: str) -> DeviceSelector:
-    """The selector of the expression. Never raises: `error` says what is wrong with the text."""
+    """The selector of the expression. Never raises: `error` is what is wrong with the text."""
     return _SELECTORS.get(expression)

@@ -1,4 +1,4 @@
-"""What expressions may speak about, and the way from text to value.
+"""The variables, types and functions of expressions, and the way from text to value.
 
 An environment is variables with their types, the fields of struct types, and functions. Compiling gives a `Program` or
 a `CompileError` with every issue at once; a program evaluates to CEL values as Python has them (see `values`).
@@ -15,7 +15,6 @@ from mooring.cel.checker import Checker
 from mooring.cel.declarations import Function
 from mooring.cel.depth import room_for_deep_expressions
 from mooring.cel.errors import CelError, CompileError, Issue
-from mooring.cel.estimate import SizeHints, estimated
 from mooring.cel.library import KUBERNETES
 from mooring.cel.library.addresses import CIDR_TYPE, IP_TYPE
 from mooring.cel.macros import MACROS, Macros
@@ -25,7 +24,7 @@ from mooring.cel.plan import FIRST_VARIABLE, Evaluate, Planner
 from mooring.cel.source import Source
 from mooring.cel.syntax import Node
 from mooring.cel.types import Type
-from mooring.cel.unmetered import is_light
+from mooring.cel.unmetered import is_cheap
 from mooring.cel.validation import validated
 
 _TYPE_NAMES: dict[str, Type] = {
@@ -47,27 +46,21 @@ _TYPE_NAMES: dict[str, Type] = {
 }
 
 
-_ESTIMATES_MISS = 10
-"""Upstream's estimates take steps into dynamic values for free, its meter does not: by a factor of two or three."""
-
-
 class Program:
     """An expression that can be evaluated.
 
-    `cost` is the least and the most that it can cost. Where the most is far below the limit and nothing makes larger
-    values, nothing is counted; else every evaluation is metered and ends when a limit is passed.
+    Where it cannot reach the limit, nothing is counted; else every evaluation is metered and ends at the limit.
     """
 
     def __init__(self, expression: str, tree: Node, names: list[str], build: _Build, limit: int | None) -> None:
         self.expression = expression
         self.type = tree.type
         self.variables = names
-        self.cost = estimated(tree, build.hints)
         self._tree, self._build, self._limit = tree, build, limit
         self._plain, slots = build.plain(tree)
         self._rest = [None] * (slots - FIRST_VARIABLE - len(names))
         self._metered: tuple[Evaluate, int] | None = None
-        self.is_metered = limit is not None and (self.cost.most * _ESTIMATES_MISS > limit or not is_light(tree))
+        self.is_metered = limit is not None and (build.largest is None or not is_cheap(tree, build.largest, limit))
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value for these variables; raises CelError where there is none."""
@@ -100,8 +93,8 @@ class Program:
 class _Build:
     """What programs of one environment are built with."""
 
-    def __init__(self, names: list[str], functions: Mapping[str, Function], hints: SizeHints) -> None:
-        self._names, self._functions, self.hints = names, functions, hints
+    def __init__(self, names: list[str], functions: Mapping[str, Function], largest: int | None) -> None:
+        self._names, self._functions, self.largest = names, functions, largest
 
     def plain(self, tree: Node) -> tuple[Evaluate, int]:
         planner = Planner(self._names, self._functions)
@@ -113,7 +106,11 @@ class _Build:
 
 
 class Environment:
-    """Declares variables; compiles expressions about them."""
+    """Declares variables; compiles expressions about them.
+
+    `largest_value` is how many characters or entries a variable, or anything in it, can have; None where that is
+    unknown, and then every evaluation under a limit is metered.
+    """
 
     def __init__(
         self,
@@ -121,7 +118,7 @@ class Environment:
         structs: Mapping[str, Mapping[str, Type]] | None = None,
         functions: Mapping[str, Function] = KUBERNETES,
         macros: Macros = MACROS,
-        size_hints: SizeHints = lambda _: None,
+        largest_value: int | None = None,
         cost_limit: int | None = None,
     ) -> None:
         self._variables = dict(variables)
@@ -129,7 +126,7 @@ class Environment:
         self._functions = functions
         self._macros = macros
         self._limit = cost_limit
-        self._build = _Build(list(variables), functions, size_hints)
+        self._build = _Build(list(variables), functions, largest_value)
 
     def compile(self, expression: str) -> Program:
         """The program; raises CompileError with the issues as cel-go shows them."""

@@ -1,8 +1,8 @@
 """What can go wrong with an expression.
 
 A mistake in the text is an `Issue`; a compilation collects them all and never raises. What goes wrong while an
-expression is evaluated is a `CelError`; `&&`, `||` and the quantifiers absorb it where the answer does not depend on
-it. An exhausted budget ends the evaluation, whatever the rest of the expression says: nothing absorbs it.
+expression is evaluated is a `CelError`; `&&`, `||` and the quantifiers absorb it where the result does not depend on
+it. An exhausted budget ends the evaluation: nothing absorbs it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CelError(Fault):
 
 
 class Ended(CelError):
-    """The evaluation ended here, whatever the rest of the expression says: nothing absorbs it."""
+    """The evaluation ends here: `&&`, `||` and the quantifiers do not absorb it."""
 
 
 class CostLimitExceeded(Ended):

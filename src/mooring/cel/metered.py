@@ -1,8 +1,8 @@
 """A checked expression to closures that count what they cost, and stop when the budget is spent.
 
-The counting is cel-go's: a variable costs one, every step into it one more, a call what `call_costs` says, a list or a
-map what making one costs; constants, tests for presence and the logic around them are free. It is slower than the plain
-plan, which serves wherever an expression can neither exceed its budget nor fail in a part that does not decide.
+The counting is cel-go's: a variable costs one, every step into it one more, a call what `call_costs` has for it, a list
+or a map what making one costs; constants, tests for presence and the logic around them are free. It is slower than the
+plain plan, which serves wherever an expression can neither exceed its budget nor fail in a part that does not decide.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel import loops
-from mooring.cel.call_costs import cost_of
-from mooring.cel.call_estimates import LIST, MAP
+from mooring.cel.call_costs import LIST, MAP, cost_of
 from mooring.cel.errors import CelError, Ended
 from mooring.cel.logic import absorbed, chosen
 from mooring.cel.operators import look_up, look_up_if_present
@@ -160,7 +159,7 @@ def _charged(evaluate: Evaluate, cost: int) -> Evaluate:
 
 
 def _step(container: Evaluate, key: Evaluate, kind: str) -> Evaluate:
-    """One step into a value. What is optionally asked for and is not there costs nothing."""
+    """One step into a value. An optional step to a missing entry costs nothing."""
 
     def step(frame: Frame) -> Any:
         value = container(frame)

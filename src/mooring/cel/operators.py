@@ -1,7 +1,7 @@
 """What the operators do with values of any type.
 
 An int or uint that leaves 64 bits is an error, never a wrap-around. Where the left side knows the operator and the
-right side does not fit, cel-go says `no such overload`; where the left side does not know it, it names the operator.
+right side does not fit, cel-go reports `no such overload`; where the left side does not know it, it names the operator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UINT_OVERFLOW = "unsigned integer overflow"
 TIMESTAMP_OVERFLOW = "timestamp overflow"
 _SECOND = 10**9
 _LEAST_MOMENT, _MOST_MOMENT = -62_135_596_800 * _SECOND, 253_402_300_799 * _SECOND + 999_999_999
-# Values that answer to any operator themselves, and then refuse without naming it.
+# Values that implement every operator, and refuse an operand without naming the operator.
 _RECEIVERS = (str, Timestamp, Duration)
 
 

@@ -6,13 +6,13 @@ terms become a balanced tree, which gives long conditions the depth of short one
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 from mooring.cel.errors import Issue
 from mooring.cel.lexer import Token, tokens
 from mooring.cel.macros import MACROS, MacroMistake, Macros
 from mooring.cel.syntax import Broken, Call, Entry, Ident, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
-from mooring.cel.syntax_errors import ESCAPED_NAME, RESERVED, bad_number, syntax_issues
 from mooring.cel.unescape import BadLiteral, bytes_of, text_of
 from mooring.cel.values import Uint
 
@@ -31,6 +31,15 @@ _BINARY = {
     "%": "_%_",
 }
 _RANKS = dict.fromkeys(_BINARY, 0) | {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+_RESERVED = frozenset(
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop"}
+    | {"package", "namespace", "null", "return", "true", "var", "void", "while"}
+)
+"""Names that no variable and no function can have."""
+_EXPECTED = {"EOF": "end of the expression", "identifier": "a name"}
+_LONGEST_SHOWN = 64
+_RANGES = {"int": (-(2**63), 2**63), "uint": (0, 2**64)}
+_MOST_DIGITS = 20
 LONGEST_EXPRESSION = 100_000
 DEEPEST_NESTING = 250
 
@@ -38,8 +47,12 @@ DEEPEST_NESTING = 250
 _Any = TypeVar("_Any", bound=Node)
 
 
-class _Unreadable(Exception):
-    """The tokens are no expression."""
+class _SyntaxMistake(Exception):
+    """The tokens are no expression from this one on."""
+
+    def __init__(self, at: Token, message: str) -> None:
+        super().__init__(message)
+        self.issue = Issue(at.offset, f"Syntax error: {message}")
 
 
 class _TooDeep(Exception):
@@ -56,18 +69,16 @@ def parse(text: str, issues: list[Issue], macros: Macros = MACROS) -> Node:
             )
         )
         return Broken(0)
-    found = list(tokens(text, issues))
-    deeper: list[Issue] = []
+    found: list[Issue] = []
     try:
-        tree = _Parser(found, deeper, macros).start()
-    except _Unreadable:
-        known = syntax_issues(text, found)
-        issues += [*known, *(each for each in deeper if each not in known)]
+        tree = _Parser(list(tokens(text)), found, macros).start()
+    except _SyntaxMistake as mistake:
+        issues += [*found, mistake.issue]
         return Broken(0)
     except (RecursionError, _TooDeep):
         issues.append(Issue(None, f"expression recursion limit exceeded: {DEEPEST_NESTING}"))
         return Broken(0)
-    issues += deeper
+    issues += found
     return tree
 
 
@@ -93,8 +104,17 @@ class _Parser:
 
     def _expect(self, kind: str) -> Token:
         if self._next.kind != kind:
-            raise _Unreadable
+            raise self._unexpected(_EXPECTED.get(kind, f"'{kind}'"))
         return self._take()
+
+    def _unexpected(self, expected: str) -> _SyntaxMistake:
+        token = self._next
+        if token.kind == "unreadable":
+            if token.text in "\"'":
+                return _SyntaxMistake(token, "the string has no end, or an invalid escape sequence")
+            return _SyntaxMistake(token, f"unexpected character {token.text!r}")
+        found = _EXPECTED["EOF"] if token.kind == "EOF" else f"'{token.text[:_LONGEST_SHOWN]}'"
+        return _SyntaxMistake(token, f"unexpected {found}, expected {expected}")
 
     def _report(self, offset: int, message: str) -> Node:
         self._issues.append(Issue(offset, message))
@@ -179,9 +199,9 @@ class _Parser:
         if token.kind == "identifier":
             return self._take().text
         if token.kind == "escaped":
-            self._report(token.offset, ESCAPED_NAME)
+            self._report(token.offset, "unsupported syntax: '`'")
             return self._take().text
-        raise _Unreadable
+        raise self._unexpected("a field name")
 
     def _arguments(self) -> list[Node]:
         if self._taken(")"):
@@ -217,7 +237,7 @@ class _Parser:
             brace = self._expect("{")
             struct = StructLiteral(brace.offset, dot + struct_name, self._entries(fields=True))
             return _deeper(struct, *(each.value for each in struct.entries), by=0)
-        if token.text in RESERVED:
+        if token.text in _RESERVED:
             if (bracket := self._taken("(")) is not None:
                 self._arguments()
             return self._report(start, f"reserved identifier: {token.text}")
@@ -240,24 +260,28 @@ class _Parser:
         bracket = self._take()
         elements: list[Node] = []
         optionals: set[int] = set()
-        while self._next.kind != "]":
+        while self._next.kind not in ("]", ","):
             if self._taken("?"):
                 optionals.add(len(elements))
             elements.append(self._expr())
             if not self._taken(","):
                 break
+        if not elements:
+            self._taken(",")  # `[,]` is a list
         self._expect("]")
         return _deeper(ListLiteral(bracket.offset, elements, frozenset(optionals)), *elements, by=0)
 
     def _entries(self, *, fields: bool) -> list[Entry]:
         entries: list[Entry] = []
-        while self._next.kind != "}":
+        while self._next.kind not in ("}", ","):
             optional = self._taken("?") is not None
             key: Any = self._field_name() if fields else self._expr()
             colon = self._expect(":")
             entries.append(Entry(colon.offset, key, self._expr(), optional))
             if not self._taken(","):
                 break
+        if not entries:
+            self._taken(",")
         self._expect("}")
         return entries
 
@@ -268,14 +292,15 @@ class _Parser:
         minus = "-" if sign else ""
         if token.kind in ("int", "float", "uint") and (sign is None or token.kind != "uint"):
             self._take()
-            mistake = bad_number(token, minus)
-            return Literal(start, _number(token, minus)) if mistake is None else self._report(start, mistake)
+            if (value := _number(token, minus)) is None:
+                return self._report(start, f"invalid {'double' if token.kind == 'float' else token.kind} literal")
+            return Literal(start, value)
         if sign is None and token.kind in ("string", "bytes", "true", "false", "null"):
             self._take()
             if token.kind in ("string", "bytes"):
                 return self._quoted(token)
             return Literal(start, {"true": True, "false": False, "null": None}[token.kind])
-        raise _Unreadable
+        raise self._unexpected("an expression")
 
     def _quoted(self, token: Token) -> Node:
         try:
@@ -299,11 +324,20 @@ class _Parser:
 
 
 def _number(token: Token, sign: str) -> Any:
+    """The value, or None where the literal is beyond the range of its type."""
     if token.kind == "float":
-        return float(sign + token.text)
+        value = float(sign + token.text)
+        return None if math.isinf(value) else value
     digits = token.text.rstrip("uU")
-    value = int(sign + digits, 16 if digits.startswith("0x") else 10)
-    return Uint(value) if token.kind == "uint" else value
+    hexadecimal = digits.startswith("0x")
+    digits = digits.removeprefix("0x").lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:  # far beyond the range; int() refuses to read thousands
+        return None
+    number = int(sign + digits, 16 if hexadecimal else 10)
+    least, beyond = _RANGES[token.kind]
+    if not least <= number < beyond:
+        return None
+    return Uint(number) if token.kind == "uint" else number
 
 
 def _deeper(node: _Any, *inside: Node, by: int = 1) -> _Any:

@@ -402,7 +402,7 @@ def applied(implementation: Callable[..., Any], args: list[Evaluate]) -> Evaluat
 
 
 def _is_certain(node: Call) -> bool:
-    """Whether the checker knows the arguments' types, so that nothing is to be asked of the values."""
+    """Whether the checker knows the arguments' types, so that the values need no check."""
     return not any(_mentions_dyn(each.type) for each in operands(node))
 
 

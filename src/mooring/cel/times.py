@@ -1,4 +1,4 @@
-"""Durations and timestamps: their texts, and what can be asked of them."""
+"""Durations and timestamps: their texts, their fields and their arithmetic."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CEL's types: what they are called, and which may stand where which is wanted.
 
-A type is a kind and parameters. Type variables (of generic overloads, of empty lists) are types too; a `Bindings` says
+A type is a kind and parameters. Type variables (of generic overloads, of empty lists) are types too; a `Bindings` holds
 what is known about them. The rules of assignment are cel-go's, quirks included: what it accepts, Kubernetes accepts.
 """
 
@@ -181,11 +181,11 @@ class Bindings:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """Of two types that agree, the one that says less."""
-    return one if _says_no_more(one, other) else other
+    """Of two types that agree, the more general one."""
+    return one if _is_as_general(one, other) else other
 
 
-def _says_no_more(one: Type, other: Type) -> bool:
+def _is_as_general(one: Type, other: Type) -> bool:
     if one.is_dyn or one.kind == "variable":
         return True
     if other.is_dyn or other.kind == "variable" or one.kind != other.kind:
@@ -196,6 +196,6 @@ def _says_no_more(one: Type, other: Type) -> bool:
         return (
             one.name == other.name
             and len(one.parameters) == len(other.parameters)
-            and all(map(_says_no_more, one.parameters, other.parameters))
+            and all(map(_is_as_general, one.parameters, other.parameters))
         )
     return one == other

@@ -1,7 +1,8 @@
-"""Which expressions need no meter: their estimate bounds their time, because nothing in them makes larger values.
+"""Which expressions need no meter: those that cannot reach the limit, whatever the values of their variables are.
 
-Only variables and literals are as large as they are. What concatenates, collects, replaces or repeats could make more
-of them than the estimate sees, so such expressions are metered whatever their estimate is.
+Two questions, both about the checked tree. Does a part of it make values larger than its parts (concatenate, collect,
+replace, repeat)? Could all calls together, in all their loops, cost more than the limit? The second is a rough upper
+bound: a call costs as much as it can for the longest text or list in sight.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from mooring.base.regex import BadPattern, compiled
 from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, children
 
 _LARGEST_PATTERN = 100
-"""Instructions of a regular expression whose search is about as fast as its estimate says."""
+"""Instructions of a regular expression whose search takes about the time that its cost stands for."""
 _NUMBERS = frozenset({"int", "uint", "double", "duration", "timestamp"})
 _LIGHT = frozenset(
     [
@@ -26,7 +27,42 @@ _LIGHT = frozenset(
 )
 
 
-def is_light(node: Node) -> bool:
+_LOGIC = frozenset({"_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_[_]", "_?._", "_[?_]"})
+"""Calls that cost one or nothing, however large their operands are."""
+
+
+def is_cheap(tree: Node, largest: int, limit: int) -> bool:
+    """Whether evaluating the checked tree stays below the limit, if no variable holds more than `largest`
+    characters or entries."""
+    return _is_light(tree) and _most(tree, max(largest, _longest_literal(tree))) <= limit
+
+
+def _most(node: Node, largest: int) -> int:
+    """What evaluating the node can cost at most."""
+    if isinstance(node, Comprehension):
+        once = sum(_most(each, largest) for each in (node.range, node.initial, node.result))
+        return once + largest * (_most(node.condition, largest) + _most(node.step, largest))
+    below = sum(_most(each, largest) for each in children(node))
+    if not isinstance(node, Call) or node.function in _LOGIC:
+        return below + 1
+    # Comparing two maps goes through all they hold; a search costs the product of text and pattern.
+    return below + 20 * largest + largest * largest // 40
+
+
+def _longest_literal(node: Node) -> int:
+    match node:
+        case Literal():
+            own = len(node.value) if isinstance(node.value, (str, bytes)) else 1
+        case ListLiteral():
+            own = len(node.elements)
+        case MapLiteral():
+            own = len(node.entries)
+        case _:
+            own = 0
+    return max(own, *map(_longest_literal, children(node)), 0)
+
+
+def _is_light(node: Node) -> bool:
     """Whether no part of the checked expression can make a value larger than its parts."""
     match node:
         case Literal() | Ident():
@@ -41,7 +77,7 @@ def is_light(node: Node) -> bool:
                 return False
         case _:
             return False
-    return all(map(is_light, children(node)))
+    return all(map(_is_light, children(node)))
 
 
 def _is_light_call(node: Call) -> bool:

@@ -84,12 +84,12 @@ class Opaque:
     cel_type: ClassVar[Type]
 
     def comparable_with(self, other: object) -> bool:
-        """Whether `==` has an answer; otherwise it is no overload, which `!=` takes for true."""
+        """Whether `==` has an overload for the value; where it has none, `!=` is true."""
         return type(self) is type(other)
 
 
 class WithDefault(dict[Any, Any]):
-    """A map in which every key can be looked up: an absent one has the default. Only `in` tells the difference."""
+    """A map in which every key can be looked up: an absent one has the default. Only `in` distinguishes the two."""
 
     __slots__ = ("default",)
 
@@ -190,16 +190,16 @@ _NUMBERS = frozenset({int, Uint, float})
 
 def equal(one: Any, other: Any) -> bool:
     """`==` of any two values; raises where the left one refuses to be compared with the right one."""
-    answer = same(one, other)
-    if answer is None:
+    result = same(one, other)
+    if result is None:
         raise CelError(NO_SUCH_OVERLOAD)
-    return answer
+    return result
 
 
 def same(one: Any, other: Any) -> bool | None:
-    """Equality: numbers compare by value, everything else only with its own kind. None where there is no answer.
+    """Equality: numbers compare by value, everything else only with its own kind. None where there is no overload.
 
-    Inside lists and maps no answer counts as equal: upstream asks whether elements differ.
+    Inside lists and maps, elements without an overload count as equal: upstream looks for elements that differ.
     """
     one_kind, other_kind = type(one), type(other)
     if one_kind is other_kind and (one_kind in _ORDINARY or one_kind is int):

@@ -1,7 +1,7 @@
 """Kubernetes quantities in expressions: `quantity("1Gi").isGreaterThan(...)`.
 
 A quantity is a whole number times a power of ten. Small ones are kept as 64 bits with a scale, as upstream keeps them,
-because that decides what `isInteger` says: "1" and "1k" are integers, "1.0" and "1000m" are not.
+because that decides what `isInteger` returns: "1" and "1k" are integers, "1.0" and "1000m" are not.
 
 Upstream compares a quantity that was computed by `add` or `sub` only when it stands on the left; on the right it is no
 overload. So it is here.
@@ -32,7 +32,7 @@ _LONGEST = 4_096
 """In characters. Python converts no longer numbers; upstream has no limit."""
 _LONGEST_REMEMBERED = 128
 _LARGEST_EXPONENT = 1_000
-"""Nobody writes such exponents; without an end, computing with one would take one."""
+"""No real quantity has such an exponent; without a limit, computing with one would not end."""
 
 
 class Quantity(Opaque):
@@ -134,7 +134,7 @@ def _big(negative: int, digits: str, decimals: str, power: int, shift: int | Non
     if shift is not None:
         unscaled <<= shift
     if unscaled and scale < _NANO:
-        # Whoever wants a little gets a little: rounded away from zero.
+        # Rounded away from zero: a small amount does not become none.
         unscaled = -(-unscaled // 10 ** min(_NANO - scale, 4 * _LARGEST_EXPONENT))
         scale = _NANO
     if shift is not None and unscaled * 10 ** (scale - _NANO) > INT_MOST * 10**9:

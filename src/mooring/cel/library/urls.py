@@ -77,7 +77,7 @@ def parsed_url(text: str) -> Url:
     if not rest.startswith("/"):
         if not scheme:
             raise BadUrl("invalid URI for request")
-        # Opaque, as in mailto:someone.
+        # Opaque, as in mailto:admin.
         return Url(text, scheme, "", "", rest.partition("#")[0].partition("?")[2])
     host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
