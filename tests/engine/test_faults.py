@@ -243,3 +243,16 @@ def test_a_skipped_plugin_left_no_state() -> None:
 
     decision = decide(a_profile(Skipping()), a_pod(), a_state("a", "b"))
     assert 'reading "PreFilterSkipping" from cycleState: not found' in decision.message
+
+
+def test_a_fault_of_a_plugin_that_binds_volumes_is_marked() -> None:
+    class Volumes(Plugin):
+        binds_volumes = True
+
+        def filter(self, pod: Any, node: Any, cycle: Any) -> Any:
+            raise ValueError("boom")
+
+    for plugin, is_of_volumes in ((Volumes(), True), (made("X", filter=raising), False)):
+        fault = decide(a_profile(plugin), a_pod(), a_state("a")).fault
+        assert fault is not None
+        assert fault.is_of_volumes is is_of_volumes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.engine.made import a_profile, a_state, made, rejecting
 
 from mooring.engine import Profile, decide
@@ -55,10 +56,20 @@ def test_a_plan_names_the_node_and_whom_to_evict() -> None:
     decision = decide(a_profile(Fit(), EvictOne()), a_pod(cpu="2", priority=5), state)
     assert decision.plan == Plan(nominate="b", evict=(victim,))
     assert decision.is_refused
-    assert decision.post_filtered.answers == (("EvictOne", decision.plan),)
+    assert decision.post_filtered.results == (("EvictOne", decision.plan),)
     assert decision.evidence()["plan"] == {"nominate": "b", "evict": ["default/large"]}
     assert state.nodes.free("cpu").tolist() == [0, 0]
     assert state.pod_changes.generation == before
+
+
+@pytest.mark.parametrize("preempts", [True, False])
+def test_an_attempt_to_preempt_is_recorded_if_the_plugin_declares_that_it_preempts(preempts: bool) -> None:
+    class Preempting(EvictOne):
+        pass
+
+    Preempting.preempts = preempts
+    decision = decide(a_profile(Fit(), Preempting()), a_pod(cpu="9", priority=5), a_state("a"))
+    assert decision.post_filtered.is_preemption_attempted is preempts
 
 
 def test_supposing_a_pod_away_moves_the_tallies_that_filters_ask() -> None:
@@ -123,7 +134,7 @@ def test_what_skipped_stays_out_while_supposing() -> None:
 
 def test_without_nodes_nobody_is_asked_to_make_room() -> None:
     """4.3.1"""
-    assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.answers == ()
+    assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.results == ()
 
 
 def test_without_post_filters_the_pod_is_refused_all_the_same() -> None:

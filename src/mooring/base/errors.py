@@ -88,6 +88,8 @@ class PluginFault(Fault):
         self.plugin = plugin
         self.point = point
         """The extension point, as kube-scheduler's metrics name it."""
+        self.is_of_volumes = False
+        """The plugin binds volumes: counted by `volume_scheduling_stage_error_total`."""
         self.raised_at: str | None = None
         """File and line in the plugin's own code, if it raised: for the log. Events have no use for it."""
         self.hint: str | None = None

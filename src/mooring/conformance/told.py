@@ -104,9 +104,9 @@ def _verdict(plugin: str, refusal: Refusal, *, is_sorted: bool = True) -> Json:
 
 def _post_filter(decision: Decision) -> Json | None:
     helped = decision.post_filtered
-    if not helped.answers:
+    if not helped.results:
         return None
-    last = helped.answers[-1][1]
+    last = helped.results[-1][1]
     if helped.plan is not None:
         code = "Success"
     elif isinstance(last, PluginFault):

@@ -71,6 +71,7 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
         if field := largest_field(self._cycle.pod, plugin.pod_fields):
             message += f", evaluating {field}"
         exceeded = BudgetExceeded(plugin.name, message, self._point.metric_name)
+        exceeded.is_of_volumes = plugin.binds_volumes
         exceeded.raised_at = line_of(error, type(plugin))
         budget.exceeded = budget.exceeded or exceeded
         return exceeded
@@ -78,7 +79,9 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
 
 def fault(plugin: Plugin, point: ExtensionPoint, what: str) -> PluginFault:
     """The fault that fails the attempt, and becomes the pod's event."""
-    return PluginFault(plugin.name, point.error_prefix(plugin.name) + what, point.metric_name)
+    raised = PluginFault(plugin.name, point.error_prefix(plugin.name) + what, point.metric_name)
+    raised.is_of_volumes = plugin.binds_volumes
+    return raised
 
 
 def check_reasons(plugin: Plugin, point: ExtensionPoint, refusal: Refusal) -> None:

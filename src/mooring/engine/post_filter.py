@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mooring.base.errors import PluginFault, StateMissing
 from mooring.engine.cycle import EngineCycle, Stage
@@ -19,6 +20,13 @@ CLEAR = ""
 NO_STATE = "not found"
 
 
+class PostFilterResult(NamedTuple):
+    """What one PostFilter plugin returned or raised."""
+
+    plugin: str
+    result: Plan | Refusal | PluginFault
+
+
 @dataclass(frozen=True, slots=True)
 class PostFiltered:
     """What PostFilter plugins returned: a plan, or a message that follows the failure message."""
@@ -29,42 +37,51 @@ class PostFiltered:
     """The node that the pod is nominated to from now on; "" for none, None for no change."""
     remedies: tuple[Remedy, ...] = ()
     """What plugins without a plan request nevertheless."""
-    answers: tuple[tuple[str, Plan | Refusal | PluginFault], ...] = ()
+    results: tuple[PostFilterResult, ...] = ()
     """Per plugin that ran, in order."""
+    is_preemption_attempted: bool = False
+    """Whether a plugin ran that preempts pods."""
 
 
 def run_post_filters(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
     """Run them in order until one returns a plan. Unresolvable or a fault ends it, and its message alone remains."""
     if not cycle.profile.post_filters:
         return PostFiltered(nominate=CLEAR)
-    answers: list[tuple[str, Plan | Refusal | PluginFault]] = []
+    results: list[PostFilterResult] = []
     reasons: list[str] = []
     remedies: list[Remedy] = []
+    is_preemption_attempted = False
     for plugin in cycle.profile.post_filters:
         cycle.stage = Stage.POST_FILTER
+        is_preemption_attempted |= plugin.preempts
         try:
             with calling(cycle, plugin, ExtensionPoint.POST_FILTER):
-                answer = plugin.post_filter(cycle.pod, NodeEvidence(rejected, cycle), EngineWhatIf(cycle))
-            if not isinstance(answer, Plan | Refusal):
-                what = f"post_filter returned {answer!r}; it must return a Plan or a Refusal"
+                result = plugin.post_filter(cycle.pod, NodeEvidence(rejected, cycle), EngineWhatIf(cycle))
+            if not isinstance(result, Plan | Refusal):
+                what = f"post_filter returned {result!r}; it must return a Plan or a Refusal"
                 raise fault(plugin, ExtensionPoint.POST_FILTER, what)
-            if isinstance(answer, Refusal):
-                check_reasons(plugin, ExtensionPoint.POST_FILTER, answer)
+            if isinstance(result, Refusal):
+                check_reasons(plugin, ExtensionPoint.POST_FILTER, result)
         except PluginFault as problem:
             # kube-scheduler's message where the plugin's PreFilter never ran; a real fault names its plugin.
             message = NO_STATE if isinstance(problem.__cause__, StateMissing) else str(problem)
-            return PostFiltered(message=message, answers=(*answers, (plugin.name, problem)))
-        answers.append((plugin.name, answer))
-        if isinstance(answer, Plan):
-            return PostFiltered(answer, answer.message, answer.nominate, tuple(remedies), tuple(answers))
-        if isinstance(answer, Remedy):
-            remedies.append(answer)
-        if answer.code is UNRESOLVABLE:
-            reasons = list(answer.reasons)
+            results.append(PostFilterResult(plugin.name, problem))
+            return PostFiltered(
+                message=message, results=tuple(results), is_preemption_attempted=is_preemption_attempted
+            )
+        results.append(PostFilterResult(plugin.name, result))
+        if isinstance(result, Plan):
+            return PostFiltered(
+                result, result.message, result.nominate, tuple(remedies), tuple(results), is_preemption_attempted
+            )
+        if isinstance(result, Remedy):
+            remedies.append(result)
+        if result.code is UNRESOLVABLE:
+            reasons = list(result.reasons)
             break
-        reasons += answer.reasons
+        reasons += result.reasons
     nominate = next((remedy.nominate for remedy in reversed(remedies) if remedy.nominate is not None), None)
-    return PostFiltered(None, ", ".join(reasons), nominate, tuple(remedies), tuple(answers))
+    return PostFiltered(None, ", ".join(reasons), nominate, tuple(remedies), tuple(results), is_preemption_attempted)
 
 
 class NodeEvidence:

@@ -55,6 +55,10 @@ class Plugin(ExtensionPoints):
     """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""
     pre_bind_in_parallel: ClassVar[bool] = False
     """Whether its `pre_bind` may be at work together with those of its neighbours in the profile that say so too."""
+    preempts: ClassVar[bool] = False
+    """Whether its `post_filter` preempts pods: calls count as `scheduler_preemption_attempts_total`."""
+    binds_volumes: ClassVar[bool] = False
+    """Whether it binds volumes: its faults count as `scheduler_volume_scheduling_stage_error_total`."""
     pod_fields: ClassVar[tuple[str, ...]] = ()
     """The fields of a pod that the plugin evaluates, as in a manifest (`spec.containers[*].ports`). When an attempt
     exceeds its time budget in this plugin, the largest of them is reported."""

@@ -295,7 +295,11 @@ def test_what_comes_after_the_decision_is_told_apart(bench):
 @pytest.mark.parametrize(("point", "stage"), [("Filter", "predicate"), ("Reserve", "assume"), ("PreBind", "bind")])
 def test_failures_of_volumes_are_counted_by_stage(bench, point, stage):
     decision = bench.attempt(Taking(bench.clock))
-    bench.metrics.attempts.ended(decision, PluginFault("VolumeBinding", "broken", point))
+    fault = PluginFault("Volumes", "broken", point)
+    bench.metrics.attempts.ended(decision, fault)
+    assert not bench.seen("scheduler_volume_scheduling_stage_error_total")
+    fault.is_of_volumes = True
+    bench.metrics.attempts.ended(decision, fault)
     assert bench.seen("scheduler_volume_scheduling_stage_error_total") == {(stage,): 1}
 
 

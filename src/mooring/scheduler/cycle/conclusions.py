@@ -19,9 +19,6 @@ from mooring.scheduler.introspection.foreign_bindings import Rivals
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.state import State
 
-PREEMPTION = "DefaultPreemption"
-"""Whose attempts kube-scheduler counts."""
-
 _log = Log("scheduler")
 
 
@@ -57,9 +54,9 @@ class Conclusions:
         if not profile.at(Point.POST_FILTER):
             _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
         helped = decision.post_filtered
-        if any(plugin == PREEMPTION for plugin, _ in helped.answers):
+        if helped.is_preemption_attempted:
             self.metrics.preempting()
-        self.failures.no_help(waiting.pod, helped.answers)
+        self.failures.no_help(waiting.pod, helped.results)
         if helped.plan is not None:
             # Before the pod goes back: events of the meantime must find its gate closed.
             self.evictions.begin(helped.plan, waiting.pod)

@@ -17,7 +17,7 @@ from mooring.client.fence import WriteFence
 from mooring.config.model import Extender
 from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Candidate, Pod, Rejection
-from mooring.plugins.default.default_preemption.victims import importance
+from mooring.framework.preemption import importance
 from mooring.scheduler.extenders import wire
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.scheduler.extenders.documents import Documents

@@ -16,8 +16,7 @@ from mooring.engine import Decision, EngineCycle, ExtenderResults, Profile, deci
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Plan, Pod, Refusal
-from mooring.plugins.default.default_preemption.choice import best
-from mooring.plugins.default.default_preemption.plugin import PREFIX
+from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
 from mooring.scheduler.extenders.chain import Extenders
 from mooring.scheduler.extenders.client import ExtenderFault
 from mooring.state import State
@@ -25,7 +24,7 @@ from mooring.state import State
 ROUNDS = 3
 """So often the cluster may change under us before the attempt counts as failed."""
 
-NO_CANDIDATE = PREFIX + "no candidate node for preemption"
+NO_CANDIDATE = MESSAGE_PREFIX + "no candidate node for preemption"
 OVERTAKEN = "the nodes that extenders were asked about changed before they answered, again and again"
 
 _log = Log("scheduler")
@@ -108,13 +107,13 @@ async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state
     try:
         candidates = await extenders.preempt(decision.pod, plan.candidates, state)
     except PluginFault as fault:
-        decision.help(replace(helped, plan=None, nominate=None, message=f"{PREFIX}{fault}"))
+        decision.help(replace(helped, plan=None, nominate=None, message=f"{MESSAGE_PREFIX}{fault}"))
         return
     if not candidates:
         # A refusal as any other: it follows what plugins said before. An error stands alone.
-        said = [reason for _, answer in helped.answers if isinstance(answer, Refusal) for reason in answer.reasons]
-        decision.help(replace(helped, plan=None, nominate=None, message=", ".join([*said, NO_CANDIDATE])))
+        reasons = [reason for _, result in helped.results if isinstance(result, Refusal) for reason in result.reasons]
+        decision.help(replace(helped, plan=None, nominate=None, message=", ".join([*reasons, NO_CANDIDATE])))
     elif candidates != list(plan.candidates):
-        chosen = best(candidates, decision.cycle.seed)
+        chosen = least_disruptive(candidates, decision.cycle.seed)
         made = replace(plan, nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
         decision.help(replace(helped, plan=made, nominate=chosen.node))

@@ -235,7 +235,7 @@ class Attempts:
                 del self._patterns[key]
 
     def _note_volumes(self, fault: PluginFault) -> None:
-        if fault.plugin == "VolumeBinding" and fault.point in VOLUME_STAGES:
+        if fault.is_of_volumes and fault.point in VOLUME_STAGES:
             self._volume_failures.at[VOLUME_STAGES[fault.point],] += 1
 
     def _tell_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
@@ -310,7 +310,7 @@ def _how_it_failed(decision: Decision) -> tuple[object, ...]:
     return (
         None if fault is None else (fault.plugin, fault.point),
         None if refusal is None else (refusal[0], refusal[1].code),
-        tuple((plugin, _answered(answer)) for plugin, answer in decision.post_filtered.answers),
+        tuple((plugin, _answered(answer)) for plugin, answer in decision.post_filtered.results),
     )
 
 
@@ -321,8 +321,8 @@ def _status(decision: Decision, point: ExtensionPoint) -> str:
         return ERROR
     if point is ExtensionPoint.PRE_FILTER and decision.refusal is not None:
         return decision.refusal[1].code.value
-    if point is ExtensionPoint.POST_FILTER and decision.post_filtered.answers:
-        return _answered(decision.post_filtered.answers[-1][1])
+    if point is ExtensionPoint.POST_FILTER and decision.post_filtered.results:
+        return _answered(decision.post_filtered.results[-1][1])
     return SUCCESS
 
 
@@ -359,5 +359,5 @@ def _plugin_status(decision: Decision, point: ExtensionPoint, plugin: str) -> st
     if point is ExtensionPoint.PRE_SCORE and plugin in cycle.skipped_scores:
         return SKIP
     if point is ExtensionPoint.POST_FILTER:
-        return next((_answered(answer) for name, answer in decision.post_filtered.answers if name == plugin), SUCCESS)
+        return next((_answered(answer) for name, answer in decision.post_filtered.results if name == plugin), SUCCESS)
     return SUCCESS

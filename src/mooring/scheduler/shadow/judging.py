@@ -15,8 +15,8 @@ import numpy as np
 
 from mooring.engine import Decision, ScoreColumns
 from mooring.framework import Plan
+from mooring.framework.preemption import disruption
 from mooring.framework.verdicts import Refusal
-from mooring.plugins.default.default_preemption.choice import harm
 
 NAMED_NODES = 20
 """How many equally good nodes the evidence names."""
@@ -214,7 +214,7 @@ def judge_room(plan: Plan, node: str) -> Judgement:
         return Judgement(Result.DIFFER, why, Cause.ROOM, "", evidence)
     evidence["evictThere"] = [pod.key for pod in theirs.victims]
     ours = candidates.get(plan.nominate or "")
-    if ours is not None and harm(ours) == harm(theirs):
+    if ours is not None and disruption(ours) == disruption(theirs):
         return Judgement(Result.AGREE, f"room is made on {node}, which hurts no more than others", None, "", evidence)
     why = f"they make room on {node} ({len(theirs.victims)} would go), we on {plan.nominate} ({len(plan.evict)})"
     return Judgement(Result.DIFFER, why, Cause.ROOM, "", evidence)
@@ -222,4 +222,4 @@ def judge_room(plan: Plan, node: str) -> Judgement:
 
 def _who_saw_no_way(decision: Decision) -> str:
     """The last post_filter plugin that saw no way."""
-    return next((plugin for plugin, _ in reversed(decision.post_filtered.answers)), "")
+    return next((plugin for plugin, _ in reversed(decision.post_filtered.results)), "")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.plugins.default.default_preemption.made import (
     a_budget,
     a_preempting_cluster,
@@ -15,9 +11,6 @@ from tests.plugins.default.default_preemption.made import (
     plan_of,
 )
 
-from mooring.framework import Candidate
-from mooring.objects.placed import PlacedPod, placed
-from mooring.plugins.default.default_preemption.choice import best, harm
 from mooring.testing import a_node
 
 WEB = {"app": "web"}
@@ -56,28 +49,3 @@ def test_the_better_node_is_chosen_by(better, worse, turned):
     nodes = [a_node("better", running=better), a_node("worse", running=worse)]
     cluster = a_preempting_cluster(*(nodes[::-1] if turned else nodes), budgets=[a_budget("web", 0, WEB)])
     assert plan_of(cluster.decide(an_important("4"))).nominate == "better"
-
-
-def a_record(priority: int, started: float | None) -> PlacedPod:
-    return placed(a_running("v", priority, started=started), "n")
-
-
-RECORDS = st.lists(
-    st.builds(a_record, st.integers(-3, 3), st.one_of(st.none(), st.integers(0, 3).map(float))), min_size=1, max_size=4
-).map(lambda pods: tuple(sorted(pods, key=lambda pod: -pod.priority)))
-
-
-@given(st.lists(st.builds(Candidate, st.just("n"), RECORDS, st.integers(0, 2)), min_size=1, max_size=6), st.integers(0))
-def test_criteria_are_asked_in_turn_of_those_that_are_left(candidates, seed):
-    """As kube-scheduler asks: each criterion keeps the best of those that the one before kept."""
-    left = candidates
-    for criterion in range(5):
-        scores = [harm(each)[criterion] for each in left]
-        left = [each for each, score in zip(left, scores, strict=True) if score == min(scores)]
-    assert best(candidates, seed) in left
-
-
-def test_among_equals_the_seed_says_which():
-    equals = [Candidate(name, (a_record(0, None),)) for name in "abc"]
-    assert {best(equals, seed).node for seed in range(3)} == {"a", "b", "c"}
-    assert harm(equals[0])[-1] == -math.inf

@@ -193,7 +193,7 @@ def test_a_filter_that_breaks_on_every_node_is_told():
     assert decision.message == (
         '0/1 nodes are available: 1 occupied. preemption: running "Fragile" filter plugin: RuntimeError: oh'
     )
-    assert isinstance(decision.post_filtered.answers[0][1], PluginFault)
+    assert isinstance(decision.post_filtered.results[0][1], PluginFault)
     assert decision.post_filtered.nominate is None
 
 

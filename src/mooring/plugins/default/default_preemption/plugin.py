@@ -31,14 +31,13 @@ from mooring.framework import (
     Remedy,
     WhatIf,
 )
+from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
 from mooring.framework.verdicts import no_node_available
 from mooring.objects.policy import PodDisruptionBudget
-from mooring.plugins.default.default_preemption.choice import best
 from mooring.plugins.default.default_preemption.victims import Budgets, DryRun
 
-PREFIX = "preemption: "
-NEVER = PREFIX + "not eligible due to preemptionPolicy=Never."
-STILL_TERMINATING = PREFIX + "not eligible due to a terminating pod on the nominated node."
+NEVER = MESSAGE_PREFIX + "not eligible due to preemptionPolicy=Never."
+STILL_TERMINATING = MESSAGE_PREFIX + "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 UNDER_WAY = "waiting for the preemption for this pod to be finished"
 
@@ -74,6 +73,8 @@ class DefaultPreemptionArgs(Args):
 class DefaultPreemption(Plugin):
     """Evict pods of lower priority where that makes room for a pod that fits nowhere."""
 
+    preempts = True
+
     def __init__(
         self, args: DefaultPreemptionArgs, budgets: Objects[PodDisruptionBudget], preemptions: Preemptions
     ) -> None:
@@ -104,8 +105,8 @@ class DefaultPreemption(Plugin):
             everywhere = len(refused.cycle.nodes)
             if len(nodes) < everywhere:
                 counts[NOT_HELPFUL] += everywhere - len(nodes)
-            return Remedy(PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
-        chosen = best(candidates, what_if.seed)
+            return Remedy(MESSAGE_PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
+        chosen = least_disruptive(candidates, what_if.seed)
         return Plan(nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
 
     def _search(
@@ -136,7 +137,7 @@ class DefaultPreemption(Plugin):
                 break
         if faults and not candidates:
             told = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
-            raise PluginFault(self.name, PREFIX + told)
+            raise PluginFault(self.name, MESSAGE_PREFIX + told)
         return candidates, refused
 
 

@@ -7,34 +7,16 @@ before the others.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import PluginFault
 from mooring.framework import UNRESOLVABLE, Candidate, NodeView, PlacedPod, Pod, Refusal, WhatIf
+from mooring.framework.preemption import by_importance
 from mooring.framework.services import Index
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.selectors import LabelSelector
 
 NO_VICTIMS = Refusal("No preemption victims found for incoming pod", code=UNRESOLVABLE)
-
-
-def importance(pod: PlacedPod) -> tuple[int, float]:
-    """Sorts the most important first: higher priority, then started earlier. One not started yet counts as now."""
-    return -pod.priority, pod.started if pod.started is not None else math.inf
-
-
-def by_importance(pods: Iterable[PlacedPod]) -> list[PlacedPod]:
-    """The most important first. Of equals the first one, but of pods that have not started the last one.
-
-    kube-scheduler takes the present for a start that is missing, anew in each comparison: whichever pod it looks at
-    first has started earlier. Its sort asks about the later pod first.
-    """
-    pods = list(pods)
-    waiting = [pod for pod in pods if pod.started is None]
-    if not waiting:
-        return sorted(pods, key=importance)
-    return sorted([*(pod for pod in pods if pod.started is not None), *reversed(waiting)], key=importance)
 
 
 class Budgets:

@@ -61,6 +61,7 @@ class VolumeBinding(Plugin):
     """Keep pods where their volumes are or can be made, and choose volumes for claims that wait for a pod."""
 
     pod_fields = ("spec.volumes",)
+    binds_volumes = True
     without_filter_state = "not found"
     pre_filter_reads_pods = False
     score_needs_pre_score = False
