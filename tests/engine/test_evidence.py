@@ -8,7 +8,7 @@ from typing import Any
 from tests.engine.made import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base.clock import ManualClock
-from mooring.engine import decide
+from mooring.engine import DecisionCache, decide
 from mooring.framework import Published, Rejection
 from mooring.testing import a_pod
 
@@ -33,12 +33,13 @@ def test_a_placement_tells_scores_per_plugin_and_who_fell_out() -> None:
     assert json.loads(json.dumps(told)) == told
 
 
-def test_what_fell_out_of_a_placement_is_gone_after_the_next_unless_kept() -> None:
+def test_rejections_of_a_placed_pod_are_released_by_the_next_decision_unless_kept() -> None:
     profile, state = a_profile(rejecting("Full", {"b": Rejection("full")})), a_state("a", "b")
-    forgotten = decide(profile, a_pod(), state)
-    kept = decide(profile, a_pod(), state).keep()
-    decide(profile, a_pod(), state)
-    assert forgotten.rejections == {}
+    cache = DecisionCache()
+    released = decide(profile, a_pod(), state, cache=cache)
+    kept = decide(profile, a_pod(), state, cache=cache).keep()
+    decide(profile, a_pod(), state, cache=cache)
+    assert released.rejections == {}
     assert dict(kept.rejections) == {"b": ("Full", Rejection("full"))}
 
 

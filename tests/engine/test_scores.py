@@ -10,7 +10,7 @@ import pytest
 from tests.engine.made import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base import log
-from mooring.engine import Decision, Score, decide
+from mooring.engine import Decision, DecisionCache, Score, decide
 from mooring.framework import Plugin, Rejection, Skip, ToMax, same_for_all
 from mooring.testing import a_pod
 
@@ -121,15 +121,16 @@ def test_pre_score_sees_the_feasible_nodes_and_leaves_a_state() -> None:
 
 def test_columns_can_be_read_until_the_next_decision_and_kept() -> None:
     profile, state = a_profile((scoring("One", {"a": 1, "b": 2, "c": 3}), 2)), a_state(*NODES)
-    read = decide(profile, a_pod(), state)
+    cache = DecisionCache()
+    read = decide(profile, a_pod(), state, cache=cache)
     columns = read.columns()
     assert columns is not None
     assert columns.nodes == NODES
     assert columns.raw["One"].tolist() == [1, 2, 3]
     assert columns.total.tolist() == [2, 4, 6]
-    kept = decide(profile, a_pod(), state).keep()
+    kept = decide(profile, a_pod(), state, cache=cache).keep()
     assert read.columns() is None
-    decide(profile, a_pod(), state)
+    decide(profile, a_pod(), state, cache=cache)
     again = kept.columns()
     assert again is not None
     assert again.total.tolist() == [2, 4, 6]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mooring.base.memory import keep_collector_calm
 from mooring.bench.workloads import WORKLOADS, Workload
 from mooring.config import default_configuration
-from mooring.engine import Decision, Profile, decide
+from mooring.engine import Decision, DecisionCache, Profile, decide
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
@@ -48,13 +48,13 @@ def default_profile(services: Services | None = None) -> Profile:
 def measure(workload: str, nodes: int, pods: int, running: int = 0) -> Figure:
     """Decide so many pods of a workload, one after the other, each assumed before the next."""
     wanted, services = WORKLOADS[workload], Services()
-    profile, state = default_profile(services), services.state
+    profile, state, cache = default_profile(services), services.state, DecisionCache()
     fill(services, wanted, nodes, running)
     waiting = [wanted.incoming(number) for number in range(pods + WARM_UP)]
     keep_collector_calm()  # as the scheduler does when the first lists have come
     for seed, pod in enumerate(waiting[:WARM_UP]):
-        _assume(state, decide(profile, pod, state, seed=seed))
-    return _timed(workload, nodes, profile, state, waiting[WARM_UP:])
+        _assume(state, decide(profile, pod, state, seed=seed, cache=cache))
+    return _timed(workload, nodes, profile, state, cache, waiting[WARM_UP:])
 
 
 def fill(services: Services, wanted: Workload, nodes: int, running: int) -> None:
@@ -69,12 +69,14 @@ def fill(services: Services, wanted: Workload, nodes: int, running: int) -> None
         services.state.set_pod(placed(wanted.running(number), names[number % nodes]))
 
 
-def _timed(workload: str, nodes: int, profile: Profile, state: State, waiting: Sequence[Pod]) -> Figure:
+def _timed(
+    workload: str, nodes: int, profile: Profile, state: State, cache: DecisionCache, waiting: Sequence[Pod]
+) -> Figure:
     journal = Journal(Services().clock)
     deciding = assuming = telling = 0
     for seed, pod in enumerate(waiting):
         began = time.process_time_ns()
-        decision = decide(profile, pod, state, seed=seed)
+        decision = decide(profile, pod, state, seed=seed, cache=cache)
         decided = time.process_time_ns()
         _assume(state, decision)
         assumed = time.process_time_ns()

@@ -23,7 +23,7 @@ from mooring.bench.decide import default_profile, fill
 from mooring.bench.workloads import WORKLOADS
 from mooring.client import ApiClient, Connection
 from mooring.config import load_configuration
-from mooring.engine import Decision, Permitted, Profile, decide
+from mooring.engine import Decision, DecisionCache, Permitted, Profile, decide
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling
 from mooring.framework import FeatureGates, Plugin
@@ -69,9 +69,12 @@ def measure(nodes: int, pods: int) -> Figure:
     fill(services, workload, nodes, 0)
     keep_collector_calm()
     waiting = [workload.incoming(number) for number in range(WARM_UP)]
-    deciding = _best(lambda number: decide(profile, waiting[number % WARM_UP], services.state, seed=number), WARM_UP)
+    cache = DecisionCache()
+    deciding = _best(
+        lambda number: decide(profile, waiting[number % WARM_UP], services.state, seed=number, cache=cache), WARM_UP
+    )
     metrics = SchedulerMetrics(FeatureGates(), SystemClock())
-    decision = decide(profile, waiting[0], services.state, watch=metrics.attempts.begin())
+    decision = decide(profile, waiting[0], services.state, cache=cache, watch=metrics.attempts.begin())
     calls = _Calls(metrics, profile, decision)
     alone = _best(calls.of_an_attempt, 1000) - _best(calls.without_metrics, 1000)
     return Figure(alone, deciding, _attempt_micros(nodes, pods), nodes, calls.count)

@@ -1,19 +1,21 @@
 """Runs a profile's plugins over the state: `decide`, and what follows a decision in memory (reserve, permit)."""
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.decide import choose, decide, fail, refuse
 from mooring.engine.decision import Decision
 from mooring.engine.extender_results import EXTENDER, ExtenderResults, ExtenderScores
 from mooring.engine.filtering import Feasible, feasible
+from mooring.engine.pipeline import choose, decide, fail, refuse
 from mooring.engine.plugin_call import calling
 from mooring.engine.profile import Form, Profile
 from mooring.engine.rejected import Rejectors
 from mooring.engine.reservation import Permitted, Refused, permit, reserve, unreserve
+from mooring.engine.score_cache import DecisionCache
 from mooring.engine.scoring import Score, ScoreColumns
 
 __all__ = [
     "EXTENDER",
     "Decision",
+    "DecisionCache",
     "EngineCycle",
     "ExtenderResults",
     "ExtenderScores",

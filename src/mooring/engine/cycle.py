@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mooring.base.errors import Fault, StateMissing
+from mooring.engine.profile import Profile
+from mooring.engine.stopwatch import Stopwatch
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import (
     ALL_NODES,
     Counts,
@@ -23,11 +26,6 @@ from mooring.framework import (
 from mooring.framework.pod_metadata import NOTHING, BindingMetadata
 from mooring.objects.selectors import Labels
 from mooring.state import Rows, State
-
-if TYPE_CHECKING:
-    from mooring.engine.profile import Profile
-    from mooring.engine.stopwatch import Stopwatch
-    from mooring.engine.time_budget import TimeBudget
 
 T = TypeVar("T")
 

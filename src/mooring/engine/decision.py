@@ -9,7 +9,7 @@ from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.filtering import Feasible
 from mooring.engine.post_filter import PostFiltered
-from mooring.engine.rejected import NOBODY, Rejected, Rejectors, Verdict
+from mooring.engine.rejected import NO_REJECTORS, Rejected, Rejectors, Verdict
 from mooring.engine.scoring import Choice, Score, ScoreColumns
 from mooring.framework import Plan
 from mooring.framework.verdicts import no_node_available
@@ -35,7 +35,7 @@ class Decision:
         self.view: RowView | None = None
         self.message = ""
         """Why the pod was not placed, in kube-scheduler's words; what its condition and event say."""
-        self.rejectors: Rejectors = NOBODY
+        self.rejectors = NO_REJECTORS
         """The plugins whose events may help: those that refused, and those that wait for something outside.
 
         Empty after a fault and where there are no nodes at all: then only time helps.
@@ -77,8 +77,8 @@ class Decision:
         if decision.node_count:
             decision._no_fit = failure_message(found, rejected)
             decision.help(helped)
-            unschedulable, pending = rejected.rejectors()
-            decision.rejectors = unschedulable.union(found.narrowed_by), pending
+            rejectors = rejected.rejectors()
+            decision.rejectors = Rejectors(rejectors.unschedulable.union(found.narrowed_by), rejectors.pending)
         else:
             decision.post_filtered = helped
             decision.message = NO_NODES
@@ -139,8 +139,8 @@ class Decision:
             self._rejected = self._found.rejected()
         return self
 
-    def let_go(self) -> None:
-        """The profile decides anew: what was not kept goes."""
+    def release(self) -> None:
+        """The profile's next decision overwrites the cached columns: what was not kept is dropped."""
         self._choice = None
         self._found = None
 
@@ -219,7 +219,7 @@ def failure_message(found: Feasible, rejected: Rejected) -> str:
     nodes = len(found.all_nodes)
     if found.refusal is None:
         return no_node_available(nodes, rejected.reasons())
-    why = ", ".join(found.refusal[1].reasons)
+    why = ", ".join(found.refusal.refusal.reasons)
     return f"0/{nodes} nodes are available:" + (f" {why}." if why else "")
 
 

@@ -63,7 +63,7 @@ class Feasible:
         if self.looked_at is not None and len(self.looked_at) < len(self.all_nodes):
             rejected.clear(self._outside(self.looked_at))
         if self.narrowed_by and self.asked is not None:
-            rejected.give(self._outside(self.asked), ("", not_satisfied(self.narrowed_by)))
+            rejected.give(self._outside(self.asked), Verdict("", not_satisfied(self.narrowed_by)))
         return rejected
 
     def _outside(self, nodes: Rows) -> BoolArray:
@@ -112,7 +112,7 @@ def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
                 cycle.skipped_filters.add(plugin.name)
             elif isinstance(answer, Refusal):
                 answer = with_reasons(plugin, ExtensionPoint.PRE_FILTER, answer)
-                narrowed.refusal = (plugin.name, answer)
+                narrowed.refusal = Verdict(plugin.name, answer)
                 if answer.code is not UNSCHEDULABLE:
                     narrowed.by = ()  # this plugin alone is the one whose events may help
                     return narrowed
@@ -133,7 +133,7 @@ def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, answer: Only
     narrowed.only = names if narrowed.only is None else narrowed.only & names
     narrowed.by = (*narrowed.by, plugin.name)
     if not narrowed.only:
-        narrowed.refusal = ("", Refusal(_no_node_in_common(narrowed.by), code=UNRESOLVABLE))
+        narrowed.refusal = Verdict("", Refusal(_no_node_in_common(narrowed.by), code=UNRESOLVABLE))
 
 
 def _names(plugin: Plugin, answer: OnlyNodes) -> set[str]:
@@ -278,7 +278,7 @@ def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[Filtere
             with calling(cycle, filterer.plugin, ExtensionPoint.FILTER):
                 raise
         if refusal is not None:
-            return filterer.name, refusal
+            return Verdict(filterer.name, refusal)
     return None
 
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mooring.engine.score_cache import score_cache_of
-from mooring.framework import Plugin, Point, Rejections
-
-if TYPE_CHECKING:
-    from mooring.engine.decision import Decision
+from mooring.framework import Plugin, Point, Reads, Rejections
 
 
 class Form(Enum):
-    """Which form of a rule is asked where it has both: node by node, or many nodes at once."""
+    """Which form of a rule runs where it has both: node by node, or many nodes at once."""
 
     FASTER = "faster"
     PLAIN = "plain"
@@ -40,7 +35,7 @@ class Filterer:
 class Scorer:
     """A score plugin, the forms its rule has, and its weight in this profile."""
 
-    __slots__ = ("at_once", "cache", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
+    __slots__ = ("at_once", "is_cacheable", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
 
     def __init__(self, plugin: Plugin, weight: int, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
@@ -52,7 +47,13 @@ class Scorer:
             self.at_once = None
         self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
         self.normalizer = plugin.normalizer
-        self.cache = score_cache_of(plugin) if form is Form.FASTER and self.one_by_one is not None else None
+        self.is_cacheable = (
+            form is Form.FASTER
+            and self.one_by_one is not None
+            and callable(getattr(plugin, "sign", None))
+            and plugin.reads in (Reads.NODE, Reads.PODS)
+        )
+        """Whether pods of one signature get the same score on a node that has not changed."""
 
 
 class Profile:
@@ -70,16 +71,15 @@ class Profile:
         self.name = name
         self.points = {point: tuple(instances) for point, instances in points.items()}
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        """None: look at every node. 0: kube-scheduler's adaptive share. Otherwise that share."""
+        """None: evaluate every node. 0: kube-scheduler's adaptive share. Otherwise that share."""
         self.is_extended = is_extended
         """Extenders filter or score beside its plugins, so that one feasible node is not enough."""
         self.pre_filters = self.at(Point.PRE_FILTER)
         self.filterers = tuple(Filterer(plugin, form) for plugin in self.at(Point.FILTER))
         self.post_filters = self.at(Point.POST_FILTER)
         self.pre_scores = self.at(Point.PRE_SCORE)
-        # A weight of 0 is kube-scheduler's way to say "not given".
+        # kube-scheduler takes a weight of 0 for "not set".
         self.scorers = tuple(Scorer(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ()))
-        self._latest: weakref.ref[Decision] | None = None
 
     def at(self, point: Point) -> tuple[Any, ...]:
         """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""
@@ -89,13 +89,6 @@ class Profile:
     def plugins(self) -> tuple[Plugin, ...]:
         """Every instance once, in order of first appearance."""
         return tuple({id(plugin): plugin for instances in self.points.values() for plugin, _ in instances}.values())
-
-    def remember(self, decision: Decision) -> None:
-        """This is now the latest decision; the one before lets go of its columns."""
-        previous = self._latest() if self._latest is not None else None
-        if previous is not None:
-            previous.let_go()
-        self._latest = weakref.ref(decision)
 
     def __repr__(self) -> str:
         return f"<profile {self.name}>"

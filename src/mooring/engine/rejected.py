@@ -1,4 +1,4 @@
-"""Which plugin rejected which node, and why: one small number per node, spelled out when somebody asks.
+"""Which plugin rejected which node, and why: one small number per node, spelled out when read.
 
 A node has one verdict: that of the first plugin that rejected it, with all the reasons this plugin gave.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,23 @@ from numpy.typing import NDArray
 from mooring.framework import PENDING, UNRESOLVABLE, UNSCHEDULABLE, BoolArray, IntArray, Refusal, Rejection, Rejections
 from mooring.state import Rows, RowView
 
-Verdict = tuple[str, Refusal]
-"""The plugin and what it said. A verdict of the engine itself has no plugin ("")."""
 
-Rejectors = tuple[frozenset[str], frozenset[str]]
-"""The plugins that said unschedulable or unresolvable, and those that said pending."""
-NOBODY: Rejectors = (frozenset(), frozenset())
+class Verdict(NamedTuple):
+    """A plugin and its refusal. A verdict of the engine itself has no plugin ("")."""
+
+    plugin: str
+    refusal: Refusal
+
+
+class Rejectors(NamedTuple):
+    """The plugins whose events may make a rejected pod schedulable."""
+
+    unschedulable: frozenset[str] = frozenset()
+    """Those that returned unschedulable or unresolvable."""
+    pending: frozenset[str] = frozenset()
+
+
+NO_REJECTORS = Rejectors()
 
 _FEW_REASONS = 10
 """So many reasons make patterns that are counted faster than sorted."""
@@ -29,7 +40,7 @@ _FEW_REASONS = 10
 
 @dataclass(slots=True)
 class Step:
-    """What one filter plugin rejected among the rows it was asked about."""
+    """What one filter plugin rejected among the rows it evaluated."""
 
     plugin: str
     rows: IntArray
@@ -47,7 +58,7 @@ class Rejected(Mapping[str, Verdict]):
         self._nodes = nodes
         self._names = nodes.names
         self._verdicts: list[Verdict] = []
-        self._ids: dict[tuple[str, Refusal], int] = {}
+        self._ids: dict[Verdict, int] = {}
         self._which: NDArray[np.uint32] = np.zeros(len(nodes), np.uint32)
         """Per node the number of its verdict; 0: not rejected."""
         self._place_of: dict[str, int] | None = None
@@ -56,7 +67,7 @@ class Rejected(Mapping[str, Verdict]):
     def everywhere(cls, nodes: Rows, verdict: Verdict) -> Rejected:
         """The same verdict for every node."""
         rejected = cls(nodes)
-        rejected._which[:] = rejected._id(*verdict)
+        rejected._which[:] = rejected._id(verdict)
         return rejected
 
     @classmethod
@@ -76,11 +87,11 @@ class Rejected(Mapping[str, Verdict]):
 
     def give(self, mask: BoolArray, verdict: Verdict) -> None:
         """These nodes get this verdict."""
-        self._which[mask] = self._id(*verdict)
+        self._which[mask] = self._id(verdict)
 
     def _enter(self, step: Step, by_row: NDArray[np.uint32]) -> None:
         for position, refusal in step.one_by_one.items():
-            by_row[step.rows[position]] = self._id(step.plugin, refusal)
+            by_row[step.rows[position]] = self._id(Verdict(step.plugin, refusal))
         if not step.at_once:
             return
         count = len(step.at_once)
@@ -108,13 +119,13 @@ class Rejected(Mapping[str, Verdict]):
             return 0
         reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
         code = UNRESOLVABLE if pattern >> len(step.at_once) else UNSCHEDULABLE
-        return self._id(step.plugin, Rejection(*reasons, code=code))
+        return self._id(Verdict(step.plugin, Rejection(*reasons, code=code)))
 
-    def _id(self, plugin: str, refusal: Refusal) -> int:
-        known = self._ids.get((plugin, refusal))
+    def _id(self, verdict: Verdict) -> int:
+        known = self._ids.get(verdict)
         if known is None:
-            self._verdicts.append((plugin, refusal))
-            known = self._ids[plugin, refusal] = len(self._verdicts)
+            self._verdicts.append(verdict)
+            known = self._ids[verdict] = len(self._verdicts)
         return known
 
     def __getitem__(self, name: str) -> Verdict:
@@ -140,8 +151,8 @@ class Rejected(Mapping[str, Verdict]):
 
     def resolvable_nodes(self) -> Iterator[RowView]:
         """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
-        is_curable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
-        return iter(self._nodes.where(is_curable.take(self._which)))
+        is_resolvable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
+        return iter(self._nodes.where(is_resolvable.take(self._which)))
 
     def groups(self, *, most: int, named: int) -> list[tuple[str, Refusal, int, list[str]]]:
         """The most frequent verdicts, each with how many nodes it was given for and the names of the first of them."""
@@ -149,7 +160,7 @@ class Rejected(Mapping[str, Verdict]):
         counts[0] = 0
         frequent = np.argsort(-counts, kind="stable")[: min(most, int(np.count_nonzero(counts)))]
         groups = [(which, np.flatnonzero(self._which == which)[:named]) for which in frequent.tolist()]
-        # Ties in the order of the nodes: ids depend on whether a rule was asked node by node or at once.
+        # Ties in the order of the nodes: ids depend on whether the plain or the vector form of a rule ran.
         groups.sort(key=lambda group: (-counts[group[0]], group[1][0]))
         return [
             (*self._verdicts[which - 1], int(counts[which]), [self._names[place] for place in places.tolist()])
@@ -162,18 +173,18 @@ class Rejected(Mapping[str, Verdict]):
         return int(np.count_nonzero(np.bincount(self._which, minlength=1)[1:]))
 
     def reasons(self) -> Counter[str]:
-        """How many nodes gave each reason; a node with two reasons counts in both."""
+        """How many nodes were rejected for each reason; a node with two reasons counts in both."""
         counts: Counter[str] = Counter()
         for which, nodes in enumerate(np.bincount(self._which).tolist()):
             if which and nodes:
-                for reason in self._verdicts[which - 1][1].reasons:
+                for reason in self._verdicts[which - 1].refusal.reasons:
                     counts[reason] += nodes
         return counts
 
     def rejectors(self) -> Rejectors:
         """The plugins that rejected some node."""
         given = [self._verdicts[which - 1] for which in np.unique(self._which).tolist() if which]
-        return (
+        return Rejectors(
             frozenset(plugin for plugin, refusal in given if plugin and refusal.code is not PENDING),
             frozenset(plugin for plugin, refusal in given if plugin and refusal.code is PENDING),
         )

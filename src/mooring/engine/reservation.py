@@ -39,7 +39,7 @@ class Refused:
     @property
     def rejectors(self) -> Rejectors:
         names = frozenset((self.plugin,))
-        return (frozenset(), names) if self.refusal.code is PENDING else (names, frozenset())
+        return Rejectors(pending=names) if self.refusal.code is PENDING else Rejectors(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,19 @@
 A plugin declares what it reads of the pod (`sign`) and of the cluster (`reads`: the node, or the node and its pods).
 Pods with the same signature get the same score on a node that has not changed, so only the rows that changed since the
 last such pod are scored again: usually those that took the last pods.
+
+A caller that decides many pods owns a `DecisionCache` and passes it to `decide`. Without one, decisions are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+import weakref
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol
 
 from mooring.engine.cycle import EngineCycle
-from mooring.framework import IntArray, Plugin, Reads
+from mooring.engine.profile import Profile, Scorer
+from mooring.framework import IntArray, Reads
 from mooring.state import KeptColumn, Rows, RowView, State
 
 MAX_SIGNATURES = 8
@@ -33,10 +37,10 @@ class ScoreCache:
 
     __slots__ = ("_by_signature", "_name", "_of", "_reads_pods", "_sign")
 
-    def __init__(self, plugin: Plugin, sign: Callable[[Any], Hashable | None]) -> None:
-        self._name = plugin.name
-        self._reads_pods = plugin.reads is Reads.PODS
-        self._sign = sign
+    def __init__(self, scorer: Scorer) -> None:
+        self._name = scorer.name
+        self._reads_pods = scorer.plugin.reads is Reads.PODS
+        self._sign: Callable[[Any], Hashable | None] = scorer.plugin.sign
         self._of: State | None = None
         self._by_signature: dict[Hashable, _CachedScores] = {}
 
@@ -67,9 +71,51 @@ class ScoreCache:
         return cached.column.read(nodes, score, score_one)
 
 
-def score_cache_of(plugin: Plugin) -> ScoreCache | None:
-    """The cache of a plugin that declares `sign` and `reads`; None for others."""
-    sign = getattr(plugin, "sign", None)
-    if not callable(sign) or plugin.reads not in (Reads.NODE, Reads.PODS):
-        return None
-    return ScoreCache(plugin, sign)
+ScoreCaches = Mapping[str, ScoreCache]
+"""By the name of the score plugin; plugins whose scores cannot be cached are missing."""
+
+
+class ReadsCache(Protocol):
+    """A decision: its score columns may be those of a cache, which the next decision overwrites."""
+
+    def release(self) -> None:
+        """Stop reading them."""
+        ...
+
+
+class ProfileCache:
+    """The score caches of one profile, and the decision that reads them."""
+
+    __slots__ = ("_latest", "scores")
+
+    def __init__(self, profile: Profile) -> None:
+        self.scores: ScoreCaches = {
+            scorer.name: ScoreCache(scorer) for scorer in profile.scorers if scorer.is_cacheable
+        }
+        self._latest: weakref.ref[ReadsCache] | None = None
+
+    def set_latest(self, decision: ReadsCache) -> None:
+        """The decision before this one stops reading the cached columns, and frees its own."""
+        previous = self._latest() if self._latest is not None else None
+        if previous is not None:
+            previous.release()
+        self._latest = weakref.ref(decision)
+
+
+class DecisionCache:
+    """What is kept from one decision to the next, per profile. The caller of `decide` owns it.
+
+    One for each state: columns of another state are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._by_profile: weakref.WeakKeyDictionary[Profile, ProfileCache] = weakref.WeakKeyDictionary()
+
+    def of(self, profile: Profile) -> ProfileCache:
+        cached = self._by_profile.get(profile)
+        if cached is None:
+            cached = self._by_profile[profile] = ProfileCache(profile)
+        return cached
+
+
+NO_SCORE_CACHES: ScoreCaches = {}

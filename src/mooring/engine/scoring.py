@@ -15,6 +15,7 @@ from mooring.engine.extender_results import SCALE, ExtenderScores
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault
 from mooring.engine.profile import Scorer
+from mooring.engine.score_cache import NO_SCORE_CACHES, ScoreCaches
 from mooring.framework import IntArray, Refusal, Skip
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.framework.verdicts import constant
@@ -79,14 +80,19 @@ class _Columns:
         return ScoreColumns(tuple(self._nodes.names), self.total, self.raw, self.normalized, self.weights)
 
 
-def best(cycle: EngineCycle, nodes: Rows, extender_scores: Sequence[ExtenderScores] = ()) -> Choice:
+def best(
+    cycle: EngineCycle,
+    nodes: Rows,
+    score_caches: ScoreCaches = NO_SCORE_CACHES,
+    extender_scores: Sequence[ExtenderScores] = (),
+) -> Choice:
     """The node with the highest sum of weighted scores, those of extenders included.
 
     Among equals the cycle's seed says which.
     """
     if len(nodes) == 1:
         return Choice(nodes.at(0), {}, 0, None)
-    columns = _scored(cycle, nodes)
+    columns = _scored(cycle, nodes, score_caches)
     if extender_scores:
         _add(columns, extender_scores, nodes)
     total = columns.total
@@ -101,7 +107,7 @@ def best(cycle: EngineCycle, nodes: Rows, extender_scores: Sequence[ExtenderScor
     return Choice(nodes.at(place), scores, int(total[place]), columns)
 
 
-def _scored(cycle: EngineCycle, nodes: Rows) -> _Columns:
+def _scored(cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> _Columns:
     if not cycle.profile.scorers:
         return _Columns(nodes, np.ones(len(nodes), np.int64))
     _ask_pre_scores(cycle, nodes)
@@ -114,7 +120,7 @@ def _scored(cycle: EngineCycle, nodes: Rows) -> _Columns:
     with calling(cycle, None, ExtensionPoint.SCORE) as call:
         for scorer in scorers:
             call.switch_to(scorer.plugin)
-            columns.raw[scorer.name] = _raw(scorer, cycle, nodes)
+            columns.raw[scorer.name] = _raw(scorer, cycle, nodes, score_caches)
     with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
         for scorer in scorers:
             call.switch_to(scorer.plugin)
@@ -162,20 +168,21 @@ def _ask_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
                 cycle.score_states[plugin.name] = answer
 
 
-def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
-    if scorer.cache is not None:
-        cached = scorer.cache.get(
+def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> IntArray:
+    cache = score_caches.get(scorer.name)
+    if cache is not None:
+        cached = cache.get(
             cycle,
             nodes,
-            lambda others: _asked(scorer, cycle, others),
-            lambda view: _asked_alone(scorer, cycle, view),
+            lambda others: _run_score(scorer, cycle, others),
+            lambda view: _run_score_of_one(scorer, cycle, view),
         )
         if cached is not None:
             return cached
-    return _asked(scorer, cycle, nodes)
+    return _run_score(scorer, cycle, nodes)
 
 
-def _asked_alone(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
+def _run_score_of_one(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
     assert scorer.one_by_one is not None
     score = scorer.one_by_one(cycle.pod, view, cycle)
     if type(score) is int:
@@ -183,7 +190,7 @@ def _asked_alone(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
     return _whole_number(scorer, ExtensionPoint.SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
 
 
-def _asked(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
+def _run_score(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
         return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
     ask, pod = scorer.one_by_one, cycle.pod

@@ -158,7 +158,7 @@ class EngineWhatIf:
             filterers = self._of_pods if is_ours and view.row in self._accepted else self._filterers
             verdict = first_refusal(cycle, view, filterers)
         if verdict is not None:
-            return verdict[1]
+            return verdict.refusal
         if is_ours:
             self._accepted.add(view.row)
         return None
@@ -172,7 +172,7 @@ class EngineWhatIf:
         )
         narrowed = ask_pre_filters(cycle)
         if narrowed.refusal is not None:
-            return narrowed.refusal[1]
+            return narrowed.refusal.refusal
         if stands and pod is self._cycle.pod:
             self._standing = cycle
         return cycle

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from mooring.base.errors import StateMissing
-from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve, unreserve
+from mooring.engine import Decision, DecisionCache, Permitted, Profile, Refused, decide, permit, reserve, unreserve
 from mooring.framework import (
     ALL_NODES,
     Counts,
@@ -165,6 +165,7 @@ class Cluster:
         self.services = services
         self.state = services.state
         self.profile = Profile("test", _points(plugins))
+        self._cache = DecisionCache()
         self._attempts: Counter[str] = Counter()
         self._placing = 0
         self._ends: list[tuple[Decision, Refused | None]] = []
@@ -192,7 +193,7 @@ class Cluster:
         known = self.state.remove_pending(pod.uid)
         self.state.set_pending(pod)
         try:
-            return decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid] + 1)
+            return decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid] + 1, cache=self._cache)
         finally:
             self.state.remove_pending(pod.uid)
             if known is not None:
@@ -208,7 +209,7 @@ class Cluster:
         """
         self.state.set_pending(pod)
         self._attempts[pod.uid] += 1
-        decision = decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid])
+        decision = decide(self.profile, pod, self.state, attempt=self._attempts[pod.uid], cache=self._cache)
         if decision.node is not None:
             self._place(decision, decision.node)
         return decision

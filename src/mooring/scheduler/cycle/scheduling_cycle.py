@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, Profile, decide
+from mooring.engine import Decision, DecisionCache, Profile, decide
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod
 from mooring.framework.events import resource_name
@@ -39,6 +39,7 @@ class Inputs(TypedDict):
     attempt: int
     seed: int
     start: int
+    cache: DecisionCache
     budget: TimeBudget | None
 
 
@@ -65,6 +66,7 @@ class Attempts:
     """Pods whose profile waits for a kind that has not been listed."""
     _starts: dict[str, int] = field(default_factory=dict)
     """Where each profile's next search begins."""
+    _cache: DecisionCache = field(default_factory=DecisionCache)
     _decisions: int = 0
 
     def attempt(self, waiting: QueuedPodInfo) -> None:
@@ -184,6 +186,7 @@ class Attempts:
             attempt=waiting.attempts,
             seed=self._decisions,
             start=self._starts.get(profile.name, 0),
+            cache=self._cache,
             budget=self.budget,
         )
 

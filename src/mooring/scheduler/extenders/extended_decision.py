@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, EngineCycle, ExtenderResults, Profile, decide, fail, feasible
+from mooring.engine import Decision, DecisionCache, EngineCycle, ExtenderResults, Profile, decide, fail, feasible
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Plan, Pod, Refusal
@@ -39,6 +39,7 @@ async def decide_with(
     attempt: int,
     seed: int,
     start: int,
+    cache: DecisionCache | None = None,
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
 ) -> Decision:
@@ -58,6 +59,7 @@ async def decide_with(
             seed=seed,
             start=start,
             extender_results=results,
+            cache=cache,
             watch=watch,
             budget=budget,
         )

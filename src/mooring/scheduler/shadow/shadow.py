@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from mooring.base.clock import Clock
-from mooring.engine import Decision, Profile, decide
+from mooring.engine import Decision, DecisionCache, Profile, decide
 from mooring.engine.filtering import nodes_to_find
 from mooring.engine.time_budget import TimeBudget
 from mooring.objects.core import Pod
@@ -117,6 +117,7 @@ class Shadow:
         self._hindrance = hindrance
         self._is_extended = is_extended
         self._budget = budget
+        self._cache = DecisionCache()
         self._turns = Turns(state, clock)
         self._pending: dict[str, _Pending] = {}
         """In the order in which they came or were refused."""
@@ -367,7 +368,8 @@ class Shadow:
     def _decide(self, pod: Pod) -> Decision:
         if self._budget is not None:
             self._budget.renew()
-        return decide(self._profiles[pod.spec.scheduler_name], pod, self._state, budget=self._budget)
+        profile = self._profiles[pod.spec.scheduler_name]
+        return decide(profile, pod, self._state, cache=self._cache, budget=self._budget)
 
     # Telling
 

@@ -1,4 +1,7 @@
-"""`decide`: the one function that live scheduler, simulator, explain, benchmark and conformance tests call."""
+"""`decide`: the one function that live scheduler, simulator, explain, benchmark and conformance tests call.
+
+PreFilter and Filter find the feasible nodes; then PreScore and Score choose one, or PostFilter tries to make room.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from mooring.engine.extender_results import ExtenderResults, ExtenderScores
 from mooring.engine.filtering import Feasible, feasible
 from mooring.engine.post_filter import CLEAR, PostFiltered, run_post_filters
 from mooring.engine.profile import Profile
+from mooring.engine.score_cache import NO_SCORE_CACHES, DecisionCache, ScoreCaches
 from mooring.engine.scoring import best
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
@@ -27,47 +31,57 @@ def decide(
     seed: int = 0,
     start: int = 0,
     extender_results: ExtenderResults | None = None,
+    cache: DecisionCache | None = None,
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
 ) -> Decision:
     """Choose a node for the pod, or report why it fits none. Pure: no I/O, no clock, no randomness.
 
     `seed` chooses among nodes of equal score; `start` is where sampling begins (the last decision's `next_start`).
-    `watch` times the plugins; nothing depends on it. Plugins that exceed the `budget` are interrupted, and the decision
-    is a `BudgetExceeded` fault.
+    `cache` makes the next decision faster and never another one; `watch` times the plugins; nothing depends on it.
+    Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
     """
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed)
     cycle.watch = watch
     cycle.budget = budget
+    cached = None if cache is None else cache.of(profile)
+    score_caches = NO_SCORE_CACHES if cached is None else cached.scores
     found: Feasible | None = None
     try:
         with within(budget):
             if extender_results is None:
                 found = feasible(cycle, start)
-                decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
+                decision = choose(cycle, found, score_caches) if len(found.nodes) else refuse(cycle, found)
             else:
                 found = feasible(cycle, start, is_nominated_out=extender_results.is_nominated_out)
                 is_any_unsent = extender_results.apply(found)
-                decision = choose(cycle, found, extender_results.scores) if len(found.nodes) else refuse(cycle, found)
-                decision.is_premature = is_any_unsent and not len(found.nodes)
+                if len(found.nodes):
+                    decision = choose(cycle, found, score_caches, extender_results.scores)
+                else:
+                    decision = refuse(cycle, found)
+                    decision.is_premature = is_any_unsent
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()
-    profile.remember(decision)
+    if cached is not None:
+        cached.set_latest(decision)
     return decision
 
 
 def fail(profile: Profile, pod: Pod, state: State, fault: PluginFault, *, attempt: int = 1, start: int = 0) -> Decision:
     """The attempt failed before it came to a decision."""
-    decision = Decision.failed(EngineCycle(profile, pod, state, attempt), None, fault, start)
-    profile.remember(decision)
-    return decision
+    return Decision.failed(EngineCycle(profile, pod, state, attempt), None, fault, start)
 
 
-def choose(cycle: EngineCycle, found: Feasible, extender_scores: Sequence[ExtenderScores] = ()) -> Decision:
+def choose(
+    cycle: EngineCycle,
+    found: Feasible,
+    score_caches: ScoreCaches = NO_SCORE_CACHES,
+    extender_scores: Sequence[ExtenderScores] = (),
+) -> Decision:
     """The best of the feasible nodes."""
-    return Decision.placed(cycle, found, best(cycle, found.nodes, extender_scores))
+    return Decision.placed(cycle, found, best(cycle, found.nodes, score_caches, extender_scores))
 
 
 def refuse(cycle: EngineCycle, found: Feasible) -> Decision:
