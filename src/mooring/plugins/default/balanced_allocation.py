@@ -35,7 +35,7 @@ from mooring.framework.nodes import Capacity
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.requests import Amounts, requests_on_node
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.plugins.default.dynamic_resources.totals import DeviceTotals
+from mooring.plugins.default.dynamic_resources.extended_resources import DeviceTotals
 from mooring.plugins.default.resource_scores import ResourceSpec
 
 HALF = HIGHEST_SCORE // 2

@@ -40,7 +40,7 @@ from mooring.objects.names import qualified_name
 from mooring.objects.quantity import whole
 from mooring.objects.requests import Amounts, in_units, requests_of_containers
 from mooring.objects.resource import IMPLICIT_EXTENDED_RESOURCE, DeviceClass, ResourceClaim, ResourceSlice
-from mooring.plugins.default.dynamic_resources.totals import DeviceTotals
+from mooring.plugins.default.dynamic_resources.extended_resources import DeviceTotals
 from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
 
 TOO_MANY_PODS = "Too many pods"

@@ -41,7 +41,7 @@ from mooring.objects.resource import (
     ResourceSliceSpec,
 )
 from mooring.plugins.default.dynamic_resources import DynamicResources
-from mooring.plugins.default.dynamic_resources.state import PodClaims
+from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
 
 DRIVER = "gpu.example.com"

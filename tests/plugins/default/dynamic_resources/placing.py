@@ -10,7 +10,7 @@ from mooring.base.errors import PluginFault
 from mooring.engine import Decision, reservation
 from mooring.framework import Pod
 from mooring.objects.resource import ResourceClaim
-from mooring.plugins.default.dynamic_resources.state import PodClaims
+from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims
 
 
 class Placing:

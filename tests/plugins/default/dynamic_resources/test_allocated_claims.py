@@ -16,7 +16,7 @@ from tests.plugins.default.dynamic_resources.builders import (
 from mooring.framework import Remedy
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.resource import DeviceCondition, DeviceStatus, ResourceClaim
-from mooring.plugins.default.dynamic_resources.binding import Readiness, readiness
+from mooring.plugins.default.dynamic_resources.binding_conditions import Readiness, readiness
 from mooring.plugins.default.dynamic_resources.plugin import (
     CANNOT_ALLOCATE,
     DEALLOCATED,

@@ -28,7 +28,7 @@ from mooring.objects.resource import (
     ResourceSlice,
 )
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.state import PodClaims
+from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims
 from mooring.testing import a_cycle, a_node
 
 

@@ -23,7 +23,7 @@ from tests.plugins.default.dynamic_resources.builders import (
 from mooring.base.errors import Fault
 from mooring.framework import Pod
 from mooring.objects.resource import DeviceRequest, ResourceClaim
-from mooring.plugins.default.dynamic_resources.state import PodClaims
+from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims
 from mooring.testing import a_cycle, a_node, refused_at_once, refused_one_by_one
 
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

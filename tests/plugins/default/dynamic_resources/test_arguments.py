@@ -10,7 +10,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.config import load_configuration
 from mooring.framework import FeatureGates
 from mooring.plugins.catalogue import catalogue
-from mooring.plugins.default.dynamic_resources.args import DynamicResourcesArgs
+from mooring.plugins.default.dynamic_resources.plugin import DynamicResourcesArgs
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1

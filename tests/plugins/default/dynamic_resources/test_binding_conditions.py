@@ -18,8 +18,7 @@ from tests.plugins.default.dynamic_resources.placing import Placing, claim_of, r
 
 from mooring.base.errors import Fault
 from mooring.objects.resource import DeviceCondition, DeviceStatus, ResourceClaim
-from mooring.plugins.default.dynamic_resources.binding import is_overdue
-from mooring.plugins.default.dynamic_resources.readying import POLL_SECONDS
+from mooring.plugins.default.dynamic_resources.binding_conditions import POLL_SECONDS, is_overdue
 
 TIMEOUT_SECONDS = 600
 

@@ -22,7 +22,7 @@ from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.quantity import QuantityText
 from mooring.objects.resource import EXTENDED_RESOURCE_CLAIM, Allocation, DeviceClass
-from mooring.plugins.default.dynamic_resources.extended import BackedResources, extended_requests
+from mooring.plugins.default.dynamic_resources.extended_resources import BackedResources, extended_requests
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE, CANNOT_FIT, DELETED, LEFT_OVER
 from mooring.testing import Services, a_node, a_pod
 

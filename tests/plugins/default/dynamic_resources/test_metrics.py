@@ -6,7 +6,7 @@ import pytest
 from tests.plugins.default.dynamic_resources.test_binding_conditions import a_world, pass_time, report, started
 
 from mooring.base.errors import Fault
-from mooring.plugins.default.dynamic_resources.readying import POLL_SECONDS
+from mooring.plugins.default.dynamic_resources.binding_conditions import POLL_SECONDS
 
 ENDS = {
     "ready in the end": ("Attached", "success"),

@@ -25,9 +25,9 @@ from mooring.objects.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.plugins.default.dynamic_resources.capacity import consumed_by, has_room
+from mooring.plugins.default.dynamic_resources.consumable_capacity import consumed_by, has_room
+from mooring.plugins.default.dynamic_resources.device_requests import tolerates
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE
-from mooring.plugins.default.dynamic_resources.taints import tolerates
 
 # Counters
 

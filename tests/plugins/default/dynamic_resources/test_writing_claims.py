@@ -21,7 +21,7 @@ from mooring.base.clock import timestamp
 from mooring.base.errors import ApiError, Fault, Unreachable
 from mooring.objects import ObjectMeta
 from mooring.objects.resource import ResourceClaim
-from mooring.plugins.default.dynamic_resources.writing import DOUBT_SECONDS, PAUSE_SECONDS, TRIES
+from mooring.plugins.default.dynamic_resources.claim_binder import DOUBT_SECONDS, PAUSE_SECONDS, TRIES
 from mooring.testing import a_node, a_pod
 from mooring.testing.claims import a_conflict
 

@@ -11,19 +11,29 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mooring.framework import NodeView
+from mooring.objects.quantity import billionths
 from mooring.objects.resource import MOST_RESULTS, ResourceClaim
-from mooring.plugins.default.dynamic_resources.amounts import billionths
-from mooring.plugins.default.dynamic_resources.capacity import NOTHING, Consumed, consumption, has_room
-from mooring.plugins.default.dynamic_resources.constraints import constraints_of
-from mooring.plugins.default.dynamic_resources.counters import CounterUse, FreeCounters
-from mooring.plugins.default.dynamic_resources.failures import AllocationFault, NoAllocationHere
+from mooring.plugins.default.dynamic_resources.allocated_devices import InUse
+from mooring.plugins.default.dynamic_resources.consumable_capacity import NOTHING, Consumed, consumption, has_room
+from mooring.plugins.default.dynamic_resources.device_constraints import constraints_of
+from mooring.plugins.default.dynamic_resources.device_requests import (
+    AllocationFault,
+    NoAllocationHere,
+    Wanted,
+    WantedClaim,
+    is_repelled,
+    selects,
+)
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.in_use import InUse
-from mooring.plugins.default.dynamic_resources.offers import DeviceId, OfferedDevice
-from mooring.plugins.default.dynamic_resources.pools import Inventory, Pool, Reach, node_matches
-from mooring.plugins.default.dynamic_resources.requests import Wanted, WantedClaim
-from mooring.plugins.default.dynamic_resources.selectors import selects
-from mooring.plugins.default.dynamic_resources.taints import is_repelled
+from mooring.plugins.default.dynamic_resources.resource_slices import (
+    DeviceId,
+    Inventory,
+    OfferedDevice,
+    Pool,
+    Reach,
+    node_matches,
+)
+from mooring.plugins.default.dynamic_resources.shared_counters import CounterUse, FreeCounters
 
 STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 256
 DEVICES_IN_A_STEP = 32

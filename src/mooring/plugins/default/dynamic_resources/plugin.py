@@ -8,12 +8,16 @@ what they prefer score higher. Which devices are chosen depends on nothing but t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Annotated
 
 import numpy as np
 
 from mooring.base.errors import Fault
 from mooring.framework import (
     UNRESOLVABLE,
+    Action,
+    Args,
     BoolArray,
     ClaimsInFlight,
     ClaimWriter,
@@ -24,7 +28,9 @@ from mooring.framework import (
     Hint,
     IntArray,
     Log,
+    Meta,
     Metrics,
+    Node,
     NodeRows,
     NodeView,
     Objects,
@@ -44,36 +50,44 @@ from mooring.framework.node_selectors import where_selector
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.plugins.default.dynamic_resources import extended
+from mooring.plugins.default.dynamic_resources import extended_resources
+from mooring.plugins.default.dynamic_resources.allocated_devices import InUse
+from mooring.plugins.default.dynamic_resources.allocation_results import (
+    NodeAllocation,
+    check_selectors,
+    preference_score,
+)
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
-from mooring.plugins.default.dynamic_resources.args import DynamicResourcesArgs
-from mooring.plugins.default.dynamic_resources.binding import Readiness, is_overdue, readiness
-from mooring.plugins.default.dynamic_resources.claims import ClaimMissing, claims_of, has_room, is_reserved_for
-from mooring.plugins.default.dynamic_resources.counting import DeviceMetrics
-from mooring.plugins.default.dynamic_resources.events import Hints
-from mooring.plugins.default.dynamic_resources.failures import NoAllocationHere
+from mooring.plugins.default.dynamic_resources.binding_conditions import (
+    DeviceMetrics,
+    Preparation,
+    Readiness,
+    is_overdue,
+    readiness,
+)
+from mooring.plugins.default.dynamic_resources.claim_binder import ClaimBinding
+from mooring.plugins.default.dynamic_resources.device_requests import NoAllocationHere, WantedClaim
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.holding import promise, take_back
-from mooring.plugins.default.dynamic_resources.in_use import InUse
-from mooring.plugins.default.dynamic_resources.pools import Inventories
-from mooring.plugins.default.dynamic_resources.readying import Preparation
-from mooring.plugins.default.dynamic_resources.requests import WantedClaim
-from mooring.plugins.default.dynamic_resources.results import check_selectors
-from mooring.plugins.default.dynamic_resources.scoring import preference_score
-from mooring.plugins.default.dynamic_resources.state import NodeAllocation, PodClaims
-from mooring.plugins.default.dynamic_resources.writing import ClaimBinding
+from mooring.plugins.default.dynamic_resources.pod_claims import (
+    ClaimMissing,
+    PodClaims,
+    claims_of,
+    has_room,
+    is_reserved_for,
+    promise,
+    take_back,
+)
+from mooring.plugins.default.dynamic_resources.resource_slices import Inventories
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"
 LEFT_OVER = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
-
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 STILL_NOT = "still not schedulable"
 IN_USE = "resourceclaim in use"
-
 NO_CLAIMS = PodClaims()
 _OUT_OF_REACH = float("inf")
 _SHORTEST_SEARCH_SECONDS = 1e-6
@@ -108,8 +122,8 @@ class DynamicResources(Plugin):
         self._writer, self._in_flight = writer, in_flight
         self._inventories = Inventories(slices, self._features)
         self._in_use = InUse(claims, in_flight, self._features)
-        self._backed = extended.BackedResources(classes)
-        self._made_for_pods = claims.indexed(extended.special_claims)
+        self._backed = extended_resources.BackedResources(classes)
+        self._made_for_pods = claims.indexed(extended_resources.special_claims)
         self._binding_seconds = args.binding_timeout.total_seconds()
         # It ends its waiting by itself, and says what it waited for.
         self.longest_wait_seconds = max(self.longest_wait_seconds, self._binding_seconds + 60.0)
@@ -159,13 +173,13 @@ class DynamicResources(Plugin):
         for resource, amount in pod.requests.amounts.items():
             if amount and "/" in resource and self._is_backed(resource):
                 made = self._made_for_pods.at(pod.uid)
-                return made[0] if made else extended.claim_in_memory(pod)
+                return made[0] if made else extended_resources.claim_in_memory(pod)
         return None
 
     def _is_backed(self, resource: str) -> bool:
         return (
             self._features.extended_resources
-            and extended.can_be_backed(resource)
+            and extended_resources.can_be_backed(resource)
             and self._backed.class_of(resource) is not None
         )
 
@@ -210,17 +224,17 @@ class DynamicResources(Plugin):
         state: PodClaims = cycle.filter_state(self)
         if not state.claims:
             return None
-        requests: extended.ExtendedRequests | None = None
+        requests: extended_resources.ExtendedRequests | None = None
         if state.special is not None:
             if state.special.spec.devices.requests:  # left over from an attempt that failed: post_filter removes it
                 return Rejection(LEFT_OVER, code=UNRESOLVABLE)
-            lacking = extended.lacking(pod, node, self._backed)
+            lacking = extended_resources.lacking(pod, node, self._backed)
             if lacking is None:
                 return Rejection(CANNOT_FIT, code=UNRESOLVABLE)
             if not lacking and not state.has_user_claims:
                 return None
             if state.special.status.allocation is None:
-                requests = extended.extended_requests(pod, lacking, self._backed)
+                requests = extended_resources.extended_requests(pod, lacking, self._backed)
         unavailable = [at for at, claim in enumerate(state.claims) if not self._is_available(claim, node)]
         found: NodeAllocation | None = None
         if state.allocator is not None:
@@ -281,7 +295,11 @@ class DynamicResources(Plugin):
         return ready is Readiness.READY
 
     def _found(
-        self, state: PodClaims, allocator: Allocator, node: NodeView, requests: extended.ExtendedRequests | None
+        self,
+        state: PodClaims,
+        allocator: Allocator,
+        node: NodeView,
+        requests: extended_resources.ExtendedRequests | None,
     ) -> NodeAllocation | None:
         """Devices for all claims without allocation, or None."""
         wanted = list(state.wanted)
@@ -310,7 +328,7 @@ class DynamicResources(Plugin):
             users = [user.uid for user in claim.status.reserved_for]
             if claim is not state.special and users in ([], [pod.uid]):
                 return Remedy(DEALLOCATED, deallocate=(_release(claim),))
-        if state.special is not None and state.special.name != extended.IN_MEMORY:
+        if state.special is not None and state.special.name != extended_resources.IN_MEMORY:
             return Remedy(DELETED, deallocate=(_release(state.special, delete=True),))
         return Refusal(STILL_NOT)
 
@@ -344,7 +362,7 @@ class DynamicResources(Plugin):
         for at, claim in enumerate(state.claims):
             try:
                 if claim is state.special:
-                    if claim.name != extended.IN_MEMORY:
+                    if claim.name != extended_resources.IN_MEMORY:
                         await self._writer.delete(claim)
                 elif claim.status.allocation is not None and is_reserved_for(claim, pod):
                     state.claims[at] = await self._writer.remove_user(claim, pod.uid)
@@ -373,3 +391,56 @@ def _release(claim: ResourceClaim, *, delete: bool = False) -> ClaimRelease:
     return ClaimRelease(
         claim.namespace, claim.name, claim.uid, "" if delete else claim.metadata.resource_version, delete=delete
     )
+
+
+class DynamicResourcesArgs(Args):
+    """Arguments of DynamicResources."""
+
+    filter_timeout: Annotated[
+        timedelta, Meta(description="How long the search for devices may take on one node; 0 means without end.")
+    ] = timedelta(seconds=10)
+    binding_timeout: Annotated[
+        timedelta, Meta(description="How long allocated devices may take until their binding conditions are met.")
+    ] = timedelta(seconds=600)
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        if self.filter_timeout < timedelta(0):
+            yield "filterTimeout", "must be zero or positive"
+        if self.binding_timeout < timedelta(seconds=1):
+            yield "bindingTimeout", "must be at least 1 second"
+
+
+class Hints:
+    """A pod with a missing claim is not worth a try, whatever happens to other claims."""
+
+    def __init__(self, claims: Objects[ResourceClaim]) -> None:
+        self._claims = claims
+
+    def all(self) -> Iterable[Hint]:
+        return [
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+            Hint(ResourceClaim, Action.ADD | Action.UPDATE, self._claim_changed),
+            Hint(Pod, Action.UPDATE_POD_GENERATED_CLAIM, self._claim_was_generated),
+            Hint(DeviceClass, Action.ADD | Action.UPDATE),
+            Hint(ResourceSlice, Action.ADD | Action.UPDATE),
+        ]
+
+    def _claim_changed(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
+        try:
+            is_own = any(claim.uid == after.uid for claim in claims_of(pod, self._claims))
+        except ClaimMissing:
+            return False
+        if before is None:
+            return is_own
+        if before.status.allocation is not None and after.status.allocation is None:
+            return True  # its devices are free now
+        return is_own and before.status != after.status
+
+    def _claim_was_generated(self, pod: Pod, before: Pod, after: Pod) -> bool:
+        if after.uid != pod.uid:
+            return False
+        try:
+            claims_of(after, self._claims)
+        except ClaimMissing:
+            return False
+        return True

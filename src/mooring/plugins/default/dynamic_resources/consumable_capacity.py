@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.objects.quantity import QuantityText, whole
+from mooring.objects.quantity import QuantityText, billionths, whole
 from mooring.objects.resource import CapacityPolicy, CapacityRange, DeviceCapacity
-from mooring.plugins.default.dynamic_resources.amounts import billionths
 
 Requested = Mapping[str, QuantityText]
 Consumed = dict[str, QuantityText]

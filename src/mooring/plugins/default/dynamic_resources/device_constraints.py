@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from mooring.objects.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
-from mooring.plugins.default.dynamic_resources.failures import AllocationFault
+from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.offers import OfferedDevice
+from mooring.plugins.default.dynamic_resources.resource_slices import OfferedDevice
 
 Value = tuple[str, object]
 

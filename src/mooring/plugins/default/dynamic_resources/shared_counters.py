@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mooring.plugins.default.dynamic_resources.amounts import billionths
-from mooring.plugins.default.dynamic_resources.offers import DeviceId, OfferedDevice, PoolId
-from mooring.plugins.default.dynamic_resources.pools import Pool
+from mooring.objects.quantity import billionths
+from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId, OfferedDevice, Pool, PoolId
 
 Counted = dict[tuple[str, str], int]
 """(counter set, counter) → amount."""

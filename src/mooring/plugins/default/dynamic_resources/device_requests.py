@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mooring.base.errors import Fault
+from mooring.cel.budget import Check
+from mooring.cel.device import AttributeValue, DeviceInput, Version, compile_selector
+from mooring.cel.errors import CelError
 from mooring.framework import Objects
 from mooring.objects.quantity import QuantityText
 from mooring.objects.resource import (
     ALL,
     EXACT_COUNT,
+    Device,
+    DeviceAttribute,
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
+    DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
-from mooring.plugins.default.dynamic_resources.failures import AllocationFault
 from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.resource_slices import OfferedDevice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,3 +149,78 @@ def expressions_of(device_class: DeviceClass) -> list[tuple[str, str]]:
 def _expressions(selectors: Sequence[DeviceSelector], whose: str) -> Iterator[tuple[str, str]]:
     for at, selector in enumerate(selectors):
         yield selector.cel.expression if selector.cel is not None else "", f"{whose}: selector #{at}"
+
+
+_MOST_REMEMBERED = 256
+"""Selectors that a device remembers. With fewer in use, each is evaluated once."""
+_LONGEST_REASON = 2048
+
+
+def selects(expression: str, whose: str, offered: OfferedDevice, check: Check | None = None) -> bool:
+    """Raises `AllocationFault`, which says whose selector it is, where the expression is wrong or has no value.
+
+    `check` raises when the search must end; it is called before and during an evaluation.
+    """
+    known = offered.selected.get(expression)
+    if known is None:
+        selector = compile_selector(expression)
+        if selector.error is not None:
+            raise AllocationFault(f"{whose}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
+        try:
+            known = selector.matches(_as_seen(offered), check)
+        except CelError as problem:
+            raise AllocationFault(f"{whose}: CEL runtime error: {str(problem)[:_LONGEST_REASON]}") from problem
+        if len(offered.selected) >= _MOST_REMEMBERED:
+            offered.selected.clear()
+        offered.selected[selector.expression] = known
+    return known
+
+
+def _as_seen(offered: OfferedDevice) -> DeviceInput:
+    if offered.seen is None:
+        device = offered.device
+        attributes = {name: _value(each) for name, each in device.attributes.items()}
+        capacity = {name: str(each.value) for name, each in device.capacity.items()}
+        offered.seen = DeviceInput(offered.id.driver, attributes, capacity, device.allow_multiple_allocations)
+    return offered.seen
+
+
+def _value(attribute: DeviceAttribute) -> AttributeValue:
+    """None, which fails every selector, for a list or an attribute of a type that we do not know."""
+    if attribute.version_value is not None:
+        return Version(attribute.version_value)
+    if attribute.string_value is not None:
+        return attribute.string_value
+    if attribute.bool_value is not None:
+        return attribute.bool_value
+    return attribute.int_value
+
+
+PREVENTING = ("NoSchedule", "NoExecute")
+"""Other effects are ignored."""
+
+
+def is_repelled(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
+    return any(
+        taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in device.taints
+    )
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """No effect means any, no key any; without operator the values must be equal."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+class AllocationFault(Fault):
+    """Something is wrong with a claim, a class or a pool: the attempt fails and the pod is tried again with backoff."""
+
+
+class NoAllocationHere(Exception):
+    """Something is wrong with this node's pools: the node is refused with this text, others are looked at."""

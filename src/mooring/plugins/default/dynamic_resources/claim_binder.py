@@ -16,16 +16,14 @@ from mooring.base.errors import ApiError, Fault
 from mooring.framework import ClaimsInFlight, ClaimWriter, Objects, Pod
 from mooring.objects.core import ContainerExtendedResourceRequest
 from mooring.objects.resource import Allocation, ConsumerReference, ResourceClaim
-from mooring.plugins.default.dynamic_resources.counting import DeviceMetrics
-from mooring.plugins.default.dynamic_resources.extended import IN_MEMORY
+from mooring.plugins.default.dynamic_resources.binding_conditions import DeviceMetrics
+from mooring.plugins.default.dynamic_resources.extended_resources import IN_MEMORY
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.holding import allocated
-from mooring.plugins.default.dynamic_resources.state import PodClaims
+from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims, allocated
 
 TRIES, PAUSE_SECONDS = 5, 0.01
 SHOWN_SECONDS, LOOK_SECONDS, LONGEST_LOOK_SECONDS = 120.0, 0.01, 1.0
 DOUBT_SECONDS = 120.0
-
 T = TypeVar("T")
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from mooring.objects.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.objects.core import (
+    ContainerExtendedResourceRequest,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from mooring.objects.resource import (
+    MOST_ALTERNATIVES,
     AllocatedDevice,
     Allocation,
     AllocationConfiguration,
@@ -16,9 +23,8 @@ from mooring.objects.resource import (
     ResourceSliceSpec,
 )
 from mooring.plugins.default.dynamic_resources.allocator import Found, FoundClaim
-from mooring.plugins.default.dynamic_resources.failures import AllocationFault
+from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, Wanted
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.requests import Wanted
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
@@ -121,3 +127,44 @@ def _add_new(parts: Sequence[NodeSelectorRequirement], to: list[NodeSelectorRequ
             for known in to
         ):
             to.append(part)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocation:
+    """What was found for the pod on one node."""
+
+    found: Sequence[FoundClaim]
+    """One for each claim that has no allocation yet, in their order."""
+    extended_claim: ResourceClaim | None = None
+    """The claim to be made for extended resources, as it must be for this node."""
+    mappings: Sequence[ContainerExtendedResourceRequest] = ()
+
+    def allocations(self, node: str, features: Features) -> list[Allocation]:
+        """What the claims' statuses will hold. Of many nodes one is chosen, so it is not made before."""
+        return [allocation_of(each, node, features) for each in self.found]
+
+
+def preference_score(claims: Sequence[ResourceClaim], found: Sequence[FoundClaim]) -> int:
+    """8 for each request that got its first alternative, 7 for a second, and so on.
+
+    `found` is what was found for the claims that have no allocation yet, in their order.
+    """
+    missing = iter(found)
+    return sum(_score(claim, _served(claim, missing)) for claim in claims)
+
+
+def _served(claim: ResourceClaim, missing: Iterator[FoundClaim]) -> set[str]:
+    """The requests and subrequests that got devices."""
+    if claim.status.allocation is not None:
+        return {result.request for result in claim.status.allocation.devices.results}
+    return {device.wanted.reference for device in next(missing).devices}
+
+
+def _score(claim: ResourceClaim, served: set[str]) -> int:
+    return sum(
+        MOST_ALTERNATIVES - place
+        for request in claim.spec.devices.requests
+        if request.exactly is None
+        for place, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in served
+    )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.framework import ClaimsInFlight, Objects
+from mooring.objects.quantity import billionths
 from mooring.objects.resource import AllocatedDevice, ResourceClaim
-from mooring.plugins.default.dynamic_resources.amounts import billionths
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.offers import DeviceId
+from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId
 
 Amounts = dict[str, int]
 

@@ -1,0 +1,135 @@
+"""The ResourceClaims of a pod: which they are, and what one scheduling cycle knows and holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.base.errors import Fault
+from mooring.framework import ClaimsInFlight, Objects, Pod
+from mooring.objects.core import PodResourceClaim
+from mooring.objects.resource import MOST_USERS, Allocation, ResourceClaim
+from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation
+from mooring.plugins.default.dynamic_resources.allocator import Allocator
+from mooring.plugins.default.dynamic_resources.device_requests import WantedClaim
+from mooring.plugins.default.dynamic_resources.features import Features
+
+
+class ClaimMissing(Exception):
+    """A claim of the pod is not there, or not the pod's; the text is the reason that the pod waits."""
+
+
+def claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> list[ResourceClaim]:
+    """The claims that the pod's spec refers to, in its order. Raises `ClaimMissing` for the first that is not there."""
+    return list(_claims_of(pod, claims))
+
+
+def _claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> Iterator[ResourceClaim]:
+    for reference in pod.spec.resource_claims:
+        name = reference.resource_claim_name
+        if name is None:
+            name = _generated_name(pod, reference)
+            if name is None:  # whoever makes claims after templates decided that none is needed
+                continue
+        claim = claims.get(name, pod.namespace)
+        if claim is None:
+            raise ClaimMissing(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimMissing(f'resourceclaim "{name}" is being deleted')
+        if reference.resource_claim_name is None and not is_controlled_by(claim, pod):
+            raise ClaimMissing(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+        yield claim
+
+
+def _generated_name(pod: Pod, reference: PodResourceClaim) -> str | None:
+    if reference.resource_claim_template_name is None:
+        raise ClaimMissing(
+            f'pod "{pod.key}", spec.resourceClaim "{reference.name}": none of the supported fields are set'
+        )
+    for status in pod.status.resource_claim_statuses:
+        if status.name == reference.name:
+            return status.resource_claim_name
+    raise ClaimMissing(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def is_controlled_by(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references)
+
+
+def has_room(claim: ResourceClaim) -> bool:
+    """Whether one more pod can use it."""
+    return len(claim.status.reserved_for) < MOST_USERS
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(user.uid == pod.uid for user in claim.status.reserved_for)
+
+
+@dataclass(slots=True, eq=False)
+class PodClaims:
+    """The claims of a pod. Without any, the plugin has nothing to do."""
+
+    claims: list[ResourceClaim] = field(default_factory=list)
+    """Those of the pod's spec, then the one for extended resources if there is one; as written once that is done."""
+    special: ResourceClaim | None = None
+    """The claim for extended resources."""
+    wanted: Sequence[WantedClaim] = ()
+    """Those of the spec that have no allocation."""
+    allocator: Allocator | None = None
+    """None if every claim is allocated."""
+    unavailable: set[int] = field(default_factory=set)
+    """Places of allocated claims that some node could not use."""
+    found: dict[str, NodeAllocation] = field(default_factory=dict)
+    """By node name."""
+    promised: dict[int, Allocation] = field(default_factory=dict)
+    """What claims will get on the chosen node, by their places: made by reserve, written by pre_bind."""
+    in_flight: set[str] = field(default_factory=set)
+    """Uids of those that are not written yet."""
+    in_doubt: set[int] = field(default_factory=set)
+    """Places of those whose writing nobody has answered: they may be written or not."""
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether nodes can differ in what they serve."""
+        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
+
+    @property
+    def has_user_claims(self) -> bool:
+        return len(self.claims) > (self.special is not None)
+
+
+def promise(state: PodClaims, node: str, in_flight: ClaimsInFlight, features: Features) -> None:
+    """Hold what was found on the node for the claims that have no allocation."""
+    to_allocate = [at for at, claim in enumerate(state.claims) if claim.status.allocation is None]
+    found = state.found.get(node)
+    if found is None:
+        # The node itself may have the extended resources; claims of the pod's spec must have been found devices.
+        if any(state.claims[at] is not state.special for at in to_allocate):
+            raise Fault("claim allocation not found for node")
+        return
+    if found.extended_claim is None:
+        to_allocate = [at for at in to_allocate if state.claims[at] is not state.special]
+    for at, allocation in zip(to_allocate, found.allocations(node, features), strict=True):
+        claim = state.claims[at]
+        if claim is state.special and found.extended_claim is not None:
+            if not found.extended_claim.spec.devices.requests:
+                continue  # the node itself has all of them
+            claim = state.claims[at] = state.special = found.extended_claim
+        state.promised[at] = allocation
+        state.in_flight.add(claim.uid)
+        in_flight.begin(allocated(claim, allocation))
+
+
+def take_back(state: PodClaims, in_flight: ClaimsInFlight) -> None:
+    """Nothing of the promise is left."""
+    for uid in state.in_flight:
+        in_flight.end(uid)
+    state.in_flight.clear()
+    state.promised.clear()
+
+
+def allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
+    status = msgspec.structs.replace(claim.status, allocation=allocation)
+    return msgspec.structs.replace(claim, status=status)
