@@ -312,9 +312,9 @@ def test_equal_scores_become_0():
 
 
 def test_many_templates_do_not_fill_the_memory(monkeypatch):
-    from mooring.plugins.default.inter_pod_affinity import wishes
+    from mooring.plugins.default.inter_pod_affinity import affinity_terms
 
-    monkeypatch.setattr(wishes, "MOST_CACHED_BYTES", 4 * wishes.TERM_BYTES)
+    monkeypatch.setattr(affinity_terms, "MOST_CACHED_BYTES", 4 * affinity_terms.TERM_BYTES)
     plugin, cluster = a_situation({"a1": [web]})
     for number in range(10):
         pod = a_pod_with(pod_rules(away=[a_term({"app": str(number)})]))

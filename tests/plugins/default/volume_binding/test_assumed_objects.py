@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.base.errors import Fault
 from mooring.objects.storage import PersistentVolume
-from mooring.plugins.default.volume_binding.assumed import AssumedObjects
+from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
 from mooring.plugins.default.volume_binding.matching import keys_of_volume
 from mooring.testing.services import MemoryObjects
 from mooring.testing.storage import a_claim, a_volume

@@ -46,8 +46,8 @@ from mooring.framework import (
 )
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.core import Namespace
-from mooring.plugins.default.inter_pod_affinity.waking import node_may_help, pod_may_help
-from mooring.plugins.default.inter_pod_affinity.wishes import WishReader
+from mooring.plugins.default.inter_pod_affinity.affinity_terms import WishReader
+from mooring.plugins.default.inter_pod_affinity.queueing_hints import node_may_help, pod_may_help
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 NOT_AWAY = "node(s) didn't match pod anti-affinity rules"

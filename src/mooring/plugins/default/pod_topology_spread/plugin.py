@@ -37,7 +37,7 @@ from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.plugins.default.pod_topology_spread.args import HOSTNAME, PodTopologySpreadArgs
 from mooring.plugins.default.pod_topology_spread.constraints import Constraint, Constraints, Reading
-from mooring.plugins.default.pod_topology_spread.hints import Hints
+from mooring.plugins.default.pod_topology_spread.queueing_hints import Hints
 from mooring.plugins.default.pod_topology_spread.workloads import Workloads
 
 NOT_SPREAD = "node(s) didn't match pod topology spread constraints"

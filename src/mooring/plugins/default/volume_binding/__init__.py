@@ -5,7 +5,6 @@ free volumes, `provisioning` asks where new ones can be made; `search` puts them
 `reservation` is what follows the choice of a node, `assumed` what the next pods see of it.
 """
 
-from mooring.plugins.default.volume_binding.args import VolumeBindingArgs
-from mooring.plugins.default.volume_binding.plugin import VolumeBinding
+from mooring.plugins.default.volume_binding.plugin import VolumeBinding, VolumeBindingArgs
 
 __all__ = ["VolumeBinding", "VolumeBindingArgs"]

@@ -18,7 +18,7 @@ from mooring.framework import BoolArray, IntArray, NodeRows, NodeView
 from mooring.framework.services import Index
 from mooring.objects.core import NodeSelector
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.plugins.default.volume_binding.bound import admits_node, where_admitted
+from mooring.plugins.default.volume_binding.bound_volumes import admits_node, where_admitted
 
 AVAILABLE = "Available"
 FILESYSTEM = "Filesystem"

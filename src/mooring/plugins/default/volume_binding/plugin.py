@@ -8,6 +8,7 @@ are asked for and waited for before the pod is bound. Evicting pods never helps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from mooring.base.errors import Fault, StateMissing
 from mooring.framework import (
     UNRESOLVABLE,
     Action,
+    Args,
     Clock,
     Cycle,
     FeatureGates,
     Hint,
     IntArray,
     Log,
+    Meta,
     Node,
     NodeRows,
     NodeView,
@@ -43,18 +46,39 @@ from mooring.objects.storage import (
     StorageClass,
 )
 from mooring.plugins.default.csi_node_rows import CSINodeRows
-from mooring.plugins.default.volume_binding.args import DEFAULT_SHAPE, VolumeBindingArgs
-from mooring.plugins.default.volume_binding.assumed import AssumedObjects
-from mooring.plugins.default.volume_binding.bound import BoundVolumes
-from mooring.plugins.default.volume_binding.claims import problem_of_claims, sorted_claims
+from mooring.plugins.default.resource_scores import UtilizationShapePoint, shape_mistakes
+from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
+from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.matching import Candidates, keys_of_volume
+from mooring.plugins.default.volume_binding.pod_volume_claims import problem_of_claims, sorted_claims
 from mooring.plugins.default.volume_binding.provisioning import Provisioners
-from mooring.plugins.default.volume_binding.reservation import VolumeBinder
 from mooring.plugins.default.volume_binding.scoring import CapacityScorer
 from mooring.plugins.default.volume_binding.search import Reservation, Search
+from mooring.plugins.default.volume_binding.volume_binder import VolumeBinder
 from mooring.plugins.default.volume_claims import is_claim_of
 
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+DEFAULT_SHAPE = (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100, score=0))
+"""The emptier the storage, the better."""
+
+
+class VolumeBindingArgs(Args):
+    """Arguments of VolumeBinding."""
+
+    bind_timeout_seconds: Annotated[
+        int, Meta(description="How long a pod waits for its volumes to be bound or made before it is tried again.")
+    ] = 600
+    shape: Annotated[
+        list[UtilizationShapePoint],
+        Meta(
+            description="Score by how much of the storage would be used; needs the feature gate StorageCapacityScoring."
+        ),
+    ] = []
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        if self.bind_timeout_seconds < 0:
+            yield "bindTimeoutSeconds", f"must be 0 or more, got {self.bind_timeout_seconds}"
+        yield from shape_mistakes(self.shape, "shape")
 
 
 class VolumeBinding(Plugin):

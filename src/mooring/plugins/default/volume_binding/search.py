@@ -10,9 +10,9 @@ import numpy as np
 from mooring.framework import BoolArray, IntArray, NodeRows, NodeView
 from mooring.objects.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from mooring.plugins.default.csi_node_rows import CSINodeRows
-from mooring.plugins.default.volume_binding.bound import BoundVolumes
-from mooring.plugins.default.volume_binding.claims import PodClaims
+from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.matching import NONE, Candidates, Matches
+from mooring.plugins.default.volume_binding.pod_volume_claims import PodClaims
 from mooring.plugins.default.volume_binding.provisioning import Provision
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

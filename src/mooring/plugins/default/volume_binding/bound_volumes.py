@@ -18,7 +18,7 @@ from mooring.objects.migration import InTree, Untranslatable, in_tree_of, migrat
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from mooring.plugins.default.csi_node_rows import CSINodeRows
-from mooring.plugins.default.volume_binding.assumed import AssumedObjects
+from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
 
 
 def admits_node(required: NodeSelector | None, node: NodeView) -> bool:

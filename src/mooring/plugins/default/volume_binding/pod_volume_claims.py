@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mooring.base.errors import Fault
 from mooring.framework import Objects, Pod
 from mooring.objects.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
-from mooring.plugins.default.volume_binding.assumed import AssumedObjects
+from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
 from mooring.plugins.default.volume_claims import claim_not_found, not_its_own
 
 LOST = "Lost"

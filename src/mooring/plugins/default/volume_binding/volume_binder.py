@@ -12,8 +12,8 @@ from mooring.base.log import Log
 from mooring.framework import NodeView, Pod, VolumeWriter
 from mooring.objects.meta import KubeObject
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.plugins.default.volume_binding.assumed import AssumedObjects
-from mooring.plugins.default.volume_binding.bound import BoundVolumes
+from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
+from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.search import Found, Reservation
 
 LOOK_AGAIN_SECONDS = 1.0
