@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from mooring.apiserver.sending import PIECE
+from mooring.apiserver.streaming import PIECE
 
 MOST_CONNECTIONS = 1000
 MOST_STRANGERS = 300

@@ -28,8 +28,7 @@ from mooring.apiserver.patches import (
 from mooring.apiserver.registry import Change, Deletion, Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.routes import Route, find_route
-from mooring.apiserver.selection import Selection, parse_selection
-from mooring.apiserver.sending import streamed
+from mooring.apiserver.selection_predicate import Selection, parse_selection
 from mooring.apiserver.status import (
     Refused,
     bad_request,
@@ -42,9 +41,10 @@ from mooring.apiserver.status import (
     unsupported_media_type,
 )
 from mooring.apiserver.storage import Stored
+from mooring.apiserver.streaming import streamed
 from mooring.apiserver.subresources import Call, special_handlers
 from mooring.apiserver.tables import Tables
-from mooring.apiserver.watching import WatchAnswer
+from mooring.apiserver.watch_server import WatchAnswer
 from mooring.base.log import Log
 from mooring.base.nesting import TooDeep, refuse_deep
 

@@ -14,7 +14,7 @@ import msgspec
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.selection import Selection
+from mooring.apiserver.selection_predicate import Selection
 from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired
 from mooring.apiserver.storage import Key, Store, Stored
 from mooring.base.nesting import decode

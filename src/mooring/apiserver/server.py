@@ -16,8 +16,8 @@ from aiohttp import web
 from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.connections import BoundedServer
 from mooring.apiserver.documents import Document, copied
+from mooring.apiserver.garbage_collector import Housekeeper
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
-from mooring.apiserver.housekeeping import Housekeeper
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.loading import LineOf, load
 from mooring.apiserver.negotiation import typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.documents import Document, ensured, part
 from mooring.apiserver.status import FieldError
 from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
-from mooring.apiserver.strategies.resource_amounts import round_up
+from mooring.apiserver.strategies.resource_requirements import round_up
 from mooring.apiserver.validation.node import check_node
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.strategies.base import set_default, set_text
-from mooring.apiserver.strategies.resource_amounts import default_pod_amounts, round_requirements, round_up
+from mooring.apiserver.strategies.resource_requirements import default_pod_amounts, round_requirements, round_up
 from mooring.apiserver.strategies.volume_sources import default_source
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
-from mooring.apiserver.strategies.resource_amounts import round_requirements, round_up
+from mooring.apiserver.strategies.resource_requirements import round_requirements, round_up
 from mooring.apiserver.strategies.volume_sources import default_source
 from mooring.apiserver.validation.quantities import check_amount
 from mooring.apiserver.validation.selectors import check_node_selector

@@ -5,10 +5,10 @@ from __future__ import annotations
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.apiserver.subresources.binding import BindingHandler
 from mooring.apiserver.subresources.eviction import EvictionHandler
-from mooring.apiserver.subresources.missing import NoContainers, Refusal
-from mooring.apiserver.subresources.namespaces import FinalizeHandler
+from mooring.apiserver.subresources.finalize import FinalizeHandler
 from mooring.apiserver.subresources.reviews import review_handlers
 from mooring.apiserver.subresources.scale import ScaleHandler
+from mooring.apiserver.subresources.unsupported import NoContainers, Refusal
 
 __all__ = ["Call", "SubresourceHandler", "special_handlers"]
 

@@ -11,7 +11,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import Stored
 from mooring.apiserver.tables.catalogue import columns_for
 from mooring.apiserver.tables.columns import Column
-from mooring.apiserver.watching import Show
+from mooring.apiserver.watch_server import Show
 from mooring.base.clock import Clock
 
 META_V1 = "meta.k8s.io/v1"

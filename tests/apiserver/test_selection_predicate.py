@@ -7,10 +7,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.selection import Selection, parse_selection, split_field_selector
+from mooring.apiserver.selection_predicate import Selection, parse_selection, split_field_selector
 from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies.pod import PodStrategy
-from mooring.apiserver.watching import selected
+from mooring.apiserver.watch_server import selected
 
 names = st.sampled_from(["a", "b", "c"])
 namespaces = st.sampled_from(["one", "two"])

@@ -13,10 +13,10 @@ from aiohttp import web
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.selection import Selection
-from mooring.apiserver.sending import send
+from mooring.apiserver.selection_predicate import Selection
 from mooring.apiserver.status import Refused, expired
 from mooring.apiserver.storage import Event, EventType, Store, Stored, Watch, event_line
+from mooring.apiserver.streaming import send
 from mooring.base.clock import Clock
 
 BOOKMARK_SECONDS = 60.0
