@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.registry import Registry
-from mooring.apiserver.strategies.misc import SYSTEM_CLASSES
+from mooring.apiserver.strategies.priority_classes import SYSTEM_CLASSES
 
 SYSTEM_DESCRIPTIONS = {
     "system-cluster-critical": "Used for system critical pods that must run in the cluster, but can be moved to"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from mooring.apiserver.custom.definitions import DefinitionStrategy
-from mooring.apiserver.strategies import devices, misc, networking, volumes, workloads
+from mooring.apiserver.strategies import config_maps, devices, networking, rbac, resource_limits, volumes, workloads
 from mooring.apiserver.strategies.autoscalers import AutoscalerStrategy
-from mooring.apiserver.strategies.base import Strategy, World
+from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, Strategy, World
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
 from mooring.apiserver.strategies.daemon_sets import DaemonSetStrategy
+from mooring.apiserver.strategies.disruption_budgets import DisruptionBudgetStrategy
 from mooring.apiserver.strategies.events import EventStrategy
 from mooring.apiserver.strategies.namespace import NamespaceStrategy
 from mooring.apiserver.strategies.node import NodeStrategy
 from mooring.apiserver.strategies.pod import PodStrategy
+from mooring.apiserver.strategies.priority_classes import PriorityClassStrategy
 from mooring.apiserver.strategies.services import ServiceStrategy
 from mooring.apiserver.strategies.stateful_sets import StatefulSetStrategy
 
@@ -20,18 +22,18 @@ __all__ = ["Strategy", "World", "built_in_strategies"]
 
 def built_in_strategies() -> dict[str, Strategy]:
     """By storage key; a kind that is not named has no rules of its own. One set per server: some remember."""
-    role, binding = misc.RoleStrategy(), misc.RbacStrategy()
+    role, binding = rbac.RoleStrategy(), rbac.RoleBindingStrategy()
     return {
         "pods": PodStrategy(),
         "nodes": NodeStrategy(),
         "namespaces": NamespaceStrategy(),
         "services": ServiceStrategy(),
         "events": EventStrategy(),
-        "configmaps": misc.ConfigMapStrategy(),
-        "secrets": misc.SecretStrategy(),
-        "podtemplates": misc.PodTemplateStrategy(),
-        "resourcequotas": misc.QuotaStrategy(),
-        "limitranges": misc.LimitRangeStrategy(),
+        "configmaps": config_maps.ConfigMapStrategy(),
+        "secrets": config_maps.SecretStrategy(),
+        "podtemplates": workloads.PodTemplateStrategy(),
+        "resourcequotas": resource_limits.ResourceQuotaStrategy(),
+        "limitranges": resource_limits.LimitRangeStrategy(),
         "endpoints": networking.EndpointsStrategy(),
         "endpointslices.discovery.k8s.io": networking.EndpointSliceStrategy(),
         "networkpolicies.networking.k8s.io": networking.NetworkPolicyStrategy(),
@@ -46,9 +48,9 @@ def built_in_strategies() -> dict[str, Strategy]:
         "daemonsets.apps": DaemonSetStrategy(),
         "jobs.batch": JobStrategy(),
         "cronjobs.batch": CronJobStrategy(),
-        "poddisruptionbudgets.policy": misc.BudgetStrategy(),
+        "poddisruptionbudgets.policy": DisruptionBudgetStrategy(),
         "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
-        "priorityclasses.scheduling.k8s.io": misc.PriorityClassStrategy(),
+        "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
         "csidrivers.storage.k8s.io": volumes.DriverStrategy(),
         "volumeattachments.storage.k8s.io": volumes.AttachmentStrategy(),
@@ -57,7 +59,7 @@ def built_in_strategies() -> dict[str, Strategy]:
         "resourceslices.resource.k8s.io": devices.ResourceSliceStrategy(),
         "deviceclasses.resource.k8s.io": devices.DeviceClassStrategy(),
         "customresourcedefinitions.apiextensions.k8s.io": DefinitionStrategy(),
-        "leases.coordination.k8s.io": misc.LeaseStrategy(),
+        "leases.coordination.k8s.io": CreateOnUpdateStrategy(),
         "roles.rbac.authorization.k8s.io": role,
         "clusterroles.rbac.authorization.k8s.io": role,
         "rolebindings.rbac.authorization.k8s.io": binding,

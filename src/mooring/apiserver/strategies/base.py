@@ -133,6 +133,12 @@ class Strategy:
         """After the object is gone."""
 
 
+class CreateOnUpdateStrategy(Strategy):
+    """A kind whose objects an update creates where there is none: leases, events, roles and role bindings."""
+
+    create_on_update = True
+
+
 def _restore(document: Document, old: Document, name: str) -> None:
     if name in old:
         document[name] = old[name]

@@ -6,7 +6,7 @@ from collections import deque
 
 from mooring.apiserver.documents import Document, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required
-from mooring.apiserver.strategies.base import FieldReader, Strategy, World, text_at
+from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, FieldReader, World, text_at
 
 TTL_SECONDS = 3600.0
 # A busy hour must not fill the memory of a test cluster: beyond this many, the oldest go early.
@@ -56,10 +56,9 @@ _FIELDS: dict[str, FieldReader] = {
 }
 
 
-class EventStrategy(Strategy):
+class EventStrategy(CreateOnUpdateStrategy):
     """An event lives for an hour, as upstream; later ones push the expired out."""
 
-    create_on_update = True
     checks_required = False
     fields = _FIELDS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, metadata_of
-from mooring.apiserver.status import Refused, forbidden
+from mooring.apiserver.status import StatusError, forbidden
 from mooring.apiserver.strategies.base import World
 
 PREEMPT = "PreemptLowerPriority"
@@ -43,7 +43,7 @@ def admit_pod_update(pod: Document, old: Document) -> None:
     _default_tolerations(spec)
 
 
-def _refused(pod: Document, why: str) -> Refused:
+def _refused(pod: Document, why: str) -> StatusError:
     metadata = metadata_of(pod)
     return forbidden("", "pods", metadata.get("name") or metadata.get("generateName", ""), why)
 

@@ -1,4 +1,4 @@
-"""Deployments and their kin: a template, a selector that must find its pods, a strategy for changes."""
+"""Deployments, ReplicaSets, ReplicationControllers and PodTemplates: a pod template, a selector that matches it."""
 
 from __future__ import annotations
 
@@ -175,3 +175,13 @@ class ReplicationControllerStrategy(Strategy):
             why = "`selector` does not match template `labels`"
             wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
         return wrong + check_template(spec["template"], "spec.template", ("Always",))
+
+
+class PodTemplateStrategy(Strategy):
+    has_generation = True
+
+    def meaning(self, document: Document) -> object:
+        return document.get("template")
+
+    def default(self, document: Document, world: World) -> None:
+        default_pod_spec(ensured(ensured(document, "template"), "spec"))

@@ -1,0 +1,23 @@
+"""ResourceQuotas and LimitRanges. They are defaulted and stored; the embedded server does not enforce them."""
+
+from __future__ import annotations
+
+from mooring.apiserver.documents import Document, ensured, items_of, part
+from mooring.apiserver.strategies.base import Strategy, World, stored_only
+
+
+class ResourceQuotaStrategy(Strategy):
+    has_status = True
+    notice = stored_only("ResourceQuotas", "does not enforce them")
+
+
+class LimitRangeStrategy(Strategy):
+    notice = stored_only("LimitRanges", "does not enforce them")
+
+    def default(self, document: Document, world: World) -> None:
+        for limit in items_of(part(document, "spec"), "limits"):
+            if limit.get("type") == "Container":
+                default, request = ensured(limit, "default"), ensured(limit, "defaultRequest")
+                for target, source in ((default, "max"), (request, "default"), (request, "min")):
+                    for resource, amount in part(limit, source).items():
+                        target.setdefault(resource, amount)
