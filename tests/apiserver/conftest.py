@@ -102,7 +102,7 @@ class Client:
 async def eventually(server: EmbeddedApiServer, holds: Callable[[], bool]) -> None:
     """Wait until something holds of the stored objects, looking after every write."""
     changed = asyncio.Event()
-    server.registry.store.listeners.append(lambda *_: changed.set())
+    server.registry.store.subscribe(lambda *_: changed.set())
     async with asyncio.timeout(90):
         while not holds():
             await changed.wait()

@@ -29,7 +29,7 @@ from mooring.apiserver.schema import (
     Type,
     schema_of,
 )
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 SERVER = EmbeddedApiServer()
 ROWS = [row for row in SERVER.registry.table if "create" in row.verbs and "get" in row.verbs]
@@ -88,7 +88,7 @@ def accepted(request: Callable[[], object]) -> bool:
     """Whether the request is done; the alternative is a refusal that blames the client, nothing else."""
     try:
         request()
-    except Refused as refused:
+    except StatusError as refused:
         if not 400 <= refused.code < 500:
             raise
         return False

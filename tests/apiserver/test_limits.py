@@ -14,7 +14,7 @@ from tests.apiserver.conftest import Client
 
 from mooring.apiserver import EmbeddedApiServer, connections, handlers, storage
 from mooring.apiserver.json_patch import json_patch
-from mooring.apiserver.status import MOST_ERRORS, Refused, invalid, required
+from mooring.apiserver.status import MOST_ERRORS, StatusError, invalid, required
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -50,22 +50,22 @@ async def is_ended(reader: asyncio.StreamReader) -> bool:
 async def test_more_requests_than_are_served_at_once_are_asked_to_come_again(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(handlers, "MOST_IN_FLIGHT", 0)
+    monkeypatch.setattr(handlers, "MAX_IN_FLIGHT", 0)
     answer = await api.get(MAPS)
     assert (answer.code, answer.body["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
 
 
 async def test_a_request_that_takes_too_long_is_cut(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(handlers, "REQUEST_SECONDS", 0.3)
-    async with started() as server, asyncio.timeout(connections.STRANGER_SECONDS / 2):
+    async with started() as server, asyncio.timeout(connections.AUTHENTICATION_SECONDS / 2):
         arrived = asyncio.Event()
-        on_authenticated = server._handler.on_authenticated
+        authenticated = connections.Connections.authenticated
 
-        def arrive(request: Any) -> None:
-            on_authenticated(request)
+        def arrive(self: connections.Connections, protocol: Any) -> None:
+            authenticated(self, protocol)
             arrived.set()
 
-        server._handler.on_authenticated = arrive
+        monkeypatch.setattr(connections.Connections, "authenticated", arrive)
         reader, writer = await connected(server)
         writer.write(a_head(server, "PUT", "Content-Length: 100"))
         await arrived.wait()
@@ -76,8 +76,8 @@ async def test_a_request_that_takes_too_long_is_cut(monkeypatch: pytest.MonkeyPa
 async def test_connections_with_the_token_stay_and_others_are_closed_where_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
-    async with started() as server, asyncio.timeout(connections.STRANGER_SECONDS / 2):
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
+    async with started() as server, asyncio.timeout(connections.AUTHENTICATION_SECONDS / 2):
         kept = [await connected(server) for _ in range(3)]
         for _ in range(2):
             for reader, writer in kept:
@@ -91,7 +91,7 @@ async def test_connections_with_the_token_stay_and_others_are_closed_where_there
 
 
 async def test_a_connection_without_the_token_is_closed_in_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "STRANGER_SECONDS", 0)
+    monkeypatch.setattr(connections, "AUTHENTICATION_SECONDS", 0)
     async with started() as server, asyncio.timeout(90):
         reader, writer = await connected(server)
         assert await reader.read() == b""
@@ -168,6 +168,6 @@ BAD_PATCHES: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.parametrize(("operations", "code"), BAD_PATCHES.values(), ids=BAD_PATCHES.keys())
 def test_a_json_patch_that_is_none_is_refused(operations: Any, code: int):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         json_patch({"a": [1, 2, 3]}, operations)
     assert refused.value.code == code

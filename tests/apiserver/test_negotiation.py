@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.negotiation import parse_body
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 
 def test_a_yaml_body_means_what_it_means_to_kubernetes():
@@ -18,5 +18,5 @@ def test_a_yaml_body_means_what_it_means_to_kubernetes():
 
 @pytest.mark.parametrize("body", [b"a: [", b"a: &a [*a]", b"\xff\xfe\xff", b"[" * 5000])
 def test_a_body_that_is_no_yaml_is_refused_with_the_reason(body):
-    with pytest.raises(Refused, match="error converting YAML to JSON"):
+    with pytest.raises(StatusError, match="error converting YAML to JSON"):
         parse_body(body, "application/yaml")

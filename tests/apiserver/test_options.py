@@ -10,7 +10,7 @@ from tests.apiserver.builders import PODS, a_config_map
 from tests.apiserver.conftest import Client
 
 from mooring.apiserver.options import boolean, delete_options, list_options, revision_of, whole_number, write_options
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -67,7 +67,7 @@ async def test_a_watch_whose_time_is_over_ends_at_once(api: Client, seconds: str
 @pytest.mark.parametrize("verb", ["", "&watch=1"])
 async def test_a_revision_that_is_no_number_is_refused(api: Client, text: str, verb: str):
     if len(text) > 1000:
-        with pytest.raises(Refused):
+        with pytest.raises(StatusError):
             revision_of(text)
         return
     assert 400 <= (await api.get(f"{MAPS}?resourceVersion={text}{verb}")).code < 500
@@ -113,7 +113,7 @@ WRITES: dict[str, tuple[list[tuple[str, str]], str]] = {
 
 @pytest.mark.parametrize(("query", "kind"), WRITES.values(), ids=WRITES.keys())
 def test_options_of_a_write_that_are_not_known_are_invalid(query: list[tuple[str, str]], kind: str):
-    with pytest.raises(Refused, match=f"{kind}.meta.k8s.io") as refused:
+    with pytest.raises(StatusError, match=f"{kind}.meta.k8s.io") as refused:
         write_options(MultiDict(query), kind)
     assert refused.value.code == 422
 
@@ -135,10 +135,10 @@ async def test_options_of_a_deletion_that_are_not_known_are_invalid(api: Client,
 
 def test_a_deletions_query_counts_only_without_a_body():
     query = MultiDict([("gracePeriodSeconds", "5"), ("orphanDependents", "T"), ("dryRun", "All")])
-    asked = delete_options(query)
-    assert (asked.grace_seconds, asked.orphan_dependents, asked.dry_run) == (5, True, True)
-    asked = delete_options(query, {"gracePeriodSeconds": 7})
-    assert (asked.grace_seconds, asked.orphan_dependents, asked.dry_run) == (7, None, False)
+    options = delete_options(query)
+    assert (options.grace_seconds, options.propagation, options.dry_run) == (5, "Orphan", True)
+    options = delete_options(query, {"gracePeriodSeconds": 7, "preconditions": {"uid": "1"}})
+    assert (options.grace_seconds, options.propagation, options.dry_run, options.uid) == (7, None, False, "1")
 
 
 def test_without_a_query_nothing_is_asked_for():

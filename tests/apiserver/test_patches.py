@@ -12,7 +12,7 @@ from tests.apiserver.conftest import Client
 
 from mooring.apiserver.json_patch import json_patch
 from mooring.apiserver.patches import merge_patch, strategic_patch
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 POD = "io.k8s.api.core.v1.Pod"
 DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
@@ -45,7 +45,7 @@ JSON_MISTAKES = {
 @pytest.mark.parametrize(("operation", "sentence"), JSON_MISTAKES.values(), ids=JSON_MISTAKES.keys())
 def test_a_json_patch_that_cannot_be_applied_names_the_operation(operation: dict[str, Any], sentence: str):
     document = {"a": 1}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         json_patch(document, [{"op": "add", "path": "/b", "value": 1}, operation])
     assert refused.value.code == 422
     assert refused.value.message == (
@@ -142,7 +142,7 @@ def test_a_strategy_change_drops_the_old_parameters():
 
 
 def test_an_item_without_its_key_is_refused():
-    with pytest.raises(Refused, match="does not contain declared merge key: name"):
+    with pytest.raises(StatusError, match="does not contain declared merge key: name"):
         spec({"containers": []}, {"containers": [{"image": "1"}]})
 
 
@@ -150,7 +150,7 @@ def test_a_json_patch_applies_in_order_and_stops_at_a_failed_test():
     patched = json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}, {"op": "remove", "path": "/a/0"}])
     assert patched == {"a": [2]}
     for wrong in ([{"op": "test", "path": "/a", "value": 3}], [{"op": "remove", "path": "/none"}], [{"op": "grow"}]):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(StatusError) as refused:
             json_patch({"a": 1}, wrong)
         assert refused.value.code == 422
 

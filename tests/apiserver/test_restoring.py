@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver import EmbeddedApiServer
+from mooring.apiserver.options import DeleteOptions
 from mooring.apiserver.restoring import Restored
 
 Document = dict[str, Any]
@@ -46,7 +47,7 @@ def server() -> EmbeddedApiServer:
 
 def restored(server: EmbeddedApiServer, *documents: Document) -> Restored:
     result = server.restore(documents)
-    server.housekeeper.tidy()
+    server.controllers.sync()
     return result
 
 
@@ -96,7 +97,7 @@ def test_an_owner_that_never_existed_is_still_collected_for_objects_that_are_cre
     server.store.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "ownerReferences": [owner]}}
     )
-    server.housekeeper.tidy()
+    server.controllers.sync()
     assert server.store.get("configmaps", "m") is None
 
 
@@ -215,9 +216,7 @@ def _version() -> Document:
 
 
 def delete(server: EmbeddedApiServer, plural: str, name: str, group: str = "") -> None:
-    from mooring.apiserver.registry import Deletion
-
     row = server.registry.table.find(group, "v1", plural)
     assert row is not None
-    server.registry.delete(row, "shop", name, Deletion(grace_seconds=0, propagation="Background"))
-    server.housekeeper.tidy()
+    server.registry.delete(row, "shop", name, DeleteOptions(grace_seconds=0, propagation="Background"))
+    server.controllers.sync()

@@ -93,7 +93,9 @@ async def test_stopping_waits_for_no_client_that_follows(
 
 
 async def test_a_request_while_stopping_is_refused_and_its_connection_closed(api: Client):
-    api.server._handler.is_stopping = True
+    handler = api.server._handler
+    assert handler is not None
+    handler.shut_down()
     answer = await api.get("/api/v1/pods")
     assert (answer.code, answer.message) == (503, "the API server is shutting down")
     assert answer.headers["Connection"] == "close"

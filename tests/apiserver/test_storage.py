@@ -8,7 +8,7 @@ import pytest
 
 from mooring.apiserver import storage
 from mooring.apiserver.documents import same
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 from mooring.apiserver.storage import Store, Stored
 
 
@@ -52,7 +52,7 @@ async def test_a_watch_that_does_not_read_is_ended_before_memory_fills(monkeypat
     assert watch.ended
     assert watch.failure is not None
     assert watch.failure.code == 410
-    with pytest.raises(Refused, match="too old resource version"):
+    with pytest.raises(StatusError, match="too old resource version"):
         store.watch("pods", 1)
 
 

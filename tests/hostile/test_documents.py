@@ -305,11 +305,11 @@ def test_a_running_scheduler_keeps_its_configuration_when_the_file_becomes_neste
 def refusal_of(content_type: str, body: str) -> str:
     """In a child: what the embedded API server responds to a body."""
     from mooring.apiserver.negotiation import parse_body
-    from mooring.apiserver.status import Refused
+    from mooring.apiserver.status import StatusError
 
     try:
         parse_body(body.encode(), content_type)
-    except Refused as refused:
+    except StatusError as refused:
         return f"{refused.code} {refused}"
     return "nothing"
 
@@ -334,9 +334,9 @@ def test_a_continue_token_that_is_too_deep_is_refused():
     import base64
 
     from mooring.apiserver.lists import _read_token
-    from mooring.apiserver.status import Refused
+    from mooring.apiserver.status import StatusError
 
-    with pytest.raises(Refused, match="continue key is not valid"):
+    with pytest.raises(StatusError, match="continue key is not valid"):
         _read_token(base64.urlsafe_b64encode(b"[" * 6000).decode())
 
 
@@ -344,7 +344,7 @@ def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.handlers import patch_change
     from mooring.apiserver.options import FieldPolicy
     from mooring.apiserver.resources import Resource
-    from mooring.apiserver.status import Refused
+    from mooring.apiserver.status import StatusError
 
     row = Resource("example.com", "v1", "wishes", "wish", "Wish", False, ())
     inner: Any = 1
@@ -353,5 +353,5 @@ def test_many_shallow_patches_make_no_deep_object():
     document: Any = {"apiVersion": "example.com/v1", "kind": "Wish", "spec": inner}
     copy = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * (MOST_NESTED - 5)}]
     change = patch_change(row, "application/json-patch+json", copy, FieldPolicy())
-    with pytest.raises(Refused, match="levels deep"):
+    with pytest.raises(StatusError, match="levels deep"):
         change(document)

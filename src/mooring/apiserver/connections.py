@@ -1,7 +1,7 @@
-"""How many connections the embedded server keeps, and how long one may wait before it has sent a request of ours.
+"""Limits on the connections of the embedded server.
 
-Every local user reaches the port; only those with the token are served. A connection that has not sent the token in
-time is closed, and is the first to go where there are too many.
+Every local user reaches the port; only requests with the token are served. A connection over which no authenticated
+request has come in time is closed, and unauthenticated connections are closed first where there are too many.
 """
 
 from __future__ import annotations
@@ -14,39 +14,55 @@ from aiohttp.web_protocol import RequestHandler
 
 from mooring.apiserver.streaming import PIECE
 
-MOST_CONNECTIONS = 1000
-MOST_STRANGERS = 300
-"""Connections over which the token has not come yet."""
-STRANGER_SECONDS = 30.0
-"""For a client to send a request with the token, from the end of the TLS handshake on."""
+MAX_CONNECTIONS = 1000
+MAX_UNAUTHENTICATED = 300
+"""Connections over which no authenticated request has come yet."""
+AUTHENTICATION_SECONDS = 30.0
+"""For a client to send an authenticated request, from the end of the TLS handshake on."""
+
+
+class Connections:
+    """The open connections, and which of them are unauthenticated."""
+
+    def __init__(self) -> None:
+        self._open: dict[RequestHandler, asyncio.Transport] = {}
+        # Oldest first.
+        self._unauthenticated: dict[RequestHandler, asyncio.TimerHandle] = {}
+
+    def opened(self, protocol: RequestHandler, transport: asyncio.Transport) -> None:
+        self._open[protocol] = transport
+        loop = asyncio.get_running_loop()
+        self._unauthenticated[protocol] = loop.call_later(AUTHENTICATION_SECONDS, self._abort, protocol)
+        if len(self._open) > MAX_CONNECTIONS or len(self._unauthenticated) > MAX_UNAUTHENTICATED:
+            self._abort(next(iter(self._unauthenticated)))
+
+    def closed(self, protocol: RequestHandler) -> None:
+        self._open.pop(protocol, None)
+        self.authenticated(protocol)
+
+    def authenticated(self, protocol: RequestHandler) -> None:
+        """An authenticated request came over this connection: it may stay."""
+        if (timer := self._unauthenticated.pop(protocol, None)) is not None:
+            timer.cancel()
+
+    def _abort(self, protocol: RequestHandler) -> None:
+        self.authenticated(protocol)
+        if (transport := self._open.get(protocol)) is not None:
+            transport.abort()
 
 
 class BoundedServer(web.Server):
-    """aiohttp's server with these limits."""
+    """aiohttp's server, which reports its connections to these limits."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # Oldest first.
-        self._strangers: dict[RequestHandler, asyncio.TimerHandle] = {}
+    def __init__(self, handler: Any, connections: Connections, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self._limits = connections
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         transport.set_write_buffer_limits(high=PIECE)
-        self._strangers[handler] = self._loop.call_later(STRANGER_SECONDS, self._cut, handler)
-        if len(self._connections) > MOST_CONNECTIONS or len(self._strangers) > MOST_STRANGERS:
-            self._cut(next(iter(self._strangers)))
+        self._limits.opened(handler, transport)
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        self.on_authenticated(handler)
-
-    def on_authenticated(self, handler: RequestHandler) -> None:
-        """A request with the token came over this connection: it may stay."""
-        if (timer := self._strangers.pop(handler, None)) is not None:
-            timer.cancel()
-
-    def _cut(self, handler: RequestHandler) -> None:
-        transport = self._connections.get(handler)
-        self.on_authenticated(handler)
-        if transport is not None:
-            transport.abort()
+        self._limits.closed(handler)

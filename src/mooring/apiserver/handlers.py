@@ -1,22 +1,31 @@
-"""HTTP: which verb a request means, and how its answer is written. Rules live in the registry and strategies."""
+"""HTTP: authentication, routing to a verb of the registry, and responses. Rules live in the registry and strategies."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from mooring.apiserver import discovery
-from mooring.apiserver.documents import Document, encode, part
+from mooring.apiserver.connections import Connections
+from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.json_patch import json_patch
 from mooring.apiserver.lists import list_body, list_page
 from mooring.apiserver.negotiation import checked_as, parse_body, shape_of, typed
-from mooring.apiserver.openapi import V2_ASKED, V2_EMPTY, V2_TYPE, OpenApi
-from mooring.apiserver.options import FieldPolicy, ListOptions, boolean, delete_options, list_options, write_options
+from mooring.apiserver.openapi import V2_ACCEPT, V2_EMPTY, V2_TYPE, OpenApi
+from mooring.apiserver.options import (
+    DeleteOptions,
+    FieldPolicy,
+    ListOptions,
+    boolean,
+    delete_options,
+    list_options,
+    write_options,
+)
 from mooring.apiserver.patches import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -25,12 +34,12 @@ from mooring.apiserver.patches import (
     merge_patch,
     strategic_patch,
 )
-from mooring.apiserver.registry import Change, Deletion, Registry
+from mooring.apiserver.registry import Change, Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.routes import Route, find_route
 from mooring.apiserver.selection_predicate import Selection, parse_selection
 from mooring.apiserver.status import (
-    Refused,
+    StatusError,
     bad_request,
     method_not_allowed,
     no_such_path,
@@ -44,7 +53,7 @@ from mooring.apiserver.storage import Stored
 from mooring.apiserver.streaming import streamed
 from mooring.apiserver.subresources import Call, special_handlers
 from mooring.apiserver.tables import Tables
-from mooring.apiserver.watch_server import WatchAnswer
+from mooring.apiserver.watch_server import WatchServer
 from mooring.base.log import Log
 from mooring.base.nesting import TooDeep, refuse_deep
 
@@ -53,10 +62,10 @@ HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 VERSION_PATHS = ("/version", "/version/")
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 LARGEST_BODY = 3 * 1024 * 1024
-MOST_IN_FLIGHT = 600
-"""Requests that are read, worked on or answered at once, watches apart; as many as kube-apiserver serves by default."""
+MAX_IN_FLIGHT = 600
+"""Requests in flight, without watches: kube-apiserver's default."""
 REQUEST_SECONDS = 60.0
-DELETED_AT_ONCE = 100
+DELETION_BATCH = 100
 LONG_YAML = 64 * 1024
 LONGEST_WARNING, MOST_WARNING_TEXT = 256, 4096
 APPLY_REFUSAL = (
@@ -66,10 +75,11 @@ APPLY_REFUSAL = (
 
 
 class Handler:
-    """Answers every request of the server."""
+    """Serves every request of one run of the server, from its start to `shut_down`."""
 
-    def __init__(self, registry: Registry, token: str, log: Log) -> None:
+    def __init__(self, registry: Registry, token: str, connections: Connections, log: Log) -> None:
         self._registry = registry
+        self._connections = connections
         self._table = registry.table
         self._expected = f"Bearer {token}".encode()
         self._tables = Tables(registry.world.clock)
@@ -77,20 +87,22 @@ class Handler:
         self._openapi = OpenApi(registry.table)
         self._log = log
         self._in_flight: dict[int, tuple[web.BaseRequest, float]] = {}
-        self.on_authenticated: Callable[[web.BaseRequest], None] = lambda _: None
-        self.address = ""
-        self.is_stopping = False
+        self._is_shutting_down = False
+
+    def shut_down(self) -> None:
+        """Refuse all further requests with 503."""
+        self._is_shutting_down = True
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self.is_stopping:
-            return _last_answer()
+        if self._is_shutting_down:
+            return _shutting_down_response()
         if _is_watch(request):
-            return await self._answered(request)
-        if len(self._in_flight) >= MOST_IN_FLIGHT:
-            return refusal(too_many_requests())
+            return await self._respond(request)
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            return error_response(too_many_requests())
         self._in_flight[id(request)] = request, time.monotonic()
         try:
-            response = await self._answered(request)
+            response = await self._respond(request)
             # Written here, so that a client that does not read is subject to the time limit, too.
             await response.prepare(request)
             await response.write_eof()
@@ -98,26 +110,24 @@ class Handler:
             del self._in_flight[id(request)]
         return response
 
-    async def cut_slow_requests(self) -> None:
-        """Cut the connections of clients that neither send their request nor read the response in time, for ever."""
+    async def enforce_timeout(self) -> None:
+        """Close connections whose request is not sent, or whose response is not read, in time; until cancelled."""
         while True:
             await asyncio.sleep(REQUEST_SECONDS / 6)
-            self._cut(time.monotonic() - REQUEST_SECONDS)
+            latest = time.monotonic() - REQUEST_SECONDS
+            for request, since in list(self._in_flight.values()):
+                if since < latest and request.transport is not None:
+                    request.transport.abort()
 
-    def _cut(self, latest: float) -> None:
-        for request, since in list(self._in_flight.values()):
-            if since < latest and request.transport is not None:
-                request.transport.abort()
-
-    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._answer(request)
-        except Refused as refused:
-            return refusal(refused)
+            return await self._dispatch(request)
+        except StatusError as error:
+            return error_response(error)
         except web.HTTPRequestEntityTooLarge:
-            return refusal(too_large(f"limit is {LARGEST_BODY}"))
+            return error_response(too_large(f"limit is {LARGEST_BODY}"))
         except RecursionError:
-            return refusal(bad_request("the object provided is nested too deeply"))
+            return error_response(bad_request("the object provided is nested too deeply"))
         except ConnectionError:
             raise
         except Exception as fault:
@@ -126,9 +136,9 @@ class Handler:
                 import traceback
 
                 debug.info(traceback.format_exc())
-            return refusal(Refused(500, "InternalError", f"Internal error occurred: {fault}"))
+            return error_response(StatusError(500, "InternalError", f"Internal error occurred: {fault}"))
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
         parts = path.strip("/").split("/")
         if path in HEALTH_PATHS:
@@ -136,11 +146,11 @@ class Handler:
         if path in VERSION_PATHS:
             if request.method not in ("GET", "HEAD"):
                 raise method_not_allowed()
-            return answer(encode(discovery.version()))
+            return json_response(encode(discovery.version()))
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self._expected):
             raise unauthorized()
-        self.on_authenticated(request)
+        self._connections.authenticated(request.protocol)
         if path.removesuffix("/ping") in HEALTH_PATHS:
             return web.Response(text="ok")
         route = find_route(self._table, parts) if parts[0] in ("api", "apis") else None
@@ -157,28 +167,28 @@ class Handler:
             is_core = parts[0] == "api"
             if discovery.AGGREGATED in accept.replace(" ", ""):
                 body = encode(discovery.aggregated(self._table, core=is_core))
-                return answer(body, content_type=discovery.AGGREGATED_TYPE)
-            found = discovery.core_versions(self.address) if is_core else discovery.groups(self._table)
+                return json_response(body, content_type=discovery.AGGREGATED_TYPE)
+            found = discovery.core_versions(_local_address(request)) if is_core else discovery.groups(self._table)
         elif parts[0] == "api" and len(parts) == 2:
             found = discovery.resources(self._table, "", parts[1])
         elif parts[0] == "apis" and len(parts) == 2:
             found = discovery.group(self._table, parts[1])
         elif parts[0] == "apis" and len(parts) == 3:
             found = discovery.resources(self._table, parts[1], parts[2])
-        elif path == "/openapi/v2" and V2_ASKED in accept:
-            return answer(V2_EMPTY, content_type=V2_TYPE)
+        elif path == "/openapi/v2" and V2_ACCEPT in accept:
+            return json_response(V2_EMPTY, content_type=V2_TYPE)
         elif path == "/openapi/v3":
-            return answer(self._openapi.root())
+            return json_response(self._openapi.root())
         elif path.startswith("/openapi/v3/"):
             described = self._openapi.group_version(path.removeprefix("/openapi/v3/"))
             if described is None:
                 raise no_such_path()
-            return answer(described)
+            return json_response(described)
         elif path == "/":
             found = {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
         if found is None:
             raise no_such_path()
-        return answer(encode(found))
+        return json_response(encode(found))
 
     async def _resource(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         method = request.method
@@ -211,12 +221,12 @@ class Handler:
         if route.name and not is_watch:
             stored = self._registry.stored(row, route.namespace, route.name)
             if shape == "object":
-                return answer(stored.seen(row.to_view)[1])
-            return answer(self._tables.one(row, stored, shape, include))
+                return json_response(stored.seen(row.to_view)[1])
+            return json_response(self._tables.one(row, stored, shape, include))
         selection = self._selection(row, route, query)
         if is_watch:
             show = None if shape == "object" else self._tables.shower(row, shape, include)
-            watch = WatchAnswer(self._registry.store, self._registry.world.clock, row, selection, options, show)
+            watch = WatchServer(self._registry.store, self._registry.world.clock, row, selection, options, show)
             return await watch.serve(request)
         page = list_page(self._registry.store, row, selection, options)
         parts = list_body(row, page) if shape == "object" else self._tables.many(row, page, shape, include)
@@ -236,7 +246,7 @@ class Handler:
         body = await body_of(request)
         call = Call(self._registry, route, query, body)
         if (special := self._special.get((row.storage, ""))) is not None:
-            return answer(encode(special.post(call)), 201)
+            return json_response(encode(special.post(call)), 201)
         document = typed(body, row, options.policy)
         namespace = route.namespace
         if row.namespaced and not namespace:
@@ -277,35 +287,37 @@ class Handler:
             body = stored.seen(row.to_view)[1]
         else:
             body = self._tables.one(row, stored, shape, request.query.get("includeObject", ""))
-        return answer(body, code, warnings=policy.warnings)
+        return json_response(body, code, warnings=policy.warnings)
 
     async def _delete(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         row, query = route.row, request.query
         if ("delete" if route.name else "deletecollection") not in row.verbs:
             raise method_not_allowed()
-        asked = await deletion_asked(request)
+        options = await read_delete_options(request)
         if not route.name:
-            parts = await self._delete_collection(route, query, asked)
+            parts = await self._delete_collection(route, query, options)
             return await streamed(request, parts, JSON_TYPE)
-        document, is_gone = self._registry.delete(row, route.namespace, route.name, asked)
+        document, is_gone = self._registry.delete(row, route.namespace, route.name, options)
         if is_gone and row.storage != "pods":
             about = {"name": route.name, "kind": row.plural, "uid": document["metadata"]["uid"]}
-            return answer(encode(success(about | ({"group": row.group} if row.group else {}))))
-        return answer(encode(row.to_view(document)))
+            return json_response(encode(success(about | ({"group": row.group} if row.group else {}))))
+        return json_response(encode(row.to_view(document)))
 
-    async def _delete_collection(self, route: Route, query: Mapping[str, str], asked: Deletion) -> Iterator[bytes]:
-        row, options = route.row, list_options(query)
-        selected = ListOptions(limit=options.limit, token=options.token)
+    async def _delete_collection(
+        self, route: Route, query: Mapping[str, str], options: DeleteOptions
+    ) -> Iterator[bytes]:
+        row, listing = route.row, list_options(query)
+        selected = ListOptions(limit=listing.limit, token=listing.token)
         page = list_page(self._registry.store, row, self._selection(row, route, query), selected)
         for number, stored in enumerate(page.found):
-            if number % DELETED_AT_ONCE == DELETED_AT_ONCE - 1:
+            if number % DELETION_BATCH == DELETION_BATCH - 1:
                 await asyncio.sleep(0)
             metadata = stored.document["metadata"]
             try:
-                self._registry.delete(row, metadata.get("namespace", ""), metadata["name"], asked)
-            except Refused as refused:
+                self._registry.delete(row, metadata.get("namespace", ""), metadata["name"], options)
+            except StatusError as error:
                 # Another request may have deleted it in between.
-                if refused.code != 404:
+                if error.code != 404:
                     raise
         return list_body(row, page)
 
@@ -316,7 +328,7 @@ class Handler:
         if sub == "status":
             if method in ("GET", "HEAD"):
                 stored = self._registry.stored(row, route.namespace, route.name)
-                return answer(stored.seen(row.to_view)[1])
+                return json_response(stored.seen(row.to_view)[1])
             if method == "PUT":
                 return await self._replace(request, route, status=True)
             if method == "PATCH":
@@ -330,15 +342,15 @@ class Handler:
         body = await body_of(request) if raw and method != "PATCH" else None
         call = Call(self._registry, route, request.query, body)
         if method in ("GET", "HEAD"):
-            return answer(encode(special.get(call)))
+            return json_response(encode(special.get(call)))
         if method == "POST":
-            return answer(encode(special.post(call)), 201)
+            return json_response(encode(special.post(call)), 201)
         if method == "PUT":
-            return answer(encode(special.put(call)))
+            return json_response(encode(special.put(call)))
         if method == "PATCH":
             current = special.get(call)
             call.body = free_patch(current, raw, content_type)
-            return answer(encode(special.put(call)))
+            return json_response(encode(special.put(call)))
         raise method_not_allowed()
 
 
@@ -355,7 +367,7 @@ def _is_watch(request: web.BaseRequest) -> bool:
 
 
 def patch_kind(content_type: str) -> str:
-    """Checked before the options: what an apply patch may say there is unknown to the others."""
+    """The patch's media type. It is checked before the query: an apply patch has options that the others refuse."""
     kind = content_type.partition(";")[0].strip()
     if kind == APPLY_PATCH:
         raise unsupported_media_type(APPLY_REFUSAL)
@@ -396,23 +408,15 @@ def free_patch(current: Document, raw: bytes, content_type: str) -> Document:
     raise unsupported_media_type(APPLY_REFUSAL)
 
 
-async def deletion_asked(request: web.BaseRequest) -> Deletion:
+async def read_delete_options(request: web.BaseRequest) -> DeleteOptions:
     """DeleteOptions from the body, or from the query where there is none."""
     body: Document | None = None
     if await request.read():
         body = checked_as(await body_of(request), DELETE_OPTIONS, "DeleteOptions")
-    options = delete_options(request.query, body)
-    conditions = part(body or {}, "preconditions")
-    return Deletion(
-        grace_seconds=options.grace_seconds,
-        propagation="Orphan" if options.orphan_dependents else options.propagation,
-        uid=conditions.get("uid"),
-        resource_version=conditions.get("resourceVersion"),
-        dry_run=options.dry_run,
-    )
+    return delete_options(request.query, body)
 
 
-def answer(
+def json_response(
     body: bytes, code: int = 200, *, content_type: str = JSON_TYPE, warnings: list[str] | None = None
 ) -> web.Response:
     response = web.Response(body=body, status=code, headers={"Content-Type": content_type})
@@ -427,18 +431,24 @@ def answer(
     return response
 
 
-def _last_answer() -> web.Response:
-    """To a client that is quicker than the end of its connection: a watch that began now would delay our stopping."""
-    last = refusal(Refused(503, "ServiceUnavailable", "the API server is shutting down", retry_after=1))
-    last.force_close()
-    return last
+def _shutting_down_response() -> web.Response:
+    """For requests over connections that are still open: a watch that began now would delay the shutdown."""
+    response = error_response(StatusError(503, "ServiceUnavailable", "the API server is shutting down", retry_after=1))
+    response.force_close()
+    return response
 
 
-def refusal(refused: Refused) -> web.Response:
-    response = answer(encode(refused.document()), refused.code)
-    if refused.retry_after is not None:
-        response.headers["Retry-After"] = str(refused.retry_after)
-    if refused.code == 401:
+def error_response(error: StatusError) -> web.Response:
+    response = json_response(encode(error.document()), error.code)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    if error.code == 401:
         response.force_close()
         response.headers["WWW-Authenticate"] = 'Bearer realm="mooring"'
     return response
+
+
+def _local_address(request: web.BaseRequest) -> str:
+    """The address and port that the client connected to."""
+    host, port, *_ = request.get_extra_info("sockname")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mooring.apiserver.documents import Document, copied, decode, encode
-from mooring.apiserver.status import Refused, bad_request, too_large
+from mooring.apiserver.status import StatusError, bad_request, too_large
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED_BYTES = 3 * 1024 * 1024
@@ -49,7 +49,7 @@ def json_patch(document: Document, operations: Any) -> Document:
         except _Inapplicable as wrong:
             sentence = "the server rejected our request due to an error in our request"
             where = f"{operation.op[:100]} {(operation.path or '')[:1000]}"
-            raise Refused(422, "Invalid", f"{sentence}: operation {number}: {where}: {wrong}") from None
+            raise StatusError(422, "Invalid", f"{sentence}: operation {number}: {where}: {wrong}") from None
     if not isinstance(patching.root, dict):
         raise bad_request("the patch does not leave an object")
     return patching.root

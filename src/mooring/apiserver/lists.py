@@ -15,7 +15,7 @@ from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection_predicate import Selection
-from mooring.apiserver.status import RESOURCE_EXPIRED, Refused, bad_request, expired
+from mooring.apiserver.status import RESOURCE_EXPIRED, StatusError, bad_request, expired
 from mooring.apiserver.storage import Key, Store, Stored
 from mooring.base.nesting import decode
 
@@ -76,7 +76,7 @@ def _check_revision(store: Store, row: Resource, version: str, match: str) -> No
     if asked > store.revision:
         message = f"Too large resource version: {asked}, current: {store.revision}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-        raise Refused(504, "Timeout", message, {"causes": causes}, retry_after=1)
+        raise StatusError(504, "Timeout", message, {"causes": causes}, retry_after=1)
     if match == "Exact" and asked < store.collection(row.storage).floor:
         raise expired("The resourceVersion for the provided list is too old.")
 

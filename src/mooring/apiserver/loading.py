@@ -14,7 +14,7 @@ from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.restoring import ensure_namespace
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 from mooring.base.errors import Problem
 
 LineOf = Callable[[Document], int | None]
@@ -51,7 +51,7 @@ def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
         if namespace:
             ensure_namespace(registry, namespace)
         registry.create(row, namespace, checked)
-    except Refused as refused:
+    except StatusError as refused:
         if refused.reason != "AlreadyExists":
             wrong.append(refused.message)
         elif row.storage == "namespaces":

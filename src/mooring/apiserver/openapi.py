@@ -35,7 +35,7 @@ _NAMED_SCALARS: dict[str, tuple[str, Document]] = {
 }
 """Scalars that are types of their own: `kubectl explain` shows their names."""
 META = f"{_MACHINERY}.apis.meta.v1.ObjectMeta"
-V2_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_ACCEPT = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # an "@" is no part of a media type
 V2_EMPTY = b""
 """The older form of the same, which kubectl asks for about a kind that the newer one lacks. It lists nothing, so that

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import (
     FieldError,
     bad_request,
@@ -188,42 +189,43 @@ def _dry_run(values: list[str], wrong: list[FieldError]) -> bool:
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """What a DELETE's query asks for; it counts only where the request has no body."""
+    """What a DELETE requests; `uid` and `resource_version` are its preconditions."""
 
     grace_seconds: int | None = None
-    orphan_dependents: bool | None = None
     propagation: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
     dry_run: bool = False
 
 
-def delete_options(query: MultiMapping[str], body: Mapping[str, object] | None = None) -> DeleteOptions:
+def delete_options(query: MultiMapping[str], body: Document | None = None) -> DeleteOptions:
     """The options of a body that passed the schema of DeleteOptions, or else of the query."""
     wrong: list[FieldError] = []
+    preconditions = part(body or {}, "preconditions")
     if body is not None:
-        values = body.get("dryRun") or []
-        assert isinstance(values, list)
-        options = DeleteOptions(
-            grace_seconds=_as(int, body.get("gracePeriodSeconds")),
-            orphan_dependents=_as(bool, body.get("orphanDependents")),
-            propagation=_as(str, body.get("propagationPolicy")),
-            dry_run=_dry_run(values, wrong),
-        )
+        grace_seconds = _as(int, body.get("gracePeriodSeconds"))
+        orphan_dependents = _as(bool, body.get("orphanDependents"))
+        propagation = _as(str, body.get("propagationPolicy"))
+        dry_run = _dry_run(items_of(body, "dryRun"), wrong)
     else:
-        options = DeleteOptions(
-            grace_seconds=whole_number(query, "gracePeriodSeconds"),
-            orphan_dependents=boolean(query, "orphanDependents"),
-            propagation=query.get("propagationPolicy"),
-            dry_run=_dry_run(query.getall("dryRun", []), wrong),
-        )
-    policy = options.propagation
-    if policy is not None and options.orphan_dependents is not None:
+        grace_seconds = whole_number(query, "gracePeriodSeconds")
+        orphan_dependents = boolean(query, "orphanDependents")
+        propagation = query.get("propagationPolicy")
+        dry_run = _dry_run(query.getall("dryRun", []), wrong)
+    if propagation is not None and orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        wrong.append(invalid_value("propagationPolicy", policy, why))
-    if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
-        wrong.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+        wrong.append(invalid_value("propagationPolicy", propagation, why))
+    if propagation is not None and propagation not in ("Foreground", "Background", "Orphan"):
+        wrong.append(unsupported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
     if wrong:
         raise invalid(_META, "DeleteOptions", "", wrong)
-    return options
+    return DeleteOptions(
+        grace_seconds=grace_seconds,
+        propagation="Orphan" if orphan_dependents else propagation,
+        uid=preconditions.get("uid"),
+        resource_version=preconditions.get("resourceVersion"),
+        dry_run=dry_run,
+    )
 
 
 def _as(kind: type[T], value: object) -> T | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
+from mooring.apiserver.options import DeleteOptions
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.schema import missing
 from mooring.apiserver.status import (
@@ -42,17 +42,6 @@ SERVER_OWNED = (
     "selfLink",
 )
 Change = Callable[[Document], Document]
-
-
-@dataclass(frozen=True)
-class Deletion:
-    """What a DELETE asks for."""
-
-    grace_seconds: int | None = None
-    propagation: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    dry_run: bool = False
 
 
 class Registry:
@@ -247,18 +236,18 @@ class Registry:
 
     # Deleting
 
-    def delete(self, row: Resource, namespace: str, name: str, asked: Deletion) -> tuple[Document, bool]:
+    def delete(self, row: Resource, namespace: str, name: str, options: DeleteOptions) -> tuple[Document, bool]:
         """Delete, or mark as being deleted. Answers the object and whether it is gone."""
         strategy = self.strategy_of(row)
         current = self.stored(row, namespace, name)
         old = current.document
-        check_preconditions(row, old["metadata"], asked.uid, asked.resource_version)
+        check_preconditions(row, old["metadata"], options.uid, options.resource_version)
         strategy.admit_deletion(old, self.world)
-        grace = strategy.grace_seconds(old, asked.grace_seconds) or 0
-        finalizers = self._finalizers(old, asked)
+        grace = strategy.grace_seconds(old, options.grace_seconds) or 0
+        finalizers = self._finalizers(old, options)
         then = old["metadata"]
         if not grace and not finalizers and not part(old, "spec").get("finalizers"):
-            return (old if asked.dry_run else self._remove(row, strategy, current).document), True
+            return (old if options.dry_run else self._remove(row, strategy, current).document), True
         marked = dict(old)
         metadata = marked["metadata"] = dict(then)
         if then.get("deletionTimestamp") is None:
@@ -274,7 +263,7 @@ class Registry:
         if marked == old:
             return old, False
         self._mark_terminating(row, marked)
-        if asked.dry_run:
+        if options.dry_run:
             return marked, False
         return self._changed(row, strategy, marked, current).document, False
 
@@ -291,15 +280,15 @@ class Registry:
         if row.storage == "namespaces":
             marked["status"] = {**part(marked, "status"), "phase": "Terminating"}
 
-    def _finalizers(self, old: Document, asked: Deletion) -> list[str]:
+    def _finalizers(self, old: Document, options: DeleteOptions) -> list[str]:
         present = [
             name for name in items_of(old["metadata"], "finalizers") if name not in ("foregroundDeletion", "orphan")
         ]
-        if asked.propagation == "Foreground":
+        if options.propagation == "Foreground":
             return [*present, "foregroundDeletion"]
-        if asked.propagation == "Orphan":
+        if options.propagation == "Orphan":
             return [*present, "orphan"]
-        if asked.propagation is None:
+        if options.propagation is None:
             return items_of(old["metadata"], "finalizers")
         return present
 
@@ -313,12 +302,12 @@ def check_preconditions(
     row: Resource, metadata: Document, uid: str | None, resource_version: str | None = None
 ) -> None:
     """Refuse a request that means another object, or another state of it, than the stored one."""
-    for field, asked, found in (
+    for field, expected, found in (
         ("UID", uid, metadata["uid"]),
         ("ResourceVersion", resource_version, metadata["resourceVersion"]),
     ):
-        if asked and asked != found:
-            why = f"Precondition failed: {field} in precondition: {asked}, {field} in object meta: {found}"
+        if expected and expected != found:
+            why = f"Precondition failed: {field} in precondition: {expected}, {field} in object meta: {found}"
             raise conflict(row.group, row.plural, metadata["name"], why)
 
 

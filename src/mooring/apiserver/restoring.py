@@ -16,7 +16,7 @@ from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldPolicy
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 from mooring.apiserver.strategies.workloads import selector_matches
 from mooring.base.errors import Problem
 
@@ -83,7 +83,7 @@ def _restore_one(
         if namespace:
             ensure_namespace(registry, namespace)
         registry.restore(row, namespace, checked)
-    except Refused as refused:
+    except StatusError as refused:
         restored.problems.append(Problem(f'{row.kind} "{name}"', refused.message, line_of(document)))
         return
     restored.objects += 1

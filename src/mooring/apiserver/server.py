@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from mooring.apiserver.bootstrap import create_initial_objects
-from mooring.apiserver.connections import BoundedServer
+from mooring.apiserver.connections import BoundedServer, Connections
+from mooring.apiserver.controller_manager import ControllerManager
 from mooring.apiserver.documents import Document, copied
-from mooring.apiserver.garbage_collector import Housekeeper
 from mooring.apiserver.handlers import LARGEST_BODY, Handler
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.loading import LineOf, load
@@ -89,12 +89,11 @@ class EmbeddedApiServer:
         self.registry = Registry(world)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
-        self.housekeeper = Housekeeper(self.registry, self._log)
-        self.housekeeper.tidy()
-        self._chores: asyncio.Task[None] | None = None
-        self._cutting: asyncio.Task[None] | None = None
-        self._handler = Handler(self.registry, self.token, self._log)
+        self.controllers = ControllerManager(self.registry, self._log)
+        self.controllers.sync()
+        self._handler: Handler | None = None
         self._runner: web.ServerRunner | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @cached_property
     def _identity(self) -> Identity:
@@ -125,25 +124,27 @@ class EmbeddedApiServer:
     def load(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> list[Problem]:
         """Create the objects of a file, before clients come; everything that is wrong with any of them."""
         problems = load(self.registry, documents, line_of)
-        self.housekeeper.tidy()
+        self.controllers.sync()
         return problems
 
     def restore(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> Restored:
         """Take over the objects of another API server, as `kubectl get -o yaml` prints them; before clients write."""
         restored = restore(self.registry, documents, line_of)
-        self.housekeeper.keep_restored()
+        self.controllers.retain_restored()
         return restored
 
     async def start(self) -> None:
+        connections = Connections()
+        handler = Handler(self.registry, self.token, connections, self._log)
         server = BoundedServer(
-            self._handler,
+            handler,
+            connections,
             request_factory=_request_factory(),
             handler_cancellation=True,
             access_log=None,
             logger=_quiet_logger(),
             max_line_size=LONGEST_URL,
         )
-        self._handler.on_authenticated = lambda request: server.on_authenticated(request.protocol)
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, self.host, self.port, ssl_context=self._identity.ssl_context(), backlog=512)
@@ -152,22 +153,19 @@ class EmbeddedApiServer:
         except OSError as failure:
             await runner.cleanup()
             raise _cannot_listen(self.host, self.port, failure) from failure
-        self._runner = runner
-        self._handler.is_stopping = False
-        self._chores = asyncio.create_task(self.housekeeper.run())
-        self._cutting = asyncio.create_task(self._handler.cut_slow_requests())
+        self._runner, self._handler = runner, handler
+        self._tasks = [asyncio.create_task(self.controllers.run()), asyncio.create_task(handler.enforce_timeout())]
         self.port = runner.addresses[0][1]
-        self._handler.address = f"{self.host}:{self.port}"
 
     async def stop(self) -> None:
-        """Take no more requests, end open watches, then the connections. Stopping twice is harmless."""
+        """Refuse further requests, end open watches, then close the connections. Stopping twice is harmless."""
         runner, self._runner = self._runner, None
-        if runner is None:
+        handler, self._handler = self._handler, None
+        if runner is None or handler is None:
             return
-        for task in (self._chores, self._cutting):
-            if task is not None:
-                task.cancel()
-        self._handler.is_stopping = True
+        for task in self._tasks:
+            task.cancel()
+        handler.shut_down()
         self._objects.end_watches()
         await runner.cleanup()
 

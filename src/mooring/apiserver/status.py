@@ -62,7 +62,7 @@ def not_found_field(path: str, value: Any) -> FieldError:
     return FieldError(path, "FieldValueNotFound", f"Not found: {quoted(value)}")
 
 
-class Refused(Exception):
+class StatusError(Exception):
     """A request that is answered with a Status. `document()` is that Status."""
 
     def __init__(
@@ -107,36 +107,36 @@ def qualified(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def not_found(group: str, plural: str, name: str) -> Refused:
-    return Refused(404, "NotFound", f'{qualified(group, plural)} "{name}" not found', _about(group, plural, name))
+def not_found(group: str, plural: str, name: str) -> StatusError:
+    return StatusError(404, "NotFound", f'{qualified(group, plural)} "{name}" not found', _about(group, plural, name))
 
 
-def no_such_path() -> Refused:
-    return Refused(404, "NotFound", "the server could not find the requested resource", {})
+def no_such_path() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(group: str, plural: str, name: str) -> Refused:
-    return Refused(
+def already_exists(group: str, plural: str, name: str) -> StatusError:
+    return StatusError(
         409, "AlreadyExists", f'{qualified(group, plural)} "{name}" already exists', _about(group, plural, name)
     )
 
 
-def conflict(group: str, plural: str, name: str, why: str) -> Refused:
+def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
     message = f'Operation cannot be fulfilled on {qualified(group, plural)} "{name}": {why}'
-    return Refused(409, "Conflict", message, _about(group, plural, name))
+    return StatusError(409, "Conflict", message, _about(group, plural, name))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def forbidden(group: str, plural: str, name: str, why: str) -> Refused:
+def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
     subject = (
         f'{qualified(group, plural)} "{name}" is forbidden' if name else f"{qualified(group, plural)} is forbidden"
     )
-    return Refused(403, "Forbidden", f"{subject}: {why}", _about(group, plural, name))
+    return StatusError(403, "Forbidden", f"{subject}: {why}", _about(group, plural, name))
 
 
-def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Refused:
+def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     shown: list[FieldError] = []
     left = MOST_ERROR_TEXT
     for error in errors[:MOST_ERRORS]:
@@ -151,35 +151,35 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> R
     message = f'{kind}.{group} "{name}" is invalid: {problems}' if group else f'{kind} "{name}" is invalid: {problems}'
     details = _about(group, kind, name)
     details["causes"] = [{"reason": error.reason, "message": error.sentence, "field": error.path} for error in shown]
-    return Refused(422, "Invalid", message, details)
+    return StatusError(422, "Invalid", message, details)
 
 
-def bad_request(message: str) -> Refused:
-    return Refused(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
 
 
-def method_not_allowed() -> Refused:
-    return Refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+def method_not_allowed() -> StatusError:
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
-def unauthorized() -> Refused:
-    return Refused(401, "Unauthorized", "Unauthorized")
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def expired(message: str) -> Refused:
-    return Refused(410, "Expired", message)
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
 
 
-def unsupported_media_type(message: str) -> Refused:
-    return Refused(415, "UnsupportedMediaType", message)
+def unsupported_media_type(message: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_large(why: str) -> Refused:
-    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: {why}", {})
+def too_large(why: str) -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {why}", {})
 
 
-def too_many_requests() -> Refused:
-    return Refused(429, "TooManyRequests", "too many requests, please try again later", {}, retry_after=1)
+def too_many_requests() -> StatusError:
+    return StatusError(429, "TooManyRequests", "too many requests, please try again later", {}, retry_after=1)
 
 
 def success(details: Document | None = None) -> Document:

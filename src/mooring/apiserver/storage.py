@@ -13,13 +13,14 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mooring.apiserver.documents import Document, View, encode, same
-from mooring.apiserver.status import Refused, expired, too_large
+from mooring.apiserver.status import StatusError, expired, too_large
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]
+"""Namespace and name, within one storage key."""
 HISTORY = 20_000
 HISTORY_BYTES = 64 * 1024 * 1024
 """Encoded size of the events that all histories together hold."""
@@ -30,6 +31,14 @@ SHARED = 256
 SHARED_BYTES = 64 * 1024
 # How many events a watcher takes at once.
 BATCH = 512
+
+
+class ObjectKey(NamedTuple):
+    """Which object, among those of all storage keys."""
+
+    storage: str
+    namespace: str
+    name: str
 
 
 class Stored:
@@ -108,7 +117,7 @@ class Watch:
         self._wake = asyncio.Event()
         self.ended = False
         self._nudged = False
-        self.failure: Refused | None = None
+        self.failure: StatusError | None = None
         self.on_end: Callable[[], None] | None = None
 
     @property
@@ -213,7 +222,11 @@ class Store:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
         self._history_bytes = 0
-        self.listeners: list[Callable[[str, Event], None]] = []
+        self._listeners: list[Callable[[str, Event], None]] = []
+
+    def subscribe(self, listener: Callable[[str, Event], None]) -> None:
+        """Call the listener with every write from now on: its storage key and its event."""
+        self._listeners.append(listener)
 
     def collection(self, storage: str) -> Collection:
         found = self._collections.get(storage)
@@ -281,7 +294,7 @@ class Store:
             self._history_bytes -= greatest.drop_oldest()
             greatest.notify()
         collection.notify()
-        for listener in self.listeners:
+        for listener in self._listeners:
             listener(storage, event)
         return stored
 

@@ -14,7 +14,7 @@ from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.selection_predicate import Selection
-from mooring.apiserver.status import Refused, expired
+from mooring.apiserver.status import StatusError, expired
 from mooring.apiserver.storage import Event, EventType, Store, Stored, Watch, event_line
 from mooring.apiserver.streaming import send
 from mooring.base.clock import Clock
@@ -44,7 +44,7 @@ def selected(event: Event, selection: Selection) -> EventType | None:
     return "DELETED" if was_in else None
 
 
-class WatchAnswer:
+class WatchServer:
     """Serves one watch request."""
 
     def __init__(
@@ -162,5 +162,5 @@ def ended_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
             each.cancel()
 
 
-def _error_line(failure: Refused) -> bytes:
+def _error_line(failure: StatusError) -> bytes:
     return b'{"type":"ERROR","object":%s}\n' % encode(failure.document())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.apiserver.conftest import Client
 
 from mooring.apiserver.custom.structural import check, fill_defaults, prune
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 QUOTAS = "/apis/example.com/v1/namespaces/default/quotas"
@@ -212,7 +212,7 @@ REFUSED = {
 @pytest.mark.parametrize(("definition", "sentence"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_definition_is_refused_with(store: Any, definition: dict[str, Any], sentence: str):
     document = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **definition}
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         store.create(document)
     assert sentence in refused.value.message
 

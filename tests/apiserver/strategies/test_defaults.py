@@ -12,7 +12,7 @@ from tests.apiserver.short_objects import SHORT
 from tests.apiserver.stored import RECORDED, comparable, short
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 EXPECTED = json.loads(RECORDED.read_text(encoding="utf-8"))
 VIEWS = {("events.k8s.io", "Event")}
@@ -28,7 +28,7 @@ def server() -> EmbeddedApiServer:
 def test_a_short_object_is_stored_as_kube_apiserver_stores_it(name: str, server: EmbeddedApiServer):
     try:
         ours: object = comparable(server.store.create(short(name)))
-    except Refused as refused:
+    except StatusError as refused:
         ours = refused.message
     assert ours == EXPECTED[name]
 

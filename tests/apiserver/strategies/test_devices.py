@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 from mooring.base.clock import ManualClock, timestamp
 
 GROUP = "resource.k8s.io/v1"
@@ -114,7 +114,7 @@ REFUSALS: dict[str, tuple[Asked, str]] = {
 
 @pytest.mark.parametrize(("request_", "message"), REFUSALS.values(), ids=REFUSALS.keys())
 def test_a_request_that_means_nothing_is_refused(store: Any, request_: Asked, message: str):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         create(store, "ResourceClaim", claimed(request_))
     assert refused.value.code == 422
     assert message in refused.value.message

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.apiserver.builders import a_pod, a_priority_class
 
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 
-def refusal(store: Any, document: dict[str, Any]) -> Refused:
-    with pytest.raises(Refused) as raised:
+def refusal(store: Any, document: dict[str, Any]) -> StatusError:
+    with pytest.raises(StatusError) as raised:
         store.create(document)
     return raised.value
 

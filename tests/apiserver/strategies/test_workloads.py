@@ -8,7 +8,7 @@ import pytest
 from tests.apiserver.builders import NODES, a_config_map, a_deployment, a_node, a_priority_class
 from tests.apiserver.conftest import Client
 
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
@@ -225,7 +225,7 @@ INVALID = {
 
 @pytest.mark.parametrize(("document", "sentence"), INVALID.values(), ids=INVALID.keys())
 def test_an_invalid_object_is_refused_with_the_field_and_why(store: Any, document: dict[str, Any], sentence: str):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(StatusError) as refused:
         store.create(document)
     assert refused.value.code == 422
     assert sentence in refused.value.message

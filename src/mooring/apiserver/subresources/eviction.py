@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.negotiation import checked_as
-from mooring.apiserver.options import delete_options, write_options
-from mooring.apiserver.registry import Deletion, check_preconditions
-from mooring.apiserver.status import Refused, bad_request, forbidden, success
+from mooring.apiserver.options import DeleteOptions, delete_options, write_options
+from mooring.apiserver.registry import check_preconditions
+from mooring.apiserver.status import StatusError, bad_request, forbidden, success
 from mooring.apiserver.strategies.workloads import selector_matches
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 from mooring.base.clock import timestamp
@@ -25,18 +25,18 @@ class EvictionHandler(SubresourceHandler):
         eviction = checked_as(call.body, EVICTION, "Eviction")
         if part(eviction, "metadata").get("name", route.name) != route.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        options = part(eviction, "deleteOptions")
         pod = registry.stored(route.row, route.namespace, route.name).document
-        dry_run = write_options(call.query).dry_run or delete_options(call.query, options).dry_run
+        options = delete_options(call.query, part(eviction, "deleteOptions"))
+        dry_run = write_options(call.query).dry_run or options.dry_run
         needs_budget = part(pod, "status").get("phase") not in ("Succeeded", "Failed", "Pending")
         if needs_budget and not part(pod, "metadata").get("deletionTimestamp"):
             self._spend(call, pod, dry_run)
-        conditions = part(options, "preconditions")
-        check_preconditions(route.row, pod["metadata"], conditions.get("uid"), conditions.get("resourceVersion"))
+        check_preconditions(route.row, pod["metadata"], options.uid, options.resource_version)
         if not dry_run:
             _mark_evicted(call, pod)
-        asked = Deletion(grace_seconds=options.get("gracePeriodSeconds"), dry_run=dry_run)
-        registry.delete(route.row, route.namespace, route.name, asked)
+        registry.delete(
+            route.row, route.namespace, route.name, DeleteOptions(grace_seconds=options.grace_seconds, dry_run=dry_run)
+        )
         return success() | {"code": 201}
 
     def _spend(self, call: Call, pod: Document, dry_run: bool) -> None:
@@ -51,7 +51,7 @@ class EvictionHandler(SubresourceHandler):
         if not budgets:
             return
         if len(budgets) > 1:
-            raise Refused(
+            raise StatusError(
                 500,
                 "InternalError",
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
@@ -141,8 +141,8 @@ def _condition(status: Document, type_: str) -> Document:
     return next((each for each in items_of(status, "conditions") if each.get("type") == type_), {})
 
 
-def _too_many(why: str, retry_after: int | None = None) -> Refused:
+def _too_many(why: str, retry_after: int | None = None) -> StatusError:
     """A client that is told when to try again does so in silence; kubectl must show that a budget is spent."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     causes = [{"reason": "DisruptionBudget", "message": why}]
-    return Refused(429, "TooManyRequests", message, {"causes": causes}, retry_after=retry_after)
+    return StatusError(429, "TooManyRequests", message, {"causes": causes}, retry_after=retry_after)

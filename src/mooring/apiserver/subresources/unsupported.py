@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.status import Refused
+from mooring.apiserver.status import StatusError
 from mooring.apiserver.subresources.base import Call, SubresourceHandler
 
 
@@ -21,7 +21,7 @@ class Refusal(SubresourceHandler):
     def _refuse(self, call: Call) -> NoReturn:
         route = call.route
         call.registry.stored(route.row, route.namespace, route.name)
-        raise Refused(400, "BadRequest", self.sentence(call))
+        raise StatusError(400, "BadRequest", self.sentence(call))
 
     def get(self, call: Call) -> Document:
         self._refuse(call)
