@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.documents import copied
 from mooring.apiserver.negotiation import typed
-from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.patches import merge_patch
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import (
@@ -109,12 +109,12 @@ def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any]
     stored = registry.store.stored(row.storage, namespace, "it")
     if stored is not None:
         registry.store.delete(row.storage, stored)
-    if not accepted(lambda: registry.create(row, namespace, typed(copied(document), row, FieldPolicy()))):
+    if not accepted(lambda: registry.create(row, namespace, typed(copied(document), row, FieldValidation()))):
         return
     patch.pop("metadata", None)
 
     def change(old: dict[str, Any]) -> dict[str, Any]:
-        return typed(merge_patch(old, patch), row, FieldPolicy())
+        return typed(merge_patch(old, patch), row, FieldValidation())
 
     accepted(lambda: registry.update(row, namespace, "it", change))
     accepted(lambda: registry.update(row, namespace, "it", change, status=True))
@@ -124,5 +124,5 @@ def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any]
 def test_an_empty_document_is_stored_or_refused(row: Resource):
     server = EmbeddedApiServer()
     namespace = "default" if row.namespaced else ""
-    document = typed({"metadata": {"name": "it"}}, row, FieldPolicy())
+    document = typed({"metadata": {"name": "it"}}, row, FieldValidation())
     accepted(lambda: server.registry.create(row, namespace, document))

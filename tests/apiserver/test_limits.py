@@ -14,7 +14,7 @@ from tests.apiserver.conftest import Client
 
 from mooring.apiserver import EmbeddedApiServer, connections, handlers, storage
 from mooring.apiserver.json_patch import json_patch
-from mooring.apiserver.status import MOST_ERRORS, StatusError, invalid, required
+from mooring.apiserver.status import MAX_ERRORS, StatusError, invalid, required
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -102,7 +102,7 @@ async def test_an_object_that_is_too_large_is_refused_and_the_old_one_stays(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ):
     await api.post(MAPS, a_config_map("a", text="short"))
-    monkeypatch.setattr(storage, "LARGEST_OBJECT", 1000)
+    monkeypatch.setattr(storage, "MAX_OBJECT_BYTES", 1000)
     answer = await api.patch(f"{MAPS}/a", {"data": {"text": "x" * 2000}}, "merge")
     assert (answer.code, answer.body["reason"]) == (413, "RequestEntityTooLarge")
     assert (await api.get(f"{MAPS}/a")).body["data"] == {"text": "short"}
@@ -120,7 +120,7 @@ async def test_a_large_list_is_sent_in_pieces_and_whole(api: Client):
 
 
 def test_a_watch_that_bytes_leave_behind_is_ended(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage, "HISTORY_BYTES", 1000)
+    monkeypatch.setattr(storage, "WATCH_CACHE_BYTES", 1000)
     store = storage.Store()
     watch = store.watch("pods", None)
     other = store.watch("nodes", None)
@@ -129,12 +129,12 @@ def test_a_watch_that_bytes_leave_behind_is_ended(monkeypatch: pytest.MonkeyPatc
     assert watch.failure is not None
     assert watch.failure.code == 410
     assert not other.ended
-    assert sum(event.size for event in store.collection("pods").history) <= 1000
+    assert sum(event.size for event in store.collection("pods").watch_cache) <= 1000
 
 
 def test_a_refusal_names_the_first_errors_only():
     message = invalid("", "Pod", "a", [required(f"field{number}") for number in range(250)]).message
-    assert f"field{MOST_ERRORS - 1}: Required value, and {250 - MOST_ERRORS} more errors]" in message
+    assert f"field{MAX_ERRORS - 1}: Required value, and {250 - MAX_ERRORS} more errors]" in message
 
 
 def patched(*operations: dict[str, Any]) -> Any:

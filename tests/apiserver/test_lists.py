@@ -78,7 +78,7 @@ async def test_a_forged_continue_token_is_a_bad_request(api: Client):
 
 async def test_a_page_older_than_history_has_expired(three: Client, monkeypatch: pytest.MonkeyPatch):
     token = (await three.get(f"{MAPS}?limit=1")).body["metadata"]["continue"]
-    monkeypatch.setattr(storage, "HISTORY", 0)
+    monkeypatch.setattr(storage, "WATCH_CACHE_EVENTS", 0)
     await three.post(MAPS, a_config_map("d"))
     assert (await three.get(f"{MAPS}?limit=1&continue={token}")).code == 410
 

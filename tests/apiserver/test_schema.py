@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.schema import WrongType, canonical_quantity, take
+from mooring.apiserver.schema import WrongType, canonical_quantity, coerce
 from mooring.objects.quantity import exact
 
 CANONICAL = {
@@ -53,13 +53,13 @@ def test_the_canonical_form_means_the_same_and_is_its_own(number: int, suffix: s
 
 def test_nulls_and_empty_lists_are_left_out_and_empty_structs_kept():
     pod = {"metadata": {"creationTimestamp": None, "labels": {}}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
-    assert take(pod, "io.k8s.api.core.v1.Pod") == []
+    assert coerce(pod, "io.k8s.api.core.v1.Pod") == []
     assert pod == {"metadata": {}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
 
 
 def test_unknown_fields_are_named_with_their_path():
     pod = {"spec": {"containers": [{"name": "a", "nmae": "b"}], "x": 1}, "y": {}}
-    assert take(pod, "io.k8s.api.core.v1.Pod") == ["spec.containers[0].nmae", "spec.x", "y"]
+    assert coerce(pod, "io.k8s.api.core.v1.Pod") == ["spec.containers[0].nmae", "spec.x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_unknown_fields_are_named_with_their_path():
 )
 def test_wrong_types_are_refused(spec: dict[str, object], sentence: str):
     with pytest.raises(WrongType, match=sentence.replace("[", r"\[")):
-        take({"spec": spec}, "io.k8s.api.apps.v1.Deployment")
+        coerce({"spec": spec}, "io.k8s.api.apps.v1.Deployment")
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-14T22:13:20Z", "2023-11-14 22:13:20Z", "2023-11-14T22:13:20"])
 def test_a_time_that_is_none_is_refused(text: str):
     with pytest.raises(WrongType, match=f'parsing time "{text}"'):
-        take({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease")
+        coerce({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease")
 
 
 @pytest.mark.parametrize(
     "text", ["2023-11-14T22:13:20Z", "2023-11-14T22:13:20.123456789Z", "2023-11-14T22:13:20+01:00"]
 )
 def test_a_time_may_have_a_fraction_and_a_zone(text: str):
-    assert take({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease") == []
+    assert coerce({"spec": {"renewTime": text}}, "io.k8s.api.coordination.v1.Lease") == []

@@ -7,10 +7,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.selection_predicate import Selection, parse_selection, split_field_selector
+from mooring.apiserver.selection_predicate import SelectionPredicate, parse_predicate, split_field_selector
 from mooring.apiserver.storage import Store
 from mooring.apiserver.strategies.pod import PodStrategy
-from mooring.apiserver.watch_server import selected
+from mooring.apiserver.watch_server import selected_event_type
 
 names = st.sampled_from(["a", "b", "c"])
 namespaces = st.sampled_from(["one", "two"])
@@ -36,7 +36,7 @@ def test_list_then_watch_equals_list_later(
     changes: list[tuple[str, str, str | None, str]], begin: int, query: dict[str, str], namespace: str
 ):
     store = Store()
-    selection = parse_selection(namespace, query, PodStrategy.fields)
+    selection = parse_predicate(namespace, query, PodStrategy.fields)
     apply(store, changes[:begin])
     known = listed(store, selection)
     watch = store.watch("pods", store.revision)
@@ -45,7 +45,7 @@ def test_list_then_watch_equals_list_later(
     for event in asyncio.run(watch.next_batch()):
         metadata = event.stored.document["metadata"]
         key = (metadata["namespace"], metadata["name"])
-        match selected(event, selection):
+        match selected_event_type(event, selection):
             case "ADDED":
                 assert key not in known
                 known.add(key)
@@ -71,7 +71,7 @@ def apply(store: Store, changes: list[tuple[str, str, str | None, str]]) -> None
             store.update("pods", document, current)
 
 
-def listed(store: Store, selection: Selection) -> set[tuple[str, str]]:
+def listed(store: Store, selection: SelectionPredicate) -> set[tuple[str, str]]:
     return {key for key, stored in store.scan("pods") if selection(stored.document)}
 
 

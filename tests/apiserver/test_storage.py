@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.apiserver import storage
-from mooring.apiserver.documents import same
+from mooring.apiserver.documents import identity
 from mooring.apiserver.status import StatusError
-from mooring.apiserver.storage import Store, Stored
+from mooring.apiserver.storage import Store, StoredObject
 
 
 def an_object(name: str, **fields: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ async def test_a_watch_from_a_revision_begins_with_what_came_after_it():
 
 
 async def test_a_watch_that_does_not_read_is_ended_before_memory_fills(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage, "HISTORY", 3)
+    monkeypatch.setattr(storage, "WATCH_CACHE_EVENTS", 3)
     store = Store()
     watch = store.watch("pods", None)
     for number in range(5):
@@ -59,10 +59,10 @@ async def test_a_watch_that_does_not_read_is_ended_before_memory_fills(monkeypat
 def test_an_overtaken_version_can_still_be_encoded():
     store = Store()
     old = store.create("pods", an_object("a", colour="red"))
-    line = store.collection("pods").history[0].line("ADDED", same)
+    line = store.collection("pods").watch_cache[0].line("ADDED", identity)
     store.update("pods", an_object("a", colour="blue"), old)
-    store.collection("pods").history[0].shed()
-    assert store.collection("pods").history[0].line("ADDED", same) == line
+    store.collection("pods").watch_cache[0].drop_encoded()
+    assert store.collection("pods").watch_cache[0].line("ADDED", identity) == line
 
 
 def test_a_view_is_made_once():
@@ -72,6 +72,6 @@ def test_a_view_is_made_once():
         made.append(1)
         return {**document, "seen": True}
 
-    stored = Stored(an_object("a"), 1)
-    assert stored.seen(view) == stored.seen(view)
-    assert (len(made), stored.seen(view)[0]["seen"]) == (1, True)
+    stored = StoredObject(an_object("a"), 1)
+    assert stored.converted(view) == stored.converted(view)
+    assert (len(made), stored.converted(view)[0]["seen"]) == (1, True)

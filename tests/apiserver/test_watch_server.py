@@ -74,7 +74,7 @@ async def test_an_update_that_changes_nothing_is_no_event(api: Client):
 
 
 async def test_a_revision_that_history_has_lost_is_gone(api: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage, "HISTORY", 2)
+    monkeypatch.setattr(storage, "WATCH_CACHE_EVENTS", 2)
     for number in range(5):
         await api.post(MAPS, a_config_map(f"m{number}"))
     answer = await api.get(f"{MAPS}?watch=1&resourceVersion=2")
@@ -123,5 +123,5 @@ async def test_many_watchers_share_one_encoding(api: Client):
     watchings = await asyncio.gather(*(api.watch(PODS) for _ in range(3)))
     await api.post(PODS, a_pod("a"))
     assert [await watching.seen(1) for watching in watchings] == [[("ADDED", "a")]] * 3
-    event = api.server.registry.store.collection("pods").history[-1]
+    event = api.server.registry.store.collection("pods").watch_cache[-1]
     assert len(event._lines) == 1

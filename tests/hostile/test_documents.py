@@ -342,7 +342,7 @@ def test_a_continue_token_that_is_too_deep_is_refused():
 
 def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.handlers import patch_change
-    from mooring.apiserver.options import FieldPolicy
+    from mooring.apiserver.options import FieldValidation
     from mooring.apiserver.resources import Resource
     from mooring.apiserver.status import StatusError
 
@@ -352,6 +352,6 @@ def test_many_shallow_patches_make_no_deep_object():
         inner = {"a": inner}
     document: Any = {"apiVersion": "example.com/v1", "kind": "Wish", "spec": inner}
     copy = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * (MOST_NESTED - 5)}]
-    change = patch_change(row, "application/json-patch+json", copy, FieldPolicy())
+    change = patch_change(row, "application/json-patch+json", copy, FieldValidation())
     with pytest.raises(StatusError, match="levels deep"):
         change(document)

@@ -12,13 +12,13 @@ from typing import Any, cast
 import msgspec
 
 Document = dict[str, Any]
-View = Callable[[Document], Document]
+Converter = Callable[[Document], Document]
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
 
 
-def same(document: Document) -> Document:
+def identity(document: Document) -> Document:
     """The view of a version that shows documents as they are stored."""
     return document
 

@@ -15,11 +15,11 @@ from mooring.apiserver.connections import Connections
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.json_patch import json_patch
 from mooring.apiserver.lists import list_body, list_page
-from mooring.apiserver.negotiation import checked_as, parse_body, shape_of, typed
+from mooring.apiserver.negotiation import decode_as, parse_body, shape_of, typed
 from mooring.apiserver.openapi import V2_ACCEPT, V2_EMPTY, V2_TYPE, OpenApi
 from mooring.apiserver.options import (
     DeleteOptions,
-    FieldPolicy,
+    FieldValidation,
     ListOptions,
     boolean,
     delete_options,
@@ -37,7 +37,7 @@ from mooring.apiserver.patches import (
 from mooring.apiserver.registry import Change, Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.routes import Route, find_route
-from mooring.apiserver.selection_predicate import Selection, parse_selection
+from mooring.apiserver.selection_predicate import SelectionPredicate, parse_predicate
 from mooring.apiserver.status import (
     StatusError,
     bad_request,
@@ -49,9 +49,9 @@ from mooring.apiserver.status import (
     unauthorized,
     unsupported_media_type,
 )
-from mooring.apiserver.storage import Stored
+from mooring.apiserver.storage import StoredObject
 from mooring.apiserver.streaming import streamed
-from mooring.apiserver.subresources import Call, special_handlers
+from mooring.apiserver.subresources import SubresourceRequest, subresource_handlers
 from mooring.apiserver.tables import Tables
 from mooring.apiserver.watch_server import WatchServer
 from mooring.base.log import Log
@@ -61,13 +61,13 @@ JSON_TYPE = "application/json"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 VERSION_PATHS = ("/version", "/version/")
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
-LARGEST_BODY = 3 * 1024 * 1024
+MAX_BODY_BYTES = 3 * 1024 * 1024
 MAX_IN_FLIGHT = 600
 """Requests in flight, without watches: kube-apiserver's default."""
 REQUEST_SECONDS = 60.0
 DELETION_BATCH = 100
 LONG_YAML = 64 * 1024
-LONGEST_WARNING, MOST_WARNING_TEXT = 256, 4096
+MAX_WARNING, MAX_WARNING_TEXT = 256, 4096
 APPLY_REFUSAL = (
     "server-side apply is not supported by Mooring's embedded API server;"
     " use kubectl apply without --server-side, or a patch"
@@ -82,8 +82,8 @@ class Handler:
         self._connections = connections
         self._table = registry.table
         self._expected = f"Bearer {token}".encode()
-        self._tables = Tables(registry.world.clock)
-        self._special = special_handlers(token)
+        self._tables = Tables(registry.context.clock)
+        self._subresource_handlers = subresource_handlers(token)
         self._openapi = OpenApi(registry.table)
         self._log = log
         self._in_flight: dict[int, tuple[web.BaseRequest, float]] = {}
@@ -125,7 +125,7 @@ class Handler:
         except StatusError as error:
             return error_response(error)
         except web.HTTPRequestEntityTooLarge:
-            return error_response(too_large(f"limit is {LARGEST_BODY}"))
+            return error_response(too_large(f"limit is {MAX_BODY_BYTES}"))
         except RecursionError:
             return error_response(bad_request("the object provided is nested too deeply"))
         except ConnectionError:
@@ -221,20 +221,20 @@ class Handler:
         if route.name and not is_watch:
             stored = self._registry.stored(row, route.namespace, route.name)
             if shape == "object":
-                return json_response(stored.seen(row.to_view)[1])
+                return json_response(stored.converted(row.to_served)[1])
             return json_response(self._tables.one(row, stored, shape, include))
-        selection = self._selection(row, route, query)
+        selection = self._predicate(row, route, query)
         if is_watch:
-            show = None if shape == "object" else self._tables.shower(row, shape, include)
-            watch = WatchServer(self._registry.store, self._registry.world.clock, row, selection, options, show)
+            show = None if shape == "object" else self._tables.watch_encoder(row, shape, include)
+            watch = WatchServer(self._registry.store, self._registry.context.clock, row, selection, options, show)
             return await watch.serve(request)
         page = list_page(self._registry.store, row, selection, options)
         parts = list_body(row, page) if shape == "object" else self._tables.many(row, page, shape, include)
         return await streamed(request, parts, JSON_TYPE)
 
-    def _selection(self, row: Resource, route: Route, query: Mapping[str, str]) -> Selection:
+    def _predicate(self, row: Resource, route: Route, query: Mapping[str, str]) -> SelectionPredicate:
         fields = self._registry.strategy_of(row).fields
-        return parse_selection(route.namespace, query, fields, route.name)
+        return parse_predicate(route.namespace, query, fields, route.name)
 
     # Writing
 
@@ -244,16 +244,16 @@ class Handler:
             raise method_not_allowed()
         options = write_options(query)
         body = await body_of(request)
-        call = Call(self._registry, route, query, body)
-        if (special := self._special.get((row.storage, ""))) is not None:
+        call = SubresourceRequest(self._registry, route, query, body)
+        if (special := self._subresource_handlers.get((row.storage, ""))) is not None:
             return json_response(encode(special.post(call)), 201)
         document = typed(body, row, options.policy)
         namespace = route.namespace
         if row.namespaced and not namespace:
             raise bad_request("an empty namespace may not be set during creation")
         stored = self._registry.create(row, namespace, document, dry_run=options.dry_run)
-        if notice := self._registry.strategy_of(row).notice:
-            options.policy.warnings.append(notice)
+        if warning_on_create := self._registry.strategy_of(row).warning_on_create:
+            options.policy.warnings.append(warning_on_create)
         return self._written(request, row, stored, options.policy, 201)
 
     async def _replace(self, request: web.BaseRequest, route: Route, *, status: bool = False) -> web.Response:
@@ -280,11 +280,11 @@ class Handler:
         return self._written(request, row, stored, options.policy, 200)
 
     def _written(
-        self, request: web.BaseRequest, row: Resource, stored: Stored, policy: FieldPolicy, code: int
+        self, request: web.BaseRequest, row: Resource, stored: StoredObject, policy: FieldValidation, code: int
     ) -> web.Response:
         shape = shape_of(request.headers.get("Accept", ""))
         if shape == "object":
-            body = stored.seen(row.to_view)[1]
+            body = stored.converted(row.to_served)[1]
         else:
             body = self._tables.one(row, stored, shape, request.query.get("includeObject", ""))
         return json_response(body, code, warnings=policy.warnings)
@@ -301,14 +301,14 @@ class Handler:
         if is_gone and row.storage != "pods":
             about = {"name": route.name, "kind": row.plural, "uid": document["metadata"]["uid"]}
             return json_response(encode(success(about | ({"group": row.group} if row.group else {}))))
-        return json_response(encode(row.to_view(document)))
+        return json_response(encode(row.to_served(document)))
 
     async def _delete_collection(
         self, route: Route, query: Mapping[str, str], options: DeleteOptions
     ) -> Iterator[bytes]:
         row, listing = route.row, list_options(query)
-        selected = ListOptions(limit=listing.limit, token=listing.token)
-        page = list_page(self._registry.store, row, self._selection(row, route, query), selected)
+        page_options = ListOptions(limit=listing.limit, token=listing.token)
+        page = list_page(self._registry.store, row, self._predicate(row, route, query), page_options)
         for number, stored in enumerate(page.found):
             if number % DELETION_BATCH == DELETION_BATCH - 1:
                 await asyncio.sleep(0)
@@ -328,19 +328,19 @@ class Handler:
         if sub == "status":
             if method in ("GET", "HEAD"):
                 stored = self._registry.stored(row, route.namespace, route.name)
-                return json_response(stored.seen(row.to_view)[1])
+                return json_response(stored.converted(row.to_served)[1])
             if method == "PUT":
                 return await self._replace(request, route, status=True)
             if method == "PATCH":
                 return await self._patch(request, route, status=True)
             raise method_not_allowed()
-        special = self._special.get((row.storage, sub)) or self._special.get(("*", sub))
+        special = self._subresource_handlers.get((row.storage, sub)) or self._subresource_handlers.get(("*", sub))
         if special is None:
             raise no_such_path()
         raw = await request.read()
         content_type = request.headers.get("Content-Type", "")
         body = await body_of(request) if raw and method != "PATCH" else None
-        call = Call(self._registry, route, request.query, body)
+        call = SubresourceRequest(self._registry, route, request.query, body)
         if method in ("GET", "HEAD"):
             return json_response(encode(special.get(call)))
         if method == "POST":
@@ -379,7 +379,7 @@ def patch_kind(content_type: str) -> str:
     return kind
 
 
-def patch_change(row: Resource, kind: str, patch: Any, policy: FieldPolicy) -> Change:
+def patch_change(row: Resource, kind: str, patch: Any, policy: FieldValidation) -> Change:
     """What a PATCH does to the current object."""
     changes: dict[str, Change] = {
         JSON_PATCH: lambda document: json_patch(document, patch),
@@ -412,7 +412,7 @@ async def read_delete_options(request: web.BaseRequest) -> DeleteOptions:
     """DeleteOptions from the body, or from the query where there is none."""
     body: Document | None = None
     if await request.read():
-        body = checked_as(await body_of(request), DELETE_OPTIONS, "DeleteOptions")
+        body = decode_as(await body_of(request), DELETE_OPTIONS, "DeleteOptions")
     return delete_options(request.query, body)
 
 
@@ -420,10 +420,10 @@ def json_response(
     body: bytes, code: int = 200, *, content_type: str = JSON_TYPE, warnings: list[str] | None = None
 ) -> web.Response:
     response = web.Response(body=body, status=code, headers={"Content-Type": content_type})
-    left = MOST_WARNING_TEXT
+    left = MAX_WARNING_TEXT
     for warning in warnings or []:
         # Names of fields are the client's text: what no header may hold is left out.
-        text = "".join(letter for letter in warning[:LONGEST_WARNING] if letter.isprintable())
+        text = "".join(letter for letter in warning[:MAX_WARNING] if letter.isprintable())
         if (left := left - len(text)) < 0:
             break
         text = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -44,12 +44,12 @@ def json_patch(document: Document, operations: Any) -> Document:
         try:
             operation = msgspec.convert(written, _Operation)
             patching.apply(operation)
-        except msgspec.ValidationError as wrong:
-            raise bad_request(f"error decoding patch: operation {number}: {wrong}") from None
-        except _Inapplicable as wrong:
+        except msgspec.ValidationError as errors:
+            raise bad_request(f"error decoding patch: operation {number}: {errors}") from None
+        except _Inapplicable as errors:
             sentence = "the server rejected our request due to an error in our request"
             where = f"{operation.op[:100]} {(operation.path or '')[:1000]}"
-            raise StatusError(422, "Invalid", f"{sentence}: operation {number}: {where}: {wrong}") from None
+            raise StatusError(422, "Invalid", f"{sentence}: operation {number}: {where}: {errors}") from None
     if not isinstance(patching.root, dict):
         raise bad_request("the patch does not leave an object")
     return patching.root

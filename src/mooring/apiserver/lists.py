@@ -14,9 +14,9 @@ import msgspec
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.selection_predicate import Selection
+from mooring.apiserver.selection_predicate import SelectionPredicate
 from mooring.apiserver.status import RESOURCE_EXPIRED, StatusError, bad_request, expired
-from mooring.apiserver.storage import Key, Store, Stored
+from mooring.apiserver.storage import Key, Store, StoredObject
 from mooring.base.nesting import decode
 
 
@@ -25,7 +25,7 @@ class Page:
     """What a list found."""
 
     revision: int
-    found: list[Stored]
+    found: list[StoredObject]
     next: str = ""
     remaining: int | None = None
 
@@ -38,7 +38,7 @@ class Page:
         return told
 
 
-def list_page(store: Store, row: Resource, selection: Selection, options: ListOptions) -> Page:
+def list_page(store: Store, row: Resource, selection: SelectionPredicate, options: ListOptions) -> Page:
     limit, token, version = options.limit, options.token, options.resource_version
     revision = store.revision
     after: Key | None = None
@@ -46,7 +46,7 @@ def list_page(store: Store, row: Resource, selection: Selection, options: ListOp
         if version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, after = _read_token(token)
-        if revision < store.collection(row.storage).floor:
+        if revision < store.collection(row.storage).compacted_revision:
             raise expired(RESOURCE_EXPIRED)
     else:
         _check_revision(store, row, version, options.match)
@@ -77,7 +77,7 @@ def _check_revision(store: Store, row: Resource, version: str, match: str) -> No
         message = f"Too large resource version: {asked}, current: {store.revision}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
         raise StatusError(504, "Timeout", message, {"causes": causes}, retry_after=1)
-    if match == "Exact" and asked < store.collection(row.storage).floor:
+    if match == "Exact" and asked < store.collection(row.storage).compacted_revision:
         raise expired("The resourceVersion for the provided list is too old.")
 
 
@@ -116,4 +116,4 @@ def list_parts(head: Document, field: str, items: Iterable[bytes]) -> Iterator[b
 def list_body(row: Resource, page: Page) -> Iterator[bytes]:
     """The list in parts, from the objects' own bytes."""
     head = {"kind": row.list_kind, "apiVersion": row.api_version, "metadata": page.metadata()}
-    return list_parts(head, "items", (stored.seen(row.to_view)[1] for stored in page.found))
+    return list_parts(head, "items", (stored.converted(row.to_served)[1] for stored in page.found))

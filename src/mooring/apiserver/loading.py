@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from mooring.apiserver.documents import Document, copied, part
 from mooring.apiserver.negotiation import typed
-from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.restoring import ensure_namespace
@@ -25,8 +25,8 @@ def load(registry: Registry, documents: Iterable[Document], line_of: LineOf) -> 
     """Create the objects; everything that is wrong with any of them."""
     problems: list[Problem] = []
     for document in documents:
-        subject, wrong = _load_one(registry, document)
-        problems += [Problem(subject, message, line_of(document)) for message in wrong]
+        subject, errors = _load_one(registry, document)
+        problems += [Problem(subject, message, line_of(document)) for message in errors]
     return problems
 
 
@@ -43,20 +43,20 @@ def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
         return f'{document["kind"]} "{name}"', [message]
     namespace = (metadata.get("namespace") or "default") if row.namespaced else ""
     subject = f'{row.kind} "{namespace}/{name}"' if namespace else f'{row.kind} "{name}"'
-    policy = FieldPolicy("Warn")
-    wrong: list[str] = []
+    policy = FieldValidation("Warn")
+    errors: list[str] = []
     try:
         checked = typed(copied(document), row, policy)
-        wrong += policy.warnings  # no API server wrote the field: it is a mistake, as kubectl treats it
+        errors += policy.warnings  # no API server wrote the field: it is a mistake, as kubectl treats it
         if namespace:
             ensure_namespace(registry, namespace)
         registry.create(row, namespace, checked)
     except StatusError as refused:
         if refused.reason != "AlreadyExists":
-            wrong.append(refused.message)
+            errors.append(refused.message)
         elif row.storage == "namespaces":
             _mark(registry, row, document)
-    return subject, wrong
+    return subject, errors
 
 
 def _mark(registry: Registry, row: Resource, document: Document) -> None:

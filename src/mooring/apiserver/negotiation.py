@@ -8,9 +8,9 @@ import msgspec
 
 from mooring.apiserver import protobuf
 from mooring.apiserver.documents import Document, decode
-from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.schema import WrongType, take
+from mooring.apiserver.schema import WrongType, coerce
 from mooring.apiserver.status import bad_request, unsupported_media_type
 from mooring.base.documents import read_tree
 from mooring.base.errors import OperatorMistake
@@ -59,7 +59,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
     )
 
 
-def typed(document: Any, row: Resource, policy: FieldPolicy) -> Document:
+def typed(document: Any, row: Resource, policy: FieldValidation) -> Document:
     """The body as an object of this row: right kind, right types, unknown fields judged."""
     if not isinstance(document, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")
@@ -75,12 +75,12 @@ def typed(document: Any, row: Resource, policy: FieldPolicy) -> Document:
         )
     subject = f'{row.kind} in version "{row.version}" cannot be handled as a {row.kind}'
     if row.custom is not None:
-        unknown = row.custom.take(document)
+        unknown = row.custom.coerce(document)
         if not isinstance(document.get("metadata", {}), dict):
             raise bad_request(f"{subject}: metadata must be an object")
     elif row.type_name is not None:
         try:
-            unknown = take(document, row.type_name)
+            unknown = coerce(document, row.type_name)
         except WrongType as wrong:
             raise bad_request(f"{subject}: {wrong.sentence}") from None
     else:
@@ -89,12 +89,12 @@ def typed(document: Any, row: Resource, policy: FieldPolicy) -> Document:
     return document
 
 
-def checked_as(document: Any, type_name: str, kind: str) -> Document:
+def decode_as(document: Any, type_name: str, kind: str) -> Document:
     """A body that is not the row's own kind: a Binding, DeleteOptions, a Scale."""
     if not isinstance(document, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")
     try:
-        take(document, type_name)
+        coerce(document, type_name)
     except WrongType as wrong:
         raise bad_request(f"{kind} cannot be handled: {wrong.sentence}") from None
     return document

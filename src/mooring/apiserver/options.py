@@ -25,8 +25,8 @@ T = TypeVar("T")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INT64_DIGITS = 19
 _META = "meta.k8s.io"
-LONGEST_MANAGER = 128
-MOST_PROBLEMS = 100
+MAX_FIELD_MANAGER = 128
+MAX_UNKNOWN_FIELDS = 100
 
 
 def boolean(query: Mapping[str, str], name: str) -> bool | None:
@@ -78,34 +78,34 @@ class ListOptions:
         return self._watch_problems() if self.is_watch else self._list_problems()
 
     def _list_problems(self) -> list[FieldError]:
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if self.match:
             if not self.resource_version:
-                wrong.append(_match_forbidden("unless resourceVersion is provided"))
+                errors.append(_match_forbidden("unless resourceVersion is provided"))
             if self.token:
-                wrong.append(_match_forbidden("when continue is provided"))
+                errors.append(_match_forbidden("when continue is provided"))
             if self.match not in ("Exact", "NotOlderThan"):
-                wrong.append(unsupported("resourceVersionMatch", self.match, ("Exact", "NotOlderThan", "")))
+                errors.append(unsupported("resourceVersionMatch", self.match, ("Exact", "NotOlderThan", "")))
             if self.match == "Exact" and self.resource_version == "0":
                 why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-                wrong.append(forbidden_field("resourceVersionMatch", why))
+                errors.append(forbidden_field("resourceVersionMatch", why))
         if self.send_initial_events is not None:
-            wrong.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-        return wrong
+            errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        return errors
 
     def _watch_problems(self) -> list[FieldError]:
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if self.send_initial_events is not None and self.match != "NotOlderThan":
             why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            wrong.append(forbidden_field("resourceVersionMatch", why))
+            errors.append(forbidden_field("resourceVersionMatch", why))
         if self.match:
             if self.send_initial_events is None:
-                wrong.append(_match_forbidden("for watch unless sendInitialEvents is provided"))
+                errors.append(_match_forbidden("for watch unless sendInitialEvents is provided"))
             if self.match != "NotOlderThan":
-                wrong.append(unsupported("resourceVersionMatch", self.match, ("NotOlderThan",)))
+                errors.append(unsupported("resourceVersionMatch", self.match, ("NotOlderThan",)))
             if self.token:
-                wrong.append(_match_forbidden("when continue is provided"))
-        return wrong
+                errors.append(_match_forbidden("when continue is provided"))
+        return errors
 
 
 def _match_forbidden(why: str) -> FieldError:
@@ -125,13 +125,13 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
         limit=whole_number(query, "limit") or 0,
         token=query.get("continue", ""),
     )
-    if wrong := options.problems():
-        raise invalid(_META, "ListOptions", "", wrong)
+    if errors := options.problems():
+        raise invalid(_META, "ListOptions", "", errors)
     return options
 
 
 @dataclass
-class FieldPolicy:
+class FieldValidation:
     """What to do about fields that a kind does not have, and what was found."""
 
     mode: str = "Warn"
@@ -141,8 +141,8 @@ class FieldPolicy:
         if not problems or self.mode == "Ignore":
             return
         if self.mode == "Strict":
-            raise bad_request(f"{subject}: strict decoding error: {', '.join(problems[:MOST_PROBLEMS])}")
-        self.warnings += problems[:MOST_PROBLEMS]
+            raise bad_request(f"{subject}: strict decoding error: {', '.join(problems[:MAX_UNKNOWN_FIELDS])}")
+        self.warnings += problems[:MAX_UNKNOWN_FIELDS]
 
 
 @dataclass(frozen=True)
@@ -150,40 +150,40 @@ class WriteOptions:
     """What a create, update or patch asks for apart from its body."""
 
     dry_run: bool
-    policy: FieldPolicy
+    policy: FieldValidation
 
 
 def write_options(query: MultiMapping[str], kind: str = "CreateOptions") -> WriteOptions:
     """`kind` names the options in refusals: CreateOptions, UpdateOptions, PatchOptions."""
     if not query:
-        return WriteOptions(False, FieldPolicy())
-    wrong = _manager_problems(query.get("fieldManager", ""))
+        return WriteOptions(False, FieldValidation())
+    errors = _manager_problems(query.get("fieldManager", ""))
     if kind == "PatchOptions" and "force" in query:
-        wrong.append(forbidden_field("force", "may not be specified for non-apply patch"))
-    dry_run = _dry_run(query.getall("dryRun", []), wrong)
+        errors.append(forbidden_field("force", "may not be specified for non-apply patch"))
+    dry_run = _dry_run(query.getall("dryRun", []), errors)
     mode = query.get("fieldValidation", "") or "Warn"
     if mode not in ("Ignore", "Warn", "Strict"):
-        wrong.append(unsupported("fieldValidation", mode, ["", "Ignore", "Strict", "Warn"]))
-    if wrong:
-        raise invalid(_META, kind, "", wrong)
-    return WriteOptions(dry_run, FieldPolicy(mode))
+        errors.append(unsupported("fieldValidation", mode, ["", "Ignore", "Strict", "Warn"]))
+    if errors:
+        raise invalid(_META, kind, "", errors)
+    return WriteOptions(dry_run, FieldValidation(mode))
 
 
 def _manager_problems(manager: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    if len(manager.encode(errors="replace")) > LONGEST_MANAGER:
-        sentence = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
-        wrong.append(FieldError("fieldManager", "FieldValueTooLong", sentence))
+    errors: list[FieldError] = []
+    if len(manager.encode(errors="replace")) > MAX_FIELD_MANAGER:
+        sentence = f"Too long: may not be more than {MAX_FIELD_MANAGER} bytes"
+        errors.append(FieldError("fieldManager", "FieldValueTooLong", sentence))
     at = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
     if at is not None:
         why = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
-        wrong.append(invalid_value("fieldManager", manager, why))
-    return wrong
+        errors.append(invalid_value("fieldManager", manager, why))
+    return errors
 
 
-def _dry_run(values: list[str], wrong: list[FieldError]) -> bool:
+def _dry_run(values: list[str], errors: list[FieldError]) -> bool:
     if any(value != "All" for value in values):
-        wrong.append(unsupported("dryRun", values, ["All"]))
+        errors.append(unsupported("dryRun", values, ["All"]))
     return bool(values)
 
 
@@ -200,25 +200,25 @@ class DeleteOptions:
 
 def delete_options(query: MultiMapping[str], body: Document | None = None) -> DeleteOptions:
     """The options of a body that passed the schema of DeleteOptions, or else of the query."""
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     preconditions = part(body or {}, "preconditions")
     if body is not None:
         grace_seconds = _as(int, body.get("gracePeriodSeconds"))
         orphan_dependents = _as(bool, body.get("orphanDependents"))
         propagation = _as(str, body.get("propagationPolicy"))
-        dry_run = _dry_run(items_of(body, "dryRun"), wrong)
+        dry_run = _dry_run(items_of(body, "dryRun"), errors)
     else:
         grace_seconds = whole_number(query, "gracePeriodSeconds")
         orphan_dependents = boolean(query, "orphanDependents")
         propagation = query.get("propagationPolicy")
-        dry_run = _dry_run(query.getall("dryRun", []), wrong)
+        dry_run = _dry_run(query.getall("dryRun", []), errors)
     if propagation is not None and orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        wrong.append(invalid_value("propagationPolicy", propagation, why))
+        errors.append(invalid_value("propagationPolicy", propagation, why))
     if propagation is not None and propagation not in ("Foreground", "Background", "Orphan"):
-        wrong.append(unsupported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
-    if wrong:
-        raise invalid(_META, "DeleteOptions", "", wrong)
+        errors.append(unsupported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
+    if errors:
+        raise invalid(_META, "DeleteOptions", "", errors)
     return DeleteOptions(
         grace_seconds=grace_seconds,
         propagation="Orphan" if orphan_dependents else propagation,

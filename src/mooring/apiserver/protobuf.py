@@ -13,7 +13,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.schema import (
-    MOST_STRUCTS,
+    MAX_STRUCTS,
     BooleanType,
     BytesType,
     IntegerType,
@@ -123,8 +123,8 @@ def _read_into(document: Document, data: bytes, kind: StructType, numbers: Docum
         of = kind.fields.get(name)
         if isinstance(of, ListType):
             items = document.setdefault(name, [])
-            if len(items) >= MOST_STRUCTS:
-                raise BadProtobuf(f"{name} has more than {MOST_STRUCTS} items")
+            if len(items) >= MAX_STRUCTS:
+                raise BadProtobuf(f"{name} has more than {MAX_STRUCTS} items")
             items.append(_value(raw, of.of))
         elif isinstance(of, MapType):
             key, value = _entry(raw, of.of)

@@ -25,9 +25,9 @@ from mooring.apiserver.status import (
     not_found,
     required,
 )
-from mooring.apiserver.storage import Store, Stored
+from mooring.apiserver.storage import Store, StoredObject
 from mooring.apiserver.strategies import built_in_strategies
-from mooring.apiserver.strategies.base import Strategy, World
+from mooring.apiserver.strategies.base import Strategy, StrategyContext
 from mooring.apiserver.validation.metadata import check_metadata, check_metadata_update
 from mooring.base.clock import timestamp
 
@@ -47,19 +47,19 @@ Change = Callable[[Document], Document]
 class Registry:
     """All verbs over all rows."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.store: Store = world.store
-        self.table: ResourceTable = world.table
-        world.strategies.update(built_in_strategies())
+    def __init__(self, context: StrategyContext) -> None:
+        self.context = context
+        self.store: Store = context.store
+        self.table: ResourceTable = context.table
+        context.strategies.update(built_in_strategies())
         self._generic = Strategy()
 
     def strategy_of(self, row: Resource) -> Strategy:
-        return self.world.strategies.get(row.storage, self._generic)
+        return self.context.strategies.get(row.storage, self._generic)
 
     # Reading
 
-    def stored(self, row: Resource, namespace: str, name: str) -> Stored:
+    def stored(self, row: Resource, namespace: str, name: str) -> StoredObject:
         found = self.store.stored(row.storage, namespace, name)
         if found is None:
             raise not_found(row.group, row.plural, name)
@@ -67,7 +67,7 @@ class Registry:
 
     # Creating
 
-    def create(self, row: Resource, namespace: str, document: Document, *, dry_run: bool = False) -> Stored:
+    def create(self, row: Resource, namespace: str, document: Document, *, dry_run: bool = False) -> StoredObject:
         """Store a new object; `document` is in this row's version and becomes the server's."""
         strategy = self.strategy_of(row)
         metadata = metadata_of(document)
@@ -78,29 +78,29 @@ class Registry:
             metadata.pop(field, None)
         document = row.to_stored(document)
         metadata = document["metadata"]
-        strategy.default(document, self.world)
+        strategy.default(document, self.context)
         if row.namespaced:
             self._namespace_accepts(row, namespace, metadata.get("name", ""))
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._generated(row, namespace, metadata["generateName"])
-        strategy.admit(document, self.world)
+        strategy.admit(document, self.context)
         metadata["uid"] = str(uuid.uuid4())
-        metadata["creationTimestamp"] = timestamp(self.world.clock.now())
+        metadata["creationTimestamp"] = timestamp(self.context.clock.now())
         metadata.pop("managedFields", None)
-        strategy.prepare_create(document, self.world)
-        wrong = check_metadata(document, row.namespaced, strategy.name_rule)
-        wrong += self._with_required(row, strategy, document, strategy.validate(document, self.world))
-        if wrong:
-            raise invalid(row.group, row.kind, metadata.get("name", ""), wrong)
+        strategy.prepare_create(document, self.context)
+        errors = check_metadata(document, row.namespaced, strategy.name_rule)
+        errors += self._with_required(row, strategy, document, strategy.validate(document, self.context))
+        if errors:
+            raise invalid(row.group, row.kind, metadata.get("name", ""), errors)
         if self.store.stored(row.storage, namespace, metadata["name"]) is not None:
             raise already_exists(row.group, row.plural, metadata["name"])
         if dry_run:
-            return Stored(document, 0)
+            return StoredObject(document, 0)
         stored = self.store.create(row.storage, document)
-        strategy.created(document, self.world)
+        strategy.after_create(document, self.context)
         return stored
 
-    def restore(self, row: Resource, namespace: str, document: Document) -> Stored:
+    def restore(self, row: Resource, namespace: str, document: Document) -> StoredObject:
         """Store an object as another API server stored it: with its uid, age, generation, owners and status.
 
         It was admitted there, so what admission looks up here (classes, accounts) may be missing. One of the same name
@@ -116,27 +116,27 @@ class Registry:
         if not metadata.get("uid"):
             metadata["uid"] = str(uuid.uuid4())
         if not metadata.get("creationTimestamp"):
-            metadata["creationTimestamp"] = timestamp(self.world.clock.now())
-        strategy.default(document, self.world)
-        strategy.prepare_restore(document, self.world)
-        wrong = check_metadata(document, row.namespaced, strategy.name_rule)
-        wrong += self._with_required(row, strategy, document, strategy.validate(document, self.world))
-        if wrong:
-            raise invalid(row.group, row.kind, metadata.get("name", ""), wrong)
+            metadata["creationTimestamp"] = timestamp(self.context.clock.now())
+        strategy.default(document, self.context)
+        strategy.prepare_restore(document, self.context)
+        errors = check_metadata(document, row.namespaced, strategy.name_rule)
+        errors += self._with_required(row, strategy, document, strategy.validate(document, self.context))
+        if errors:
+            raise invalid(row.group, row.kind, metadata.get("name", ""), errors)
         if (before := self.store.stored(row.storage, namespace, metadata["name"])) is not None:
             self._remove(row, strategy, before)
         stored = self.store.create(row.storage, document)
-        strategy.created(document, self.world)
+        strategy.after_create(document, self.context)
         return stored
 
     def _with_required(
-        self, row: Resource, strategy: Strategy, document: Document, wrong: list[FieldError]
+        self, row: Resource, strategy: Strategy, document: Document, errors: list[FieldError]
     ) -> list[FieldError]:
         """A kind's own errors, and required fields that it did not mention."""
         if row.type_name is None or not strategy.checks_required:
-            return wrong
-        told = {error.path for error in wrong}
-        return wrong + [required(path) for path in missing(document, row.type_name) if path not in told]
+            return errors
+        told = {error.path for error in errors}
+        return errors + [required(path) for path in missing(document, row.type_name) if path not in told]
 
     def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
         if not row.namespaced:
@@ -166,7 +166,7 @@ class Registry:
 
     def update(
         self, row: Resource, namespace: str, name: str, change: Change, *, status: bool = False, dry_run: bool = False
-    ) -> tuple[Stored, bool]:
+    ) -> tuple[StoredObject, bool]:
         """Replace an object by what `change` makes of it (in this row's version). Answers it and whether it is new."""
         strategy = self.strategy_of(row)
         current = self.store.stored(row.storage, namespace, name)
@@ -175,28 +175,28 @@ class Registry:
                 return self.create(row, namespace, change({}), dry_run=dry_run), True
             raise not_found(row.group, row.plural, name)
         old = current.document
-        document = row.to_stored(change(row.to_view(old)))
+        document = row.to_stored(change(row.to_served(old)))
         metadata = metadata_of(document)
         self._same_object(row, name, namespace, metadata, old)
         document.setdefault("apiVersion", old.get("apiVersion"))
         document.setdefault("kind", old.get("kind"))
-        strategy.default(document, self.world)
+        strategy.default(document, self.context)
         if status:
-            strategy.prepare_status(document, old, self.world)
+            strategy.prepare_status(document, old, self.context)
         else:
-            strategy.prepare_update(document, old, self.world)
+            strategy.prepare_update(document, old, self.context)
         if document == old:
             return current, False
-        wrong = check_metadata(document, row.namespaced, _any_name) + check_metadata_update(document, old)
+        errors = check_metadata(document, row.namespaced, _any_name) + check_metadata_update(document, old)
         if status:
-            wrong += strategy.validate_status(document, old, self.world)
+            errors += strategy.validate_status(document, old, self.context)
         else:
-            kind_errors = strategy.validate_update(document, old, self.world)
-            wrong += self._with_required(row, strategy, document, kind_errors)
-        if wrong:
-            raise invalid(row.group, row.kind, name, wrong)
+            kind_errors = strategy.validate_update(document, old, self.context)
+            errors += self._with_required(row, strategy, document, kind_errors)
+        if errors:
+            raise invalid(row.group, row.kind, name, errors)
         if dry_run:
-            return Stored(document, current.revision), False
+            return StoredObject(document, current.revision), False
         return self._changed(row, strategy, document, current), False
 
     def _same_object(self, row: Resource, name: str, namespace: str, metadata: Document, old: Document) -> None:
@@ -220,10 +220,10 @@ class Registry:
             if field in metadata and not metadata[field]:
                 del metadata[field]
 
-    def _changed(self, row: Resource, strategy: Strategy, document: Document, current: Stored) -> Stored:
+    def _changed(self, row: Resource, strategy: Strategy, document: Document, current: StoredObject) -> StoredObject:
         """Store a change; the last finalizer of a deleted object going means that the object goes."""
         stored = self.store.update(row.storage, document, current)
-        strategy.updated(document, current.document, self.world)
+        strategy.after_update(document, current.document, self.context)
         metadata = document["metadata"]
         if (
             metadata.get("deletionTimestamp")
@@ -242,7 +242,7 @@ class Registry:
         current = self.stored(row, namespace, name)
         old = current.document
         check_preconditions(row, old["metadata"], options.uid, options.resource_version)
-        strategy.admit_deletion(old, self.world)
+        strategy.admit_delete(old, self.context)
         grace = strategy.grace_seconds(old, options.grace_seconds) or 0
         finalizers = self._finalizers(old, options)
         then = old["metadata"]
@@ -251,12 +251,12 @@ class Registry:
         marked = dict(old)
         metadata = marked["metadata"] = dict(then)
         if then.get("deletionTimestamp") is None:
-            metadata["deletionTimestamp"] = timestamp(self.world.clock.now() + grace)
+            metadata["deletionTimestamp"] = timestamp(self.context.clock.now() + grace)
             metadata["deletionGracePeriodSeconds"] = grace
             if metadata.get("generation"):
                 metadata["generation"] += 1
         elif grace < then.get("deletionGracePeriodSeconds", 0):
-            metadata["deletionTimestamp"] = timestamp(self.world.clock.now() + grace)
+            metadata["deletionTimestamp"] = timestamp(self.context.clock.now() + grace)
             metadata["deletionGracePeriodSeconds"] = grace
         if finalizers:
             metadata["finalizers"] = finalizers
@@ -292,9 +292,9 @@ class Registry:
             return items_of(old["metadata"], "finalizers")
         return present
 
-    def _remove(self, row: Resource, strategy: Strategy, current: Stored) -> Stored:
+    def _remove(self, row: Resource, strategy: Strategy, current: StoredObject) -> StoredObject:
         gone = self.store.delete(row.storage, current)
-        strategy.deleted(gone.document, self.world)
+        strategy.after_delete(gone.document, self.context)
         return gone
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mooring.apiserver.documents import Document, View, decode, same
+from mooring.apiserver.documents import Converter, Document, decode, identity
 
 if TYPE_CHECKING:
     from mooring.apiserver.tables.columns import Column
@@ -28,18 +28,18 @@ class CustomVersion(Protocol):
     @property
     def scale(self) -> Document | None: ...
 
-    def take(self, document: Document) -> list[str]:
+    def coerce(self, document: Document) -> list[str]:
         """Prune and default a request body in place; answers the unknown fields."""
         ...
 
 
 @dataclass(frozen=True)
-class Face:
+class Conversion:
     """A second way to show what is stored under another key."""
 
     storage: str
-    to_view: View
-    to_stored: View
+    to_served: Converter
+    to_stored: Converter
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Resource:
     type_name: str | None = None
     subresources: tuple[Subresource, ...] = ()
     storage: str = ""
-    to_view: View = same
-    to_stored: View = same
+    to_served: Converter = identity
+    to_stored: Converter = identity
     custom: CustomVersion | None = None
     list_kind: str = ""
     openapi: Document = field(default_factory=dict)
@@ -90,7 +90,7 @@ def read_table(name: str) -> Any:
     return decode(gzip.decompress((files("mooring.apiserver") / "data" / f"{name}.json.gz").read_bytes()))
 
 
-def built_in_rows(faces: Mapping[tuple[str, str, str], Face]) -> list[Resource]:
+def built_in_rows(conversions: Mapping[tuple[str, str, str], Conversion]) -> list[Resource]:
     """The generated rows. `faces` says which of them show what another one stores."""
     rows = [
         Resource(
@@ -114,8 +114,8 @@ def built_in_rows(faces: Mapping[tuple[str, str, str], Face]) -> list[Resource]:
         for row in read_table("resources")
     ]
     return [
-        replace(row, storage=face.storage, to_view=face.to_view, to_stored=face.to_stored)
-        if (face := faces.get((row.group, row.version, row.plural)))
+        replace(row, storage=conversion.storage, to_served=conversion.to_served, to_stored=conversion.to_stored)
+        if (conversion := conversions.get((row.group, row.version, row.plural)))
         else row
         for row in rows
     ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from mooring.apiserver.documents import Document, copied, items_of, part
 from mooring.apiserver.negotiation import typed
-from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import Registry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import StatusError
@@ -22,7 +22,7 @@ from mooring.base.errors import Problem
 
 HASH_LABEL = "pod-template-hash"
 _DEFINITION = "CustomResourceDefinition"
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 @dataclass
@@ -47,8 +47,8 @@ class Restored:
 
 def _listed(counted: Counter[str]) -> str:
     named = [f"{name} ({number})" for name, number in sorted(counted.items())]
-    rest = len(named) - _MOST_NAMED
-    return ", ".join(named[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(named) - _MAX_NAMED
+    return ", ".join(named[:_MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def restore(
@@ -77,7 +77,7 @@ def _restore_one(
     metadata = document["metadata"]
     namespace = (metadata.get("namespace") or "default") if row.namespaced else ""
     name = f"{namespace}/{metadata.get('name')}" if namespace else metadata.get("name")
-    policy = FieldPolicy("Warn")
+    policy = FieldValidation("Warn")
     try:
         checked = typed(copied(document), row, policy)
         if namespace:

@@ -13,12 +13,12 @@ from typing import Any
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.resources import read_table
-from mooring.apiserver.status import MOST_ERRORS
+from mooring.apiserver.status import MAX_ERRORS
 from mooring.base.clock import parse_timestamp
 from mooring.objects.quantity import BINARY, DECIMAL, BadQuantity, exact, notation
 
 QUANTITY_SENTENCE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-MOST_STRUCTS = 50_000
+MAX_STRUCTS = 50_000
 """In one document of a built-in kind. One that is not all punctuation reaches etcd's limit of bytes first."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -47,7 +47,7 @@ class Walk:
     def where(self) -> str:
         return "".join(self.path).removeprefix(".")
 
-    def wrong(self, value: Any, expected: str) -> WrongType:
+    def wrong_type(self, value: Any, expected: str) -> WrongType:
         found = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
         return WrongType(
             f"json: cannot unmarshal {found.get(type(value), 'value')} into Go struct field {self.where()}"
@@ -63,14 +63,14 @@ class Type:
 
     left_out: Any = _NOTHING
 
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         return value
 
 
 class TextType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not str:
-            raise walk.wrong(value, "string")
+            raise walk.wrong_type(value, "string")
         return value
 
 
@@ -79,16 +79,16 @@ class BytesType(TextType):
 
 
 class BooleanType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not bool:
-            raise walk.wrong(value, "bool")
+            raise walk.wrong_type(value, "bool")
         return value
 
 
 class NumberType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (int, float):
-            raise walk.wrong(value, "float64")
+            raise walk.wrong_type(value, "float64")
         return value
 
 
@@ -96,23 +96,23 @@ class IntegerType(Type):
     def __init__(self, bits: int) -> None:
         self.bits = bits
 
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is float and value.is_integer():
             value = int(value)
         if type(value) is not int or not -(1 << (self.bits - 1)) <= value < 1 << (self.bits - 1):
-            raise walk.wrong(value, f"int{self.bits}")
+            raise walk.wrong_type(value, f"int{self.bits}")
         return value
 
 
 class IntOrStringType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (int, str):
-            raise walk.wrong(value, "intstr.IntOrString")
+            raise walk.wrong_type(value, "intstr.IntOrString")
         return value
 
 
 class TimeType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is str and _TIME.fullmatch(value):
             try:
                 parse_timestamp(value)
@@ -128,9 +128,9 @@ class MicroTimeType(TimeType):
 
 
 class QuantityType(Type):
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (str, int, float):
-            raise walk.wrong(value, "resource.Quantity")
+            raise walk.wrong_type(value, "resource.Quantity")
         try:
             return canonical_quantity(value)
         except BadQuantity:
@@ -145,17 +145,17 @@ class ListType(Type):
         self.merge_key = merge_key
         self.merges = "merge" in (strategy or "")
 
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not list:
-            raise walk.wrong(value, "slice")
-        take, path = self.of.take, walk.path
-        taken = []
+            raise walk.wrong_type(value, "slice")
+        coerce, path = self.of.coerce, walk.path
+        coerced = []
         path.append("")
         for index, item in enumerate(value):
             path[-1] = f"[{index}]"
-            taken.append(take(item, walk))
+            coerced.append(coerce(item, walk))
         path.pop()
-        return taken
+        return coerced
 
 
 class MapType(Type):
@@ -164,14 +164,14 @@ class MapType(Type):
     def __init__(self, of: Type) -> None:
         self.of = of
 
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not dict:
-            raise walk.wrong(value, "map")
-        take, path = self.of.take, walk.path
+            raise walk.wrong_type(value, "map")
+        coerce, path = self.of.coerce, walk.path
         path.append("")
         for key, item in value.items():
             path[-1] = f"[{key}]"
-            value[key] = take(item, walk)
+            value[key] = coerce(item, walk)
         path.pop()
         return value
 
@@ -192,12 +192,12 @@ class StructType(Type):
             self._fields = {field: _built(compact) for field, compact in self._compact.items()}
         return self._fields
 
-    def take(self, value: Any, walk: Walk) -> Any:
+    def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not dict:
-            raise walk.wrong(value, self.name.rsplit(".", 1)[1])
+            raise walk.wrong_type(value, self.name.rsplit(".", 1)[1])
         walk.structs += 1
-        if walk.structs > MOST_STRUCTS:
-            raise WrongType(f"{walk.where()}: the object has more than {MOST_STRUCTS} objects in it")
+        if walk.structs > MAX_STRUCTS:
+            raise WrongType(f"{walk.where()}: the object has more than {MAX_STRUCTS} objects in it")
         fields, path = self.fields, walk.path
         gone: list[str] = []
         path.append("")
@@ -205,13 +205,13 @@ class StructType(Type):
             kind = fields.get(key)
             path[-1] = "." + key
             if kind is None:
-                if len(walk.unknown) <= MOST_ERRORS:
+                if len(walk.unknown) <= MAX_ERRORS:
                     walk.unknown.append(walk.where())
                 gone.append(key)
             elif item is None or (not item and item == kind.left_out and key not in self.required):
                 gone.append(key)
             else:
-                value[key] = kind.take(item, walk)
+                value[key] = kind.coerce(item, walk)
         path.pop()
         for key in gone:
             del value[key]
@@ -257,10 +257,10 @@ def schema_of(type_name: str) -> StructType:
     return StructType(type_name, schema_table()[type_name])
 
 
-def take(document: Document, type_name: str) -> list[str]:
+def coerce(document: Document, type_name: str) -> list[str]:
     """Check and normalise a document in place; answers the unknown fields that were dropped."""
     walk = Walk()
-    schema_of(type_name).take(document, walk)
+    schema_of(type_name).coerce(document, walk)
     return walk.unknown
 
 
@@ -283,12 +283,12 @@ def _missing(value: Any, kind: Type, path: list[str], found: list[str]) -> None:
         inner = ((f"[{key}]", item, kind.of) for key, item in value.items())
     elif isinstance(kind, StructType):
         for name in kind.required:
-            if value.get(name) in (None, "") and len(found) <= MOST_ERRORS:
+            if value.get(name) in (None, "") and len(found) <= MAX_ERRORS:
                 found.append(f"{''.join(path)}.{name}")
         inner = ((f".{key}", item, kind.fields[key]) for key, item in value.items() if key in kind.fields)
     path.append("")
     for part, item, of in inner:
-        if len(found) > MOST_ERRORS:
+        if len(found) > MAX_ERRORS:
             break
         path[-1] = part
         _missing(item, of, path, found)

@@ -17,14 +17,14 @@ COMMON: dict[str, FieldReader] = {
 }
 
 
-class Selection:
+class SelectionPredicate:
     """A test of stored documents; `tests` empty means everything in the namespace."""
 
     def __init__(self, namespace: str, tests: list[Test], name: str | None = None) -> None:
         self.namespace = namespace
         self.name = name
         self._tests = tests
-        self.is_everything = not tests and not namespace
+        self.matches_everything = not tests and not namespace
         self.has_selectors = bool(tests)
 
     def __call__(self, document: Document) -> bool:
@@ -33,9 +33,9 @@ class Selection:
         return all(test(document) for test in self._tests)
 
 
-def parse_selection(
+def parse_predicate(
     namespace: str, query: Mapping[str, str], fields: Mapping[str, FieldReader], name: str = ""
-) -> Selection:
+) -> SelectionPredicate:
     tests: list[Test] = []
     if labels := query.get("labelSelector"):
         tests.append(_label_test(labels))
@@ -50,7 +50,7 @@ def parse_selection(
             tests.append(_field_test(read, is_equal, value))
     if name:
         tests.append(_field_test(COMMON["metadata.name"], True, name))
-    return Selection(namespace, tests, one or None)
+    return SelectionPredicate(namespace, tests, one or None)
 
 
 def _label_test(text: str) -> Test:

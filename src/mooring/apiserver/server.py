@@ -17,16 +17,16 @@ from mooring.apiserver.bootstrap import create_initial_objects
 from mooring.apiserver.connections import BoundedServer, Connections
 from mooring.apiserver.controller_manager import ControllerManager
 from mooring.apiserver.documents import Document, copied
-from mooring.apiserver.handlers import LARGEST_BODY, Handler
+from mooring.apiserver.handlers import MAX_BODY_BYTES, Handler
 from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.loading import LineOf, load
 from mooring.apiserver.negotiation import typed
-from mooring.apiserver.options import FieldPolicy
+from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import Registry
-from mooring.apiserver.resources import Face, Resource, ResourceTable, built_in_rows
+from mooring.apiserver.resources import Conversion, Resource, ResourceTable, built_in_rows
 from mooring.apiserver.restoring import Restored, restore
 from mooring.apiserver.storage import Store
-from mooring.apiserver.strategies import World
+from mooring.apiserver.strategies import StrategyContext
 from mooring.apiserver.strategies.autoscalers import to_v1, to_v2
 from mooring.apiserver.strategies.events import to_core, to_events_v1
 from mooring.base.clock import Clock, SystemClock
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 # How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
 GRACE_SECONDS = 1.0
-LONGEST_URL = 64 * 1024
-FACES = {
-    ("events.k8s.io", "v1", "events"): Face("events", to_events_v1, to_core),
-    ("autoscaling", "v1", "horizontalpodautoscalers"): Face("horizontalpodautoscalers.autoscaling", to_v1, to_v2),
+MAX_URL = 64 * 1024
+CONVERSIONS = {
+    ("events.k8s.io", "v1", "events"): Conversion("events", to_events_v1, to_core),
+    ("autoscaling", "v1", "horizontalpodautoscalers"): Conversion("horizontalpodautoscalers.autoscaling", to_v1, to_v2),
 }
 
 
@@ -59,8 +59,8 @@ class LocalStore:
         if row is None:
             raise KeyError(f"{document['apiVersion']} {document['kind']} is not served")
         namespace = document.get("metadata", {}).get("namespace", "default") if row.namespaced else ""
-        checked = typed(copied(document), row, FieldPolicy("Strict"))
-        return row.to_view(self._registry.create(row, namespace, checked).document)
+        checked = typed(copied(document), row, FieldValidation("Strict"))
+        return row.to_served(self._registry.create(row, namespace, checked).document)
 
     def get(self, resource: str, name: str, namespace: str = "default") -> Document | None:
         """`resource` is a plural, qualified by its group outside core: `pods`, `deployments.apps`."""
@@ -85,8 +85,8 @@ class EmbeddedApiServer:
         self.token = secrets.token_urlsafe(32)
         self._log = Log("apiserver")
         self._objects = Store()
-        world = World(self._objects, ResourceTable(built_in_rows(FACES)), clock or SystemClock())
-        self.registry = Registry(world)
+        context = StrategyContext(self._objects, ResourceTable(built_in_rows(CONVERSIONS)), clock or SystemClock())
+        self.registry = Registry(context)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
         self.controllers = ControllerManager(self.registry, self._log)
@@ -143,7 +143,7 @@ class EmbeddedApiServer:
             handler_cancellation=True,
             access_log=None,
             logger=_quiet_logger(),
-            max_line_size=LONGEST_URL,
+            max_line_size=MAX_URL,
         )
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE_SECONDS)
         await runner.setup()
@@ -182,7 +182,7 @@ def _request_factory() -> Callable[..., web.BaseRequest]:
     loop = asyncio.get_running_loop()
 
     def request(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY)
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)
 
     return request
 

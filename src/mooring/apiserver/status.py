@@ -8,9 +8,9 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, encode
 
-MOST_ERRORS = 100
+MAX_ERRORS = 100
 """A refusal names no more; a hostile object could have a million."""
-MOST_ERROR_TEXT = 4 * 1024 * 1024
+MAX_ERROR_TEXT = 4 * 1024 * 1024
 RESOURCE_EXPIRED = "The provided continue parameter is too old to display a consistent list result."
 
 
@@ -138,8 +138,8 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     shown: list[FieldError] = []
-    left = MOST_ERROR_TEXT
-    for error in errors[:MOST_ERRORS]:
+    left = MAX_ERROR_TEXT
+    for error in errors[:MAX_ERRORS]:
         left -= len(error.path) + len(error.sentence)
         if shown and left < 0:
             break

@@ -15,16 +15,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from mooring.apiserver.documents import Document, View, encode, same
+from mooring.apiserver.documents import Converter, Document, encode, identity
 from mooring.apiserver.status import StatusError, expired, too_large
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]
 """Namespace and name, within one storage key."""
-HISTORY = 20_000
-HISTORY_BYTES = 64 * 1024 * 1024
+WATCH_CACHE_EVENTS = 20_000
+WATCH_CACHE_BYTES = 64 * 1024 * 1024
 """Encoded size of the events that all histories together hold."""
-LARGEST_OBJECT = 1536 * 1024
+MAX_OBJECT_BYTES = 1536 * 1024
 """etcd's limit on a request: no object is greater, however many patches made it."""
 # How many of the latest events keep their encoded lines for all watchers, and how long such a line may be.
 SHARED = 256
@@ -41,16 +41,16 @@ class ObjectKey(NamedTuple):
     name: str
 
 
-class Stored:
+class StoredObject:
     """One version of an object: the document, its revision, and its bytes per view."""
 
-    __slots__ = ("_encoded", "_views", "document", "revision")
+    __slots__ = ("_converted", "_encoded", "document", "revision")
 
     def __init__(self, document: Document, revision: int) -> None:
         self.document = document
         self.revision = revision
         self._encoded: bytes | None = None
-        self._views: dict[object, tuple[Document, bytes]] | None = None
+        self._converted: dict[object, tuple[Document, bytes]] | None = None
 
     @property
     def encoded(self) -> bytes:
@@ -58,21 +58,21 @@ class Stored:
             self._encoded = encode(self.document)
         return self._encoded
 
-    def seen(self, view: View) -> tuple[Document, bytes]:
+    def converted(self, to_served: Converter) -> tuple[Document, bytes]:
         """The object as one API version shows it; `view` identifies itself."""
-        if view is same:
+        if to_served is identity:
             return self.document, self.encoded
-        if self._views is None:
-            self._views = {}
-        found = self._views.get(view)
+        if self._converted is None:
+            self._converted = {}
+        found = self._converted.get(to_served)
         if found is None:
-            shown = view(self.document)
-            found = self._views[view] = (shown, self.encoded if shown is self.document else encode(shown))
+            served = to_served(self.document)
+            found = self._converted[to_served] = (served, self.encoded if served is self.document else encode(served))
         return found
 
-    def shed(self) -> None:
+    def drop_encoded(self) -> None:
         """Let go of the bytes: an overtaken version is rarely read again, and can be encoded anew."""
-        self._encoded = self._views = None
+        self._encoded = self._converted = None
 
 
 class Event:
@@ -80,7 +80,7 @@ class Event:
 
     __slots__ = ("_lines", "previous", "revision", "size", "stored", "type")
 
-    def __init__(self, type: EventType, stored: Stored, previous: Stored | None) -> None:
+    def __init__(self, type: EventType, stored: StoredObject, previous: StoredObject | None) -> None:
         self.type = type
         self.stored = stored
         self.previous = previous
@@ -88,24 +88,24 @@ class Event:
         self.size = len(stored.encoded)
         self._lines: dict[tuple[str, object], tuple[bytes, ...]] = {}
 
-    def line(self, type: EventType, view: View) -> tuple[bytes, ...]:
+    def line(self, type: EventType, to_served: Converter) -> tuple[bytes, ...]:
         """The event as one line of a watch response, made once for all watchers."""
-        key = (type, view)
+        key = (type, to_served)
         found = self._lines.get(key)
         if found is None:
-            found = self._lines[key] = event_line(type, self.stored.seen(view)[1])
+            found = self._lines[key] = event_line(type, self.stored.converted(to_served)[1])
         return found
 
-    def shed(self) -> None:
+    def drop_encoded(self) -> None:
         """Let go of the lines, once the watchers that keep up have had them."""
         self._lines.clear()
 
 
-def event_line(type: EventType, shown: bytes) -> tuple[bytes, ...]:
+def event_line(type: EventType, served: bytes) -> tuple[bytes, ...]:
     """One line of a watch response, in one piece where copying it costs little."""
-    if len(shown) > SHARED_BYTES:
-        return b'{"type":"%s","object":' % type.encode(), shown, b"}\n"
-    return (b'{"type":"%s","object":%s}\n' % (type.encode(), shown),)
+    if len(served) > SHARED_BYTES:
+        return b'{"type":"%s","object":' % type.encode(), served, b"}\n"
+    return (b'{"type":"%s","object":%s}\n' % (type.encode(), served),)
 
 
 class Watch:
@@ -116,7 +116,7 @@ class Watch:
         self._position = collection.written - missed
         self._wake = asyncio.Event()
         self.ended = False
-        self._nudged = False
+        self._bookmark_requested = False
         self.failure: StatusError | None = None
         self.on_end: Callable[[], None] | None = None
 
@@ -127,7 +127,7 @@ class Watch:
 
     def wake(self) -> None:
         """Something was recorded; a position that the history has lost cannot be caught up with."""
-        if self.behind > len(self._collection.history):
+        if self.behind > len(self._collection.watch_cache):
             self.failure = expired("too old resource version: the watch fell behind the history of events")
             self.end()
         self._wake.set()
@@ -141,19 +141,19 @@ class Watch:
         if self.on_end is not None:
             self.on_end()
 
-    def nudge(self) -> None:
+    def request_bookmark(self) -> None:
         """Make `next_batch` return even if nothing happened."""
-        self._nudged = True
+        self._bookmark_requested = True
         self._wake.set()
 
     async def next_batch(self) -> list[Event]:
         """Wait for events. An empty batch means that the watch was nudged or has ended."""
-        while not self.behind and not self.ended and not self._nudged:
+        while not self.behind and not self.ended and not self._bookmark_requested:
             self._wake.clear()
             await self._wake.wait()
-        self._nudged = False
-        behind, history = self.behind, self._collection.history
-        batch = [history[place] for place in range(-behind, min(BATCH - behind, 0))]
+        self._bookmark_requested = False
+        behind, watch_cache = self.behind, self._collection.watch_cache
+        batch = [watch_cache[place] for place in range(-behind, min(BATCH - behind, 0))]
         self._position += len(batch)
         return batch
 
@@ -164,12 +164,12 @@ class Watch:
 class Collection:
     """The objects under one storage key."""
 
-    def __init__(self, floor: int) -> None:
-        self.objects: dict[Key, Stored] = {}
-        self.history: deque[Event] = deque()
-        self.history_bytes = 0
+    def __init__(self, compacted_revision: int) -> None:
+        self.objects: dict[Key, StoredObject] = {}
+        self.watch_cache: deque[Event] = deque()
+        self.watch_cache_bytes = 0
         self.written = 0
-        self.floor = floor
+        self.compacted_revision = compacted_revision
         self.watches: set[Watch] = set()
         self._order: list[Key] | None = None
 
@@ -187,19 +187,19 @@ class Collection:
             if key not in self.objects:
                 self._order = None
             self.objects[key] = event.stored
-        self.history.append(event)
-        self.history_bytes += event.size
+        self.watch_cache.append(event)
+        self.watch_cache_bytes += event.size
         self.written += 1
         if event.previous is not None:
-            event.previous.shed()
-        if len(self.history) > SHARED:
-            self.history[-SHARED].shed()
+            event.previous.drop_encoded()
+        if len(self.watch_cache) > SHARED:
+            self.watch_cache[-SHARED].drop_encoded()
 
     def drop_oldest(self) -> int:
         """Forget one event; returns its size."""
-        oldest = self.history.popleft()
-        self.floor = oldest.revision
-        self.history_bytes -= oldest.size
+        oldest = self.watch_cache.popleft()
+        self.compacted_revision = oldest.revision
+        self.watch_cache_bytes -= oldest.size
         return oldest.size
 
     def notify(self) -> None:
@@ -208,11 +208,11 @@ class Collection:
             watch.wake()
 
 
-def _check_size(stored: Stored) -> None:
+def _check_size(stored: StoredObject) -> None:
     """Refuse an object that is too large to keep."""
     encoded = stored.encoded
-    if len(encoded) > LARGEST_OBJECT:
-        raise too_large(f"the object has {len(encoded)} bytes, limit is {LARGEST_OBJECT}")
+    if len(encoded) > MAX_OBJECT_BYTES:
+        raise too_large(f"the object has {len(encoded)} bytes, limit is {MAX_OBJECT_BYTES}")
 
 
 class Store:
@@ -221,7 +221,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
-        self._history_bytes = 0
+        self._watch_cache_bytes = 0
         self._listeners: list[Callable[[str, Event], None]] = []
 
     def subscribe(self, listener: Callable[[str, Event], None]) -> None:
@@ -238,7 +238,7 @@ class Store:
         found = self.collection(storage).objects.get((namespace, name))
         return None if found is None else found.document
 
-    def stored(self, storage: str, namespace: str, name: str) -> Stored | None:
+    def stored(self, storage: str, namespace: str, name: str) -> StoredObject | None:
         return self.collection(storage).objects.get((namespace, name))
 
     def list(self, storage: str, namespace: str | None = None) -> list[Document]:
@@ -246,7 +246,7 @@ class Store:
 
     def scan(
         self, storage: str, namespace: str | None = None, after: Key | None = None
-    ) -> Iterator[tuple[Key, Stored]]:
+    ) -> Iterator[tuple[Key, StoredObject]]:
         """Objects in order, of one namespace or of all, optionally after a key."""
         collection = self.collection(storage)
         keys = collection.ordered()
@@ -263,35 +263,35 @@ class Store:
                 continue
             yield key, collection.objects[key]
 
-    def create(self, storage: str, document: Document) -> Stored:
+    def create(self, storage: str, document: Document) -> StoredObject:
         """Store a new object under its metadata's namespace and name, at the next revision."""
         return self._write(storage, "ADDED", document, None)
 
-    def update(self, storage: str, document: Document, previous: Stored) -> Stored:
+    def update(self, storage: str, document: Document, previous: StoredObject) -> StoredObject:
         return self._write(storage, "MODIFIED", document, previous)
 
-    def delete(self, storage: str, previous: Stored) -> Stored:
+    def delete(self, storage: str, previous: StoredObject) -> StoredObject:
         """Remove the object; watchers see its last state at the revision of the removal."""
         last = dict(previous.document)
         last["metadata"] = dict(last["metadata"])
         return self._write(storage, "DELETED", last, previous)
 
-    def _write(self, storage: str, type: EventType, document: Document, previous: Stored | None) -> Stored:
+    def _write(self, storage: str, type: EventType, document: Document, previous: StoredObject | None) -> StoredObject:
         metadata = document["metadata"]
         metadata["resourceVersion"] = str(self.revision + 1)
-        stored = Stored(document, self.revision + 1)
+        stored = StoredObject(document, self.revision + 1)
         event = Event(type, stored, previous)
         if type != "DELETED":
             _check_size(stored)
         self.revision += 1
         collection = self.collection(storage)
         collection.record(event, (metadata.get("namespace", ""), metadata["name"]))
-        self._history_bytes += event.size
-        while len(collection.history) > HISTORY:
-            self._history_bytes -= collection.drop_oldest()
-        while self._history_bytes > HISTORY_BYTES:
-            greatest = max(self._collections.values(), key=lambda each: each.history_bytes)
-            self._history_bytes -= greatest.drop_oldest()
+        self._watch_cache_bytes += event.size
+        while len(collection.watch_cache) > WATCH_CACHE_EVENTS:
+            self._watch_cache_bytes -= collection.drop_oldest()
+        while self._watch_cache_bytes > WATCH_CACHE_BYTES:
+            greatest = max(self._collections.values(), key=lambda each: each.watch_cache_bytes)
+            self._watch_cache_bytes -= greatest.drop_oldest()
             greatest.notify()
         collection.notify()
         for listener in self._listeners:
@@ -303,9 +303,9 @@ class Store:
         collection = self.collection(storage)
         missed = 0
         if since is not None:
-            if since < collection.floor:
-                raise expired(f"too old resource version: {since} ({collection.floor})")
-            for event in reversed(collection.history):
+            if since < collection.compacted_revision:
+                raise expired(f"too old resource version: {since} ({collection.compacted_revision})")
+            for event in reversed(collection.watch_cache):
                 if event.revision <= since:
                     break
                 missed += 1

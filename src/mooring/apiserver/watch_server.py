@@ -13,27 +13,27 @@ from aiohttp import web
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.options import ListOptions, revision_of
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.selection_predicate import Selection
+from mooring.apiserver.selection_predicate import SelectionPredicate
 from mooring.apiserver.status import StatusError, expired
-from mooring.apiserver.storage import Event, EventType, Store, Stored, Watch, event_line
+from mooring.apiserver.storage import Event, EventType, Store, StoredObject, Watch, event_line
 from mooring.apiserver.streaming import send
 from mooring.base.clock import Clock
 
 BOOKMARK_SECONDS = 60.0
 SHORTEST_SECONDS = 1800
-LAST_WORDS_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
 """How long a client may take to read the rest of a watch that has ended."""
 
 
-class Show(Protocol):
+class ObjectEncoder(Protocol):
     """How an object is written into an event: as it is, as a table row, as metadata."""
 
-    def __call__(self, stored: Stored) -> bytes: ...
+    def __call__(self, stored: StoredObject) -> bytes: ...
 
 
-def selected(event: Event, selection: Selection) -> EventType | None:
+def selected_event_type(event: Event, selection: SelectionPredicate) -> EventType | None:
     """What the event is for a watcher that sees only its selection."""
-    if selection.is_everything:
+    if selection.matches_everything:
         return event.type
     is_in = selection(event.stored.document)
     was_in = event.previous is not None and selection(event.previous.document)
@@ -52,11 +52,11 @@ class WatchServer:
         store: Store,
         clock: Clock,
         row: Resource,
-        selection: Selection,
+        selection: SelectionPredicate,
         options: ListOptions,
-        show: Show | None,
+        show: ObjectEncoder | None,
     ) -> None:
-        self._store, self._clock, self._row, self._selection = store, clock, row, selection
+        self._store, self._clock, self._row, self._predicate = store, clock, row, selection
         self._show = show
         self._bookmarks = options.bookmarks
         self._since = revision_of(options.resource_version)
@@ -70,30 +70,30 @@ class WatchServer:
             raise expired(f"too old resource version: {self._since} ({self._store.revision})")
         shows_state = self._send_initial or self._since is None
         watch = self._store.watch(self._row.storage, None if shows_state else self._since)
-        state: list[Stored] = []
+        state: list[StoredObject] = []
         if shows_state:
-            found = self._store.scan(self._row.storage, self._selection.namespace or None)
-            state = [stored for _, stored in found if self._selection(stored.document)]
+            found = self._store.scan(self._row.storage, self._predicate.namespace or None)
+            state = [stored for _, stored in found if self._predicate(stored.document)]
         bookmark = self._bookmark({"k8s.io/initial-events-end": "true"})
         return watch, self._initial(state, bookmark)
 
-    def _initial(self, state: list[Stored], bookmark: bytes) -> Iterator[bytes]:
+    def _initial(self, state: list[StoredObject], bookmark: bytes) -> Iterator[bytes]:
         """The state as it was when the watch began, made while it is sent: a slow client holds no copy of it."""
         for stored in state:
             yield from self._line("ADDED", stored)
         if self._send_initial and self._bookmarks:
             yield bookmark
 
-    def _line(self, type: EventType, stored: Stored) -> tuple[bytes, ...]:
-        return event_line(type, stored.seen(self._row.to_view)[1] if self._show is None else self._show(stored))
+    def _line(self, type: EventType, stored: StoredObject) -> tuple[bytes, ...]:
+        return event_line(type, stored.converted(self._row.to_served)[1] if self._show is None else self._show(stored))
 
     def _lines(self, batch: list[Event]) -> Iterator[bytes]:
         for event in batch:
-            type = selected(event, self._selection)
+            type = selected_event_type(event, self._predicate)
             if type is None:
                 continue
             if self._show is None:
-                yield from event.line(type, self._row.to_view)
+                yield from event.line(type, self._row.to_served)
             else:
                 yield from self._line(type, event.stored)
 
@@ -112,7 +112,7 @@ class WatchServer:
             await self._clock.sleep(pause)
             left -= pause
             if left > 0 and self._bookmarks:
-                watch.nudge()
+                watch.request_bookmark()
         watch.end()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -122,7 +122,7 @@ class WatchServer:
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
-        with ended_in_time(watch, request):
+        with closed_in_time(watch, request):
             try:
                 await response.prepare(request)
                 await send(response, initial)
@@ -146,7 +146,7 @@ class WatchServer:
 
 
 @contextmanager
-def ended_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
+def closed_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
     """When the watch ends but its client does not read to the end, cut the connection."""
     pending: list[asyncio.TimerHandle] = []
 
@@ -154,7 +154,7 @@ def ended_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
         if request.transport is not None:
             request.transport.abort()
 
-    watch.on_end = lambda: pending.append(asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, cut))
+    watch.on_end = lambda: pending.append(asyncio.get_running_loop().call_later(DRAIN_SECONDS, cut))
     try:
         yield
     finally:

@@ -114,7 +114,7 @@ async def test_events_are_forgotten_after_an_hour(api: Client, clock: ManualCloc
 
 
 async def test_beyond_a_number_the_oldest_events_go_early(api: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(events, "MOST_EVENTS", 2)
+    monkeypatch.setattr(events, "MAX_EVENTS", 2)
     for name in ("a", "b", "c"):
         await api.post(NEW, an_event(name))
     assert [each["metadata"]["name"] for each in (await api.get(NEW)).body["items"]] == ["b", "c"]

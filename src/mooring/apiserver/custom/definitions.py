@@ -7,7 +7,7 @@ from typing import Any
 from mooring.apiserver.custom.kinds import column_of, rows_of, strategy_of
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, spec_of
 from mooring.base.clock import timestamp
 from mooring.base.regex import BadPattern, compiled
 from mooring.objects.names import dns1035_label, dns_subdomain
@@ -21,7 +21,7 @@ class DefinitionStrategy(Strategy):
     has_status = True
     has_generation = True
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         names = spec.setdefault("names", {})
         if names.get("kind"):
@@ -34,32 +34,32 @@ class DefinitionStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {"conditions": [], "acceptedNames": {"kind": "", "plural": ""}, "storedVersions": []}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
         names, group = part(spec, "names"), spec.get("group", "")
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         name, expected = metadata_of(document).get("name", ""), f"{names.get('plural', '')}.{group}"
         if name != expected:
-            wrong.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+            errors.append(invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
         if not group:
-            wrong.append(required("spec.group"))
+            errors.append(required("spec.group"))
         else:
-            wrong += [invalid_value("spec.group", group, sentence) for sentence in dns_subdomain(group)]
+            errors += [invalid_value("spec.group", group, sentence) for sentence in dns_subdomain(group)]
             if "." not in group:
-                wrong.append(invalid_value("spec.group", group, "should be a domain with at least one dot"))
-        wrong += self._check_approval(document, group)
+                errors.append(invalid_value("spec.group", group, "should be a domain with at least one dot"))
+        errors += self._check_approval(document, group)
         if spec.get("scope") not in ("Cluster", "Namespaced"):
             scope = spec.get("scope")
-            wrong.append(
+            errors.append(
                 unsupported("spec.scope", scope, ("Cluster", "Namespaced")) if scope else required("spec.scope")
             )
         for field in ("plural", "singular"):
             if names.get(field):
-                wrong += [
+                errors += [
                     invalid_value(f"spec.names.{field}", names[field], sentence)
                     for sentence in dns1035_label(names[field])
                 ]
-        return wrong + self._check_versions(items_of(spec, "versions"))
+        return errors + self._check_versions(items_of(spec, "versions"))
 
     def _check_approval(self, document: Document, group: str) -> list[FieldError]:
         """Kubernetes' own groups are protected; a definition in one must say who approved it."""
@@ -78,54 +78,54 @@ class DefinitionStrategy(Strategy):
         return [invalid_value(path, value, why)]
 
     def _check_versions(self, versions: list[Any]) -> list[FieldError]:
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if not versions:
             return [required("spec.versions", "must have exactly one version marked as storage version")]
         if sum(bool(version.get("storage")) for version in versions) != 1:
             shown = [version.get("name") for version in versions]
-            wrong.append(
+            errors.append(
                 invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
             )
         for index, version in enumerate(versions):
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
             schema = part(version, "schema").get("openAPIV3Schema")
             if schema is None:
-                wrong.append(required(path, "schemas are required"))
+                errors.append(required(path, "schemas are required"))
             else:
                 if schema.get("type") != "object":
                     why = "must be object at the root"
-                    wrong.append(invalid_value(f"{path}.type", schema.get("type", ""), why))
-                wrong += _check_structural(schema, path)
-            wrong += _check_columns(version, f"spec.versions[{index}]")
-        return wrong
+                    errors.append(invalid_value(f"{path}.type", schema.get("type", ""), why))
+                errors += _check_structural(schema, path)
+            errors += _check_columns(version, f"spec.versions[{index}]")
+        return errors
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        wrong = self.validate(document, world)
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
+        errors = self.validate(document, context)
         now, then = document["spec"], part(old, "spec")
         for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
             mine, before = _at(now, path), _at(then, path)
             if mine != before:
-                wrong.append(invalid_value("spec." + ".".join(path), mine, "field is immutable"))
-        return wrong
+                errors.append(invalid_value("spec." + ".".join(path), mine, "field is immutable"))
+        return errors
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
-        self._accept(document, world)
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
+        self._accept(document, context)
 
-    def prepare_restore(self, document: Document, world: World) -> None:
-        super().prepare_restore(document, world)
-        self._accept(document, world)
+    def prepare_restore(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_restore(document, context)
+        self._accept(document, context)
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
-        super().prepare_update(document, old, world)
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
+        super().prepare_update(document, old, context)
         if document.get("spec") != old.get("spec"):
-            self._accept(document, world)
+            self._accept(document, context)
 
-    def _accept(self, document: Document, world: World) -> None:
+    def _accept(self, document: Document, context: StrategyContext) -> None:
         """What upstream's controllers do a moment later: accept the names, and so establish the kind."""
         spec = document["spec"]
-        names, now = part(spec, "names"), timestamp(world.clock.now())
-        taken = _name_taken(spec, names, world)
+        names, now = part(spec, "names"), timestamp(context.clock.now())
+        taken = _name_taken(spec, names, context)
         status = dict(document.get("status") or {})
         if taken:
             conditions = [
@@ -144,31 +144,31 @@ class DefinitionStrategy(Strategy):
         status["conditions"] = conditions
         document["status"] = status
 
-    def created(self, document: Document, world: World) -> None:
+    def after_create(self, document: Document, context: StrategyContext) -> None:
         if _is_established(document):
             for row in rows_of(document):
-                world.table.add(row)
-            world.strategies[document["metadata"]["name"]] = strategy_of(document)
+                context.table.add(row)
+            context.strategies[document["metadata"]["name"]] = strategy_of(document)
 
-    def updated(self, document: Document, old: Document, world: World) -> None:
+    def after_update(self, document: Document, old: Document, context: StrategyContext) -> None:
         if document["spec"] == old["spec"]:
             return
-        for row in world.table.stored_as(document["metadata"]["name"]):
-            world.table.remove(row)
-        self.created(document, world)
+        for row in context.table.stored_as(document["metadata"]["name"]):
+            context.table.remove(row)
+        self.after_create(document, context)
 
-    def deleted(self, document: Document, world: World) -> None:
+    def after_delete(self, document: Document, context: StrategyContext) -> None:
         """The objects go with their definition, and watches of them end."""
         storage = document["metadata"]["name"]
-        rows = world.table.stored_as(storage)
+        rows = context.table.stored_as(storage)
         if not rows or rows[0].custom is None:
             return
-        for _, stored in list(world.store.scan(storage)):
-            world.store.delete(storage, stored)
+        for _, stored in list(context.store.scan(storage)):
+            context.store.delete(storage, stored)
         for row in rows:
-            world.table.remove(row)
-        world.strategies.pop(storage, None)
-        world.store.end_watches(storage)
+            context.table.remove(row)
+        context.strategies.pop(storage, None)
+        context.store.end_watches(storage)
 
 
 def _at(document: Document, path: tuple[str, ...]) -> Any:
@@ -189,10 +189,10 @@ def _is_established(document: Document) -> bool:
     )
 
 
-def _name_taken(spec: Document, names: Document, world: World) -> str:
+def _name_taken(spec: Document, names: Document, context: StrategyContext) -> str:
     """Which of the names another resource of the group has, if one has."""
     storage = f"{names.get('plural')}.{spec.get('group')}"
-    for row in world.table:
+    for row in context.table:
         if row.group == spec.get("group") and row.storage != storage:
             if row.plural == names.get("plural"):
                 return "Plural"
@@ -202,35 +202,35 @@ def _name_taken(spec: Document, names: Document, world: World) -> str:
 
 
 def _check_columns(version: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, declared in enumerate(items_of(version, "additionalPrinterColumns")):
         try:
             column_of(declared)
         except ValueError as mistake:
             where = f"{path}.additionalPrinterColumns[{index}].jsonPath"
-            wrong.append(invalid_value(where, declared.get("jsonPath", ""), str(mistake)))
-    return wrong
+            errors.append(invalid_value(where, declared.get("jsonPath", ""), str(mistake)))
+    return errors
 
 
 def _check_structural(schema: Any, path: str) -> list[FieldError]:
     """Every value a schema names has a type, unless it says that it takes anything."""
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     if not isinstance(schema, dict):
-        return wrong
+        return errors
     if not schema.get("type") and not any(schema.get(mark) for mark in _LOOSE):
-        wrong.append(required(f"{path}.type", "must not be empty for specified object fields"))
+        errors.append(required(f"{path}.type", "must not be empty for specified object fields"))
     if schema.get("pattern"):
         try:
             compiled(schema["pattern"])
         except BadPattern as mistake:
             why = f"must be a valid regular expression, but isn't: {mistake}"
-            wrong.append(invalid_value(f"{path}.pattern", schema["pattern"], why))
+            errors.append(invalid_value(f"{path}.pattern", schema["pattern"], why))
     if schema.get("properties") and schema.get("additionalProperties"):
         why = "must not be used together with properties"
-        wrong.append(FieldError(f"{path}.additionalProperties", "FieldValueForbidden", f"Forbidden: {why}"))
+        errors.append(FieldError(f"{path}.additionalProperties", "FieldValueForbidden", f"Forbidden: {why}"))
     for name, property in (schema.get("properties") or {}).items():
-        wrong += _check_structural(property, f"{path}.properties[{name}]")
-    wrong += _check_structural(schema.get("items"), f"{path}.items") if "items" in schema else []
+        errors += _check_structural(property, f"{path}.properties[{name}]")
+    errors += _check_structural(schema.get("items"), f"{path}.items") if "items" in schema else []
     if isinstance(schema.get("additionalProperties"), dict):
-        wrong += _check_structural(schema["additionalProperties"], f"{path}.additionalProperties")
-    return wrong
+        errors += _check_structural(schema["additionalProperties"], f"{path}.additionalProperties")
+    return errors

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from mooring.apiserver.custom.structural import check, fill_defaults, prune
-from mooring.apiserver.documents import Document, View, items_of, part
+from mooring.apiserver.documents import Converter, Document, items_of, part
 from mooring.apiserver.resources import Resource, Subresource
 from mooring.apiserver.schema import Walk, WrongType, schema_of
 from mooring.apiserver.status import FieldError, bad_request
-from mooring.apiserver.strategies.base import FieldReader, Strategy, World, text_at
+from mooring.apiserver.strategies.base import FieldReader, Strategy, StrategyContext, text_at
 from mooring.apiserver.tables.ages import age
 from mooring.apiserver.tables.columns import AGE, NAME, Column
 
@@ -39,12 +39,12 @@ class CustomKind:
     def has_status(self) -> bool:
         return "status" in part(self.version, "subresources")
 
-    def take(self, document: Document) -> list[str]:
+    def coerce(self, document: Document) -> list[str]:
         """Prune and default a request body in place; answers the unknown fields."""
         walk = Walk()
         walk.path.append("metadata")
         try:
-            schema_of(META).take(document.setdefault("metadata", {}), walk)
+            schema_of(META).coerce(document.setdefault("metadata", {}), walk)
         except WrongType as wrong:
             raise bad_request(wrong.sentence) from None
         unknown = walk.unknown + prune(document, self.schema)
@@ -128,32 +128,32 @@ class CustomStrategy(Strategy):
         declared = [each.get("jsonPath", "") for each in items_of(self._kind.version, "selectableFields")]
         return {path.removeprefix("."): text_at(*path.removeprefix(".").split(".")) for path in declared}
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
         if self._kind.has_status:
             document.pop("status", None)
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
         if self._kind.has_status:
             if "status" in old:
                 document["status"] = old["status"]
             else:
                 document.pop("status", None)
-        super().prepare_update(document, old, world)
+        super().prepare_update(document, old, context)
 
-    def meaning(self, document: Document) -> object:
+    def generation_content(self, document: Document) -> object:
         """Everything but metadata, and but the status where that is written apart."""
         left_out = ("metadata", "status") if self._kind.has_status else ("metadata",)
         return {field: value for field, value in document.items() if field not in left_out}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check(document, self._kind.schema)
 
-    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_status(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return check(document, self._kind.schema)
 
 
-def _with_version(api_version: str) -> View:
+def _with_version(api_version: str) -> Converter:
     def view(document: Document) -> Document:
         if document.get("apiVersion") == api_version:
             return document
@@ -191,7 +191,7 @@ def rows_of(definition: Document) -> list[Resource]:
                 categories=tuple(items_of(names, "categories")),
                 subresources=tuple(subresources),
                 storage=f"{names['plural']}.{group}",
-                to_view=_with_version(f"{group}/{version['name']}"),
+                to_served=_with_version(f"{group}/{version['name']}"),
                 to_stored=to_stored,
                 custom=kind,
                 list_kind=names["listKind"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, decode, encode, items_of
 from mooring.apiserver.status import (
-    MOST_ERRORS,
+    MAX_ERRORS,
     FieldError,
     duplicate,
     invalid_value,
@@ -36,44 +36,44 @@ _NAMES: dict[type, str] = {
     int: "integer",
     float: "number",
 }
-_MOST_STEPS = 20_000_000
+_MAX_STEPS = 20_000_000
 """Of a regular expression over one value: a fifth of a second."""
 _INSTRUCTIONS_AT_ONCE = 300
 """Instructions of a regular expression that cost as much as one pair of a value and a schema."""
-_MOST_COMPARISONS = 300_000
+_MAX_COMPARISONS = 300_000
 """Pairs of a value and a schema for one object: about a second. An object of a megabyte has a few 10,000 values."""
 _COMPARED_AT_ONCE = 50
 """Values of an enumeration that cost as much as one pair."""
-_MOST_DEFAULTED = 3 * 1024 * 1024
-_LONGEST_PLACE = 1024
+_MAX_DEFAULTED = 3 * 1024 * 1024
+_MAX_PATH_LENGTH = 1024
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
-class Place:
+class FieldPath:
     """Where a value stands. Its text is made only for errors: a key may be long, and have many values below it."""
 
     __slots__ = ("_parent", "_part")
 
-    def __init__(self, parent: Place | None = None, part: str | int = "") -> None:
+    def __init__(self, parent: FieldPath | None = None, part: str | int = "") -> None:
         self._parent, self._part = parent, part
 
     def __str__(self) -> str:
         parts: list[str] = []
-        here: Place | None = self
+        here: FieldPath | None = self
         while here is not None:
             parts.append(f"[{here._part}]" if isinstance(here._part, int) else f".{here._part}" if here._part else "")
             here = here._parent
-        return "".join(reversed(parts)).removeprefix(".")[:_LONGEST_PLACE] or "<root>"
+        return "".join(reversed(parts)).removeprefix(".")[:_MAX_PATH_LENGTH] or "<root>"
 
 
 def prune(value: Any, schema: Document) -> list[str]:
     """Drop unknown fields of an object in place; returns the paths of the first of them."""
-    dropped: list[Place] = []
-    _prune(value, schema, Place(), dropped, is_root=True)
-    return [str(place) for place in dropped]
+    dropped: list[FieldPath] = []
+    _prune(value, schema, FieldPath(), dropped, is_root=True)
+    return [str(path) for path in dropped]
 
 
-def _prune(value: Any, schema: Document, place: Place, dropped: list[Place], *, is_root: bool = False) -> None:
+def _prune(value: Any, schema: Document, path: FieldPath, dropped: list[FieldPath], *, is_root: bool = False) -> None:
     if isinstance(value, dict):
         keeps = schema.get(_KEEP) or (not schema.get("properties") and schema.get("type") is None)
         properties: Document = schema.get("properties") or {}
@@ -82,18 +82,18 @@ def _prune(value: Any, schema: Document, place: Place, dropped: list[Place], *, 
             if (is_root or schema.get(_EMBEDDED)) and key in ("apiVersion", "kind", "metadata"):
                 continue
             if key in properties:
-                _prune(value[key], properties[key], Place(place, key), dropped)
+                _prune(value[key], properties[key], FieldPath(path, key), dropped)
             elif isinstance(additional, dict):
-                _prune(value[key], additional, Place(place, key), dropped)
+                _prune(value[key], additional, FieldPath(path, key), dropped)
             elif not additional and not keeps:
                 del value[key]
-                if len(dropped) < MOST_ERRORS:
-                    dropped.append(Place(place, key))
+                if len(dropped) < MAX_ERRORS:
+                    dropped.append(FieldPath(path, key))
     elif isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
             for index, item in enumerate(value):
-                _prune(item, items, Place(place, index), dropped)
+                _prune(item, items, FieldPath(path, index), dropped)
 
 
 def fill_defaults(value: Any, schema: Document) -> None:
@@ -129,22 +129,22 @@ class _Defaulting:
     def _copied(self, default: Any) -> Any:
         encoded = encode(default)
         self._bytes += len(encoded)
-        if self._bytes > _MOST_DEFAULTED:
-            raise too_large(f"the defaults of the object's fields have more than {_MOST_DEFAULTED} bytes")
+        if self._bytes > _MAX_DEFAULTED:
+            raise too_large(f"the defaults of the object's fields have more than {_MAX_DEFAULTED} bytes")
         return decode(encoded)
 
 
 def check(value: Any, schema: Document) -> list[FieldError]:
     """What is wrong with a value; of many errors the first."""
-    checking = _Checking(_Steps())
+    validation = _Validation(_Steps())
     try:
-        checking.check(value, schema, Place())
+        validation.check(value, schema, FieldPath())
     except _Enough:
         pass
     except _TooManySteps:
         sentence = "Invalid value: the object and its schema are too large to be compared; shorten one of them"
-        checking.wrong.append(FieldError("<root>", "FieldValueInvalid", sentence))
-    return checking.wrong
+        validation.errors.append(FieldError("<root>", "FieldValueInvalid", sentence))
+    return validation.errors
 
 
 class _Enough(Exception):
@@ -159,69 +159,69 @@ class _Steps:
     """How much work a check may still do."""
 
     def __init__(self) -> None:
-        self._left = _MOST_COMPARISONS
+        self._left = _MAX_COMPARISONS
 
-    def take(self, count: int) -> None:
+    def spend(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
             raise _TooManySteps
 
 
-class _Checking:
+class _Validation:
     """One walk over a value and its schema."""
 
     def __init__(self, steps: _Steps) -> None:
-        self.wrong: list[FieldError] = []
+        self.errors: list[FieldError] = []
         self._steps = steps
 
     def _add(self, *errors: FieldError) -> None:
-        self.wrong += errors
-        if len(self.wrong) >= MOST_ERRORS:
+        self.errors += errors
+        if len(self.errors) >= MAX_ERRORS:
             raise _Enough
 
-    def _is_valid(self, value: Any, schema: Document, place: Place) -> bool:
-        inner = _Checking(self._steps)
+    def _is_valid(self, value: Any, schema: Document, path: FieldPath) -> bool:
+        inner = _Validation(self._steps)
         try:
-            inner.check(value, schema, place)
+            inner.check(value, schema, path)
         except _Enough:
             return False
-        return not inner.wrong
+        return not inner.errors
 
-    def check(self, value: Any, schema: Document, place: Place) -> None:
-        self._steps.take(1)
+    def check(self, value: Any, schema: Document, path: FieldPath) -> None:
+        self._steps.spend(1)
         if value is None:
             if schema.get("type") and not schema.get("nullable"):
-                self._add(_wrong_type(str(place), schema["type"], "null"))
+                self._add(_wrong_type(str(path), schema["type"], "null"))
             return
         if schema.get(_INT_OR_STRING):
             if type(value) not in (int, str):
-                self._add(_wrong_type(str(place), "integer,string", _NAMES.get(type(value), "unknown")))
+                self._add(_wrong_type(str(path), "integer,string", _NAMES.get(type(value), "unknown")))
                 return
         elif schema.get("type") and not _is_of(value, schema["type"]):
-            self._add(_wrong_type(str(place), schema["type"], _NAMES.get(type(value), "unknown")))
+            self._add(_wrong_type(str(path), schema["type"], _NAMES.get(type(value), "unknown")))
             return
         if "enum" in schema:
-            self._steps.take(len(schema["enum"]) // _COMPARED_AT_ONCE)
+            self._steps.spend(len(schema["enum"]) // _COMPARED_AT_ONCE)
             if value not in schema["enum"]:
-                self._add(unsupported(str(place), value, [str(each) for each in schema["enum"][:MOST_ERRORS]]))
+                self._add(unsupported(str(path), value, [str(each) for each in schema["enum"][:MAX_ERRORS]]))
         if isinstance(value, str):
-            self._add(*_check_text(value, schema, place, self._steps))
+            self._add(*_check_text(value, schema, path, self._steps))
         elif isinstance(value, bool):
             pass
         elif isinstance(value, int | float):
-            self._add(*_check_number(value, schema, place))
+            self._add(*_check_number(value, schema, path))
         elif isinstance(value, list):
-            self._check_list(value, schema, place)
+            self._check_list(value, schema, path)
         elif isinstance(value, dict):
-            self._check_object(value, schema, place)
-        self._check_combined(value, schema, place)
+            self._check_object(value, schema, path)
+        self._check_combined(value, schema, path)
 
-    def _check_list(self, value: list[Any], schema: Document, place: Place) -> None:
+    def _check_list(self, value: list[Any], schema: Document, path: FieldPath) -> None:
         if len(value) < schema.get("minItems", 0):
-            self._add(_says(place, len(value), f"should have at least {schema['minItems']} items"))
+            self._add(_in_body(path, len(value), f"should have at least {schema['minItems']} items"))
         if "maxItems" in schema and len(value) > schema["maxItems"]:
             sentence = f"Too many: {len(value)}: must have at most {schema['maxItems']} items"
-            self._add(FieldError(str(place), "FieldValueTooMany", sentence))
+            self._add(FieldError(str(path), "FieldValueTooMany", sentence))
         kind = schema.get("x-kubernetes-list-type")
         if kind in ("set", "map"):
             keys = items_of(schema, "x-kubernetes-list-map-keys")
@@ -230,41 +230,41 @@ class _Checking:
                 name = {key: item.get(key) for key in keys} if kind == "map" and isinstance(item, dict) else item
                 identity = encode(name, order="sorted")
                 if identity in seen:
-                    self._add(duplicate(str(Place(place, index)), name))
+                    self._add(duplicate(str(FieldPath(path, index)), name))
                 seen.add(identity)
         if isinstance(schema.get("items"), dict):
             for index, item in enumerate(value):
-                self.check(item, schema["items"], Place(place, index))
+                self.check(item, schema["items"], FieldPath(path, index))
 
-    def _check_object(self, value: Document, schema: Document, place: Place) -> None:
+    def _check_object(self, value: Document, schema: Document, path: FieldPath) -> None:
         for name in items_of(schema, "required"):
-            self._steps.take(1)
+            self._steps.spend(1)
             if name not in value:
-                self._add(required(str(Place(place, name))))
+                self._add(required(str(FieldPath(path, name))))
         if len(value) < schema.get("minProperties", 0):
-            self._add(_says(place, len(value), f"should have at least {schema['minProperties']} properties"))
+            self._add(_in_body(path, len(value), f"should have at least {schema['minProperties']} properties"))
         if "maxProperties" in schema and len(value) > schema["maxProperties"]:
             sentence = f"Too many: {len(value)}: must have at most {schema['maxProperties']} items"
-            self._add(FieldError(str(place), "FieldValueTooMany", sentence))
+            self._add(FieldError(str(path), "FieldValueTooMany", sentence))
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, item in value.items():
             if key in properties:
-                self.check(item, properties[key], Place(place, key))
+                self.check(item, properties[key], FieldPath(path, key))
             elif isinstance(additional, dict):
-                self.check(item, additional, Place(place, key))
+                self.check(item, additional, FieldPath(path, key))
 
-    def _check_combined(self, value: Any, schema: Document, place: Place) -> None:
+    def _check_combined(self, value: Any, schema: Document, path: FieldPath) -> None:
         for each in items_of(schema, "allOf"):
-            self.check(value, each, place)
-        if (any_of := schema.get("anyOf")) and not any(self._is_valid(value, each, place) for each in any_of):
-            self._add(_says(place, value, "must validate at least one schema (anyOf)"))
+            self.check(value, each, path)
+        if (any_of := schema.get("anyOf")) and not any(self._is_valid(value, each, path) for each in any_of):
+            self._add(_in_body(path, value, "must validate at least one schema (anyOf)"))
         if one_of := schema.get("oneOf"):
-            matching = sum(self._is_valid(value, each, place) for each in one_of)
+            matching = sum(self._is_valid(value, each, path) for each in one_of)
             if matching != 1:
                 found = "Found none valid" if not matching else f"Found {matching} valid alternatives"
-                self._add(_says(place, value, f"must validate one and only one schema (oneOf). {found}"))
-        if isinstance(schema.get("not"), dict) and self._is_valid(value, schema["not"], place):
-            self._add(_says(place, value, "must not validate the schema (not)"))
+                self._add(_in_body(path, value, f"must validate one and only one schema (oneOf). {found}"))
+        if isinstance(schema.get("not"), dict) and self._is_valid(value, schema["not"], path):
+            self._add(_in_body(path, value, "must not validate the schema (not)"))
 
 
 def _is_of(value: Any, name: str) -> bool:
@@ -283,50 +283,50 @@ def _wrong_type(path: str, expected: str, found: str) -> FieldError:
     )
 
 
-def _says(place: Place, value: Any, sentence: str) -> FieldError:
-    return invalid_value(str(place), value, f"{place} in body {sentence}")
+def _in_body(path: FieldPath, value: Any, sentence: str) -> FieldError:
+    return invalid_value(str(path), value, f"{path} in body {sentence}")
 
 
-def _check_text(value: str, schema: Document, place: Place, steps: _Steps) -> list[FieldError]:
-    wrong: list[FieldError] = []
+def _check_text(value: str, schema: Document, path: FieldPath, steps: _Steps) -> list[FieldError]:
+    errors: list[FieldError] = []
     if len(value) < schema.get("minLength", 0):
-        wrong.append(_says(place, value, f"should be at least {schema['minLength']} chars long"))
+        errors.append(_in_body(path, value, f"should be at least {schema['minLength']} chars long"))
     if "maxLength" in schema and len(value) > schema["maxLength"]:
         sentence = f"Too long: may not be more than {schema['maxLength']} bytes"
-        wrong.append(FieldError(str(place), "FieldValueTooLong", sentence))
+        errors.append(FieldError(str(path), "FieldValueTooLong", sentence))
     if schema.get("pattern"):
-        wrong += _check_pattern(value, schema["pattern"], place, steps)
+        errors += _check_pattern(value, schema["pattern"], path, steps)
     if schema.get("format") == "date-time" and not _DATE_TIME.fullmatch(value):
-        wrong.append(_says(place, value, f'must be of type date-time: "{value}"'))
-    return wrong
+        errors.append(_in_body(path, value, f'must be of type date-time: "{value}"'))
+    return errors
 
 
-def _check_pattern(value: str, pattern: str, place: Place, steps: _Steps) -> list[FieldError]:
+def _check_pattern(value: str, pattern: str, path: FieldPath, steps: _Steps) -> list[FieldError]:
     try:
         made = compiled(pattern)
     except BadPattern as problem:
-        return [_says(place, value, f"cannot be checked: {problem}; repair the definition's pattern")]
-    if made.steps(value) > _MOST_STEPS:
-        return [_says(place, value[:64], f"is too long for its pattern '{pattern}': shorten one of them")]
-    steps.take(made.steps(value) // _INSTRUCTIONS_AT_ONCE)
-    return [] if made.is_in(value) else [_says(place, value, f"should match '{pattern}'")]
+        return [_in_body(path, value, f"cannot be checked: {problem}; repair the definition's pattern")]
+    if made.steps(value) > _MAX_STEPS:
+        return [_in_body(path, value[:64], f"is too long for its pattern '{pattern}': shorten one of them")]
+    steps.spend(made.steps(value) // _INSTRUCTIONS_AT_ONCE)
+    return [] if made.is_in(value) else [_in_body(path, value, f"should match '{pattern}'")]
 
 
-def _check_number(value: int | float, schema: Document, place: Place) -> list[FieldError]:
-    wrong: list[FieldError] = []
+def _check_number(value: int | float, schema: Document, path: FieldPath) -> list[FieldError]:
+    errors: list[FieldError] = []
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None:
         if schema.get("exclusiveMinimum") and value <= least:
-            wrong.append(_says(place, value, f"should be greater than {least}"))
+            errors.append(_in_body(path, value, f"should be greater than {least}"))
         elif value < least:
-            wrong.append(_says(place, value, f"should be greater than or equal to {least}"))
+            errors.append(_in_body(path, value, f"should be greater than or equal to {least}"))
     if most is not None:
         if schema.get("exclusiveMaximum") and value >= most:
-            wrong.append(_says(place, value, f"should be less than {most}"))
+            errors.append(_in_body(path, value, f"should be less than {most}"))
         elif value > most:
-            wrong.append(_says(place, value, f"should be less than or equal to {most}"))
+            errors.append(_in_body(path, value, f"should be less than or equal to {most}"))
     if schema.get("multipleOf") and value % schema["multipleOf"]:
-        wrong.append(_says(place, value, f"should be a multiple of {schema['multipleOf']}"))
+        errors.append(_in_body(path, value, f"should be a multiple of {schema['multipleOf']}"))
     if schema.get("format") == "int32" and not -(2**31) <= value < 2**31:
-        wrong.append(_says(place, value, f"must be of type int32: {value}"))
-    return wrong
+        errors.append(_in_body(path, value, f"must be of type int32: {value}"))
+    return errors

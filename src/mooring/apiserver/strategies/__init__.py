@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.apiserver.custom.definitions import DefinitionStrategy
 from mooring.apiserver.strategies import config_maps, devices, networking, rbac, resource_limits, volumes, workloads
 from mooring.apiserver.strategies.autoscalers import AutoscalerStrategy
-from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, Strategy, World
+from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, Strategy, StrategyContext
 from mooring.apiserver.strategies.batch import CronJobStrategy, JobStrategy
 from mooring.apiserver.strategies.daemon_sets import DaemonSetStrategy
 from mooring.apiserver.strategies.disruption_budgets import DisruptionBudgetStrategy
@@ -17,7 +17,7 @@ from mooring.apiserver.strategies.priority_classes import PriorityClassStrategy
 from mooring.apiserver.strategies.services import ServiceStrategy
 from mooring.apiserver.strategies.stateful_sets import StatefulSetStrategy
 
-__all__ = ["Strategy", "World", "built_in_strategies"]
+__all__ = ["Strategy", "StrategyContext", "built_in_strategies"]
 
 
 def built_in_strategies() -> dict[str, Strategy]:

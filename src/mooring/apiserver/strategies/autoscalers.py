@@ -12,7 +12,7 @@ import msgspec
 
 from mooring.apiserver.documents import Document, copied, decode, encode, ensured, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of, stored_only
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, spec_of, stored_only_warning
 
 DEFAULT_CPU_PERCENT = 80
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
@@ -107,9 +107,9 @@ class AutoscalerStrategy(Strategy):
     """Stored and shown; nothing measures, so nothing is scaled."""
 
     has_status = True
-    notice = stored_only("HorizontalPodAutoscalers", "measures nothing, so it scales nothing")
+    warning_on_create = stored_only_warning("HorizontalPodAutoscalers", "measures nothing, so it scales nothing")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_default(spec, "minReplicas", 1)
         if not spec.get("metrics"):
@@ -121,18 +121,18 @@ class AutoscalerStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {"currentMetrics": None, "desiredReplicas": 0}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
         least, most = spec["minReplicas"], spec.get("maxReplicas")
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if least < 1:
-            wrong.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
+            errors.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
         if most is None:
-            return wrong
+            return errors
         if most < 1:
-            wrong.append(invalid_value("spec.maxReplicas", most, "must be greater than 0"))
+            errors.append(invalid_value("spec.maxReplicas", most, "must be greater than 0"))
         if most < least:
-            wrong.append(
+            errors.append(
                 invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"),
             )
-        return wrong
+        return errors

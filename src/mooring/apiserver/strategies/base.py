@@ -23,7 +23,7 @@ FieldReader = Callable[[Document], str]
 
 
 @dataclass(frozen=True)
-class World:
+class StrategyContext:
     """What a strategy may look at beyond its object."""
 
     store: Store
@@ -59,24 +59,24 @@ class Strategy:
     fields: ClassVar[dict[str, FieldReader]] = {}
     create_on_update: ClassVar[bool] = False
     # A warning for clients that create such an object: what does not happen with it here.
-    notice: ClassVar[str] = ""
+    warning_on_create: ClassVar[str] = ""
 
     def name_rule(self, name: str) -> list[str]:
         return dns_subdomain(name)
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         """Fill in what the API fills in, whoever wrote the object."""
 
-    def admit(self, document: Document, world: World) -> None:
+    def admit(self, document: Document, context: StrategyContext) -> None:
         """Fill in or refuse what needs a look at other objects; creation only."""
 
-    def prepare_create(self, document: Document, world: World) -> None:
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
         if self.has_status and not (self.keeps_status_at_creation and document.get("status")):
             document["status"] = self.initial_status(document)
         if self.has_generation:
             metadata_of(document)["generation"] = 1
 
-    def prepare_restore(self, document: Document, world: World) -> None:
+    def prepare_restore(self, document: Document, context: StrategyContext) -> None:
         """Complete an object that another API server stored: status and generation stay as they are."""
         if self.has_status and not document.get("status"):
             document["status"] = self.initial_status(document)
@@ -86,19 +86,21 @@ class Strategy:
     def initial_status(self, document: Document) -> Document:
         return {}
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
         if self.has_status:
             _restore(document, old, "status")
         if self.has_generation:
             generation = part(old, "metadata").get("generation", 0)
             metadata = metadata_of(document)
-            metadata["generation"] = generation + 1 if self.meaning(document) != self.meaning(old) else generation
+            metadata["generation"] = (
+                generation + 1 if self.generation_content(document) != self.generation_content(old) else generation
+            )
 
-    def meaning(self, document: Document) -> object:
+    def generation_content(self, document: Document) -> object:
         """What a new generation is about: the spec."""
         return document.get("spec")
 
-    def prepare_status(self, document: Document, old: Document, world: World) -> None:
+    def prepare_status(self, document: Document, old: Document, context: StrategyContext) -> None:
         """A status write changes the status and, as upstream, labels and annotations; nothing else."""
         for name in old.keys() | document.keys():
             if name not in ("status", "metadata"):
@@ -107,29 +109,29 @@ class Strategy:
         if metadata_of(document)["generation"] is None:
             del metadata_of(document)["generation"]
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return []
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        return self.validate(document, world)
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
+        return self.validate(document, context)
 
-    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_status(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return []
 
-    def admit_deletion(self, document: Document, world: World) -> None:
+    def admit_delete(self, document: Document, context: StrategyContext) -> None:
         """Refuse to delete what must stay."""
 
     def grace_seconds(self, document: Document, asked: int | None) -> int | None:
         """How long a deleted object stays for somebody to clean up; None: it goes at once."""
         return None
 
-    def created(self, document: Document, world: World) -> None:
+    def after_create(self, document: Document, context: StrategyContext) -> None:
         """After the object is stored."""
 
-    def updated(self, document: Document, old: Document, world: World) -> None:
+    def after_update(self, document: Document, old: Document, context: StrategyContext) -> None:
         """After a change is stored."""
 
-    def deleted(self, document: Document, world: World) -> None:
+    def after_delete(self, document: Document, context: StrategyContext) -> None:
         """After the object is gone."""
 
 
@@ -162,6 +164,6 @@ def spec_of(document: Document) -> Document:
     return ensured(document, "spec")
 
 
-def stored_only(what: str, missing: str) -> str:
+def stored_only_warning(what: str, missing: str) -> str:
     """The notice of a kind that nothing acts on here."""
     return f"the embedded cluster stores {what} but {missing}"

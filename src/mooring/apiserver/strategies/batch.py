@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.strategies.workloads import check_template
 from mooring.apiserver.validation.rollouts import check_not_negative
@@ -40,11 +40,11 @@ class JobStrategy(Strategy):
     checks_required = False
     fields = {"status.successful": text_at("status", "succeeded")}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         default_job_spec(spec_of(document))
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
         spec, metadata = document["spec"], metadata_of(document)
         if not spec.get("manualSelector"):
             labels = ensured(metadata_of(spec["template"]), "labels")
@@ -58,20 +58,20 @@ class JobStrategy(Strategy):
         if not metadata.get("labels") and (labels := part(spec["template"], "metadata", "labels")):
             metadata["labels"] = dict(labels)
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check_template(document["spec"]["template"], "spec.template", _RUN_TO_END)
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        wrong = self.validate(document, world)
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
+        errors = self.validate(document, context)
         now, then = document["spec"], part(old, "spec")
         for field in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
             if now.get(field) != then.get(field):
-                wrong.append(invalid_value(f"spec.{field}", now.get(field), "field is immutable"))
+                errors.append(invalid_value(f"spec.{field}", now.get(field), "field is immutable"))
         # A suspended job that never started may still change where its pods go.
         is_waiting = then.get("suspend") and not part(old, "status").get("startTime")
         if not is_waiting and now.get("template") != then.get("template"):
-            wrong.append(invalid_value("spec.template", now.get("template"), "field is immutable"))
-        return wrong
+            errors.append(invalid_value("spec.template", now.get("template"), "field is immutable"))
+        return errors
 
 
 class CronJobStrategy(Strategy):
@@ -81,7 +81,7 @@ class CronJobStrategy(Strategy):
     LONGEST_NAME = 52
     """Its Jobs are named after it, and Jobs' names become labels."""
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_text(spec, "concurrencyPolicy", "Allow")
         set_default(spec, "suspend", False)
@@ -89,48 +89,48 @@ class CronJobStrategy(Strategy):
         set_default(spec, "failedJobsHistoryLimit", 1)
         default_pod_spec(ensured(ensured(ensured(ensured(spec, "jobTemplate"), "spec"), "template"), "spec"))
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
-        wrong: list[FieldError] = []
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        errors: list[FieldError] = []
         name = metadata_of(document).get("name") or ""
         if len(name) > self.LONGEST_NAME:
-            wrong.append(invalid_value("metadata.name", name, f"must be no more than {self.LONGEST_NAME} characters"))
+            errors.append(invalid_value("metadata.name", name, f"must be no more than {self.LONGEST_NAME} characters"))
         spec = document["spec"]
-        return wrong + _check_schedule(spec) + self._check_spec(spec)
+        return errors + _check_schedule(spec) + self._check_spec(spec)
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return _check_schedule(document["spec"], part(old, "spec")) + self._check_spec(document["spec"])
 
     def _check_spec(self, spec: Document) -> list[FieldError]:
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-            wrong += check_not_negative(spec.get(field), f"spec.{field}")
+            errors += check_not_negative(spec.get(field), f"spec.{field}")
         if spec["concurrencyPolicy"] not in CONCURRENCY:
-            wrong.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], CONCURRENCY))
+            errors.append(unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], CONCURRENCY))
         job = spec["jobTemplate"]["spec"]
         if job.get("selector") is not None:
             why = "`selector` will be auto-generated"
-            wrong.append(invalid_value("spec.jobTemplate.spec.selector", job["selector"], why))
-        return wrong + check_template(job["template"], "spec.jobTemplate.spec.template", _RUN_TO_END)
+            errors.append(invalid_value("spec.jobTemplate.spec.selector", job["selector"], why))
+        return errors + check_template(job["template"], "spec.jobTemplate.spec.template", _RUN_TO_END)
 
 
 def _check_schedule(spec: Document, old: Document | None = None) -> list[FieldError]:
     """Schedule and time zone; what an earlier version of Kubernetes allowed may stay."""
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     if not schedule:
-        wrong.append(required("spec.schedule"))
+        errors.append(required("spec.schedule"))
     elif "TZ" in schedule:
         if old is None or "TZ" not in (old.get("schedule") or ""):
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            wrong.append(invalid_value("spec.schedule", schedule, why))
+            errors.append(invalid_value("spec.schedule", schedule, why))
     else:
         try:
             parse_schedule(schedule)
         except BadSchedule as error:
-            wrong.append(invalid_value("spec.schedule", schedule, str(error)))
+            errors.append(invalid_value("spec.schedule", schedule, str(error)))
     if zone is not None and (old is None or old.get("timeZone") != zone):
-        wrong += _check_time_zone(zone, "spec.timeZone")
-    return wrong
+        errors += _check_time_zone(zone, "spec.timeZone")
+    return errors
 
 
 def _check_time_zone(zone: str, path: str) -> list[FieldError]:

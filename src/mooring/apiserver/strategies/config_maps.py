@@ -6,18 +6,18 @@ import base64
 
 from mooring.apiserver.documents import Document, ensured
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value
-from mooring.apiserver.strategies.base import Strategy, World, set_text, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_text, text_at
 
 
 class ConfigMapStrategy(Strategy):
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return _immutable_data(document, old)
 
 
 class SecretStrategy(Strategy):
     fields = {"type": text_at("type")}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         set_text(document, "type", "Opaque")
         plain = document.pop("stringData", None)
         if plain:
@@ -25,7 +25,7 @@ class SecretStrategy(Strategy):
             for key, value in plain.items():
                 data[key] = base64.b64encode(value.encode()).decode()
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         if document.get("type") != old.get("type"):
             return [invalid_value("type", document.get("type"), "field is immutable")]
         return _immutable_data(document, old)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import World, set_default, set_text
+from mooring.apiserver.strategies.base import StrategyContext, set_default, set_text
 from mooring.apiserver.strategies.workloads import WorkloadStrategy
 from mooring.apiserver.validation.rollouts import (
     check_amount_of_pods,
@@ -32,12 +32,12 @@ class DaemonSetStrategy(WorkloadStrategy):
             set_default(rolling, "maxSurge", 0)
         set_default(spec, "revisionHistoryLimit", 10)
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
         _set_template_generation(document, max(1, _template_generation(document)))
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
-        super().prepare_update(document, old, world)
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
+        super().prepare_update(document, old, context)
         has_changed = part(document, "spec").get("template") != part(old, "spec").get("template")
         _set_template_generation(document, _template_generation(old) + has_changed)
 
@@ -45,11 +45,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         return dict.fromkeys(names, 0)
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
-        wrong = super().validate(document, world)
-        wrong += _check_update_strategy(spec["updateStrategy"], "spec.updateStrategy")
-        return wrong + check_not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
+        errors = super().validate(document, context)
+        errors += _check_update_strategy(spec["updateStrategy"], "spec.updateStrategy")
+        return errors + check_not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
 
 
 def _template_generation(document: Document) -> int:
@@ -68,12 +68,12 @@ def _check_update_strategy(update: Document, path: str) -> list[FieldError]:
         return []
     unavailable, surge = update["rollingUpdate"]["maxUnavailable"], update["rollingUpdate"]["maxSurge"]
     path = f"{path}.rollingUpdate"
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for check in (check_amount_of_pods, check_at_most_all):
-        wrong += check(unavailable, f"{path}.maxUnavailable")
-        wrong += check(surge, f"{path}.maxSurge")
+        errors += check(unavailable, f"{path}.maxUnavailable")
+        errors += check(surge, f"{path}.maxSurge")
     if number_in(unavailable) and number_in(surge):
-        wrong.append(invalid_value(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+        errors.append(invalid_value(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     elif not number_in(unavailable) and not number_in(surge):
-        wrong.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return wrong
+        errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, text_at
 from mooring.apiserver.validation.checks import broken
 from mooring.base.clock import timestamp
 from mooring.objects.names import dns_label
@@ -19,28 +19,28 @@ class ResourceClaimStrategy(Strategy):
     has_status = True
     checks_required = False
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         _default_claim(ensured(document, "spec"))
         for result in items_of(part(document, "status", "allocation", "devices"), "results"):
             _default_tolerations(result)
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return _check_claim(part(document, "spec"), "spec")
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return _check_unchanged(document, old)
 
 
 class ResourceClaimTemplateStrategy(Strategy):
     checks_required = False
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         _default_claim(ensured(ensured(document, "spec"), "spec"))
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return _check_claim(part(document, "spec", "spec"), "spec.spec")
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return _check_unchanged(document, old)
 
 
@@ -50,10 +50,10 @@ class ResourceSliceStrategy(Strategy):
     has_generation = True
     fields = {"spec.nodeName": text_at("spec", "nodeName"), "spec.driver": text_at("spec", "driver")}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         for device in items_of(part(document, "spec"), "devices"):
             for taint in items_of(device, "taints"):
-                set_default(taint, "timeAdded", timestamp(world.clock.now()))
+                set_default(taint, "timeAdded", timestamp(context.clock.now()))
 
 
 class DeviceClassStrategy(Strategy):
@@ -84,40 +84,40 @@ def _alternatives(request: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _check_claim(spec: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, request in enumerate(items_of(part(spec, "devices"), "requests")):
-        wrong += _check_request(request, f"{path}.devices.requests[{at}]")
-    return wrong
+        errors += _check_request(request, f"{path}.devices.requests[{at}]")
+    return errors
 
 
 def _check_request(request: Document, path: str) -> list[FieldError]:
-    wrong = broken(dns_label, request.get("name") or "", f"{path}.name")
+    errors = broken(dns_label, request.get("name") or "", f"{path}.name")
     rule = "exactly one of `exactly` or `firstAvailable` is required"
     has_exactly, has_alternatives = isinstance(request.get("exactly"), dict), bool(items_of(request, "firstAvailable"))
     if has_exactly and has_alternatives:
-        return [*wrong, invalid_value(path, None, f"{rule}, but multiple fields are set")]
+        return [*errors, invalid_value(path, None, f"{rule}, but multiple fields are set")]
     if not has_exactly and not has_alternatives:
-        return [*wrong, required(path, rule)]
+        return [*errors, required(path, rule)]
     for where, asked in _alternatives(request):
-        wrong += _check_alternative(asked, f"{path}.{where}")
-    return wrong
+        errors += _check_alternative(asked, f"{path}.{where}")
+    return errors
 
 
 def _check_alternative(asked: Document, path: str) -> list[FieldError]:
-    wrong = [] if asked.get("deviceClassName") else [required(f"{path}.deviceClassName")]
+    errors = [] if asked.get("deviceClassName") else [required(f"{path}.deviceClassName")]
     mode, count = asked["allocationMode"], asked.get("count") or 0
     if mode not in (ALL, EXACT_COUNT):
-        wrong.append(unsupported(f"{path}.allocationMode", mode, (ALL, EXACT_COUNT)))
+        errors.append(unsupported(f"{path}.allocationMode", mode, (ALL, EXACT_COUNT)))
     elif mode == ALL and count:
         why = f"must not be specified when allocationMode is '{ALL}'"
-        wrong.append(invalid_value(f"{path}.count", count, why))
+        errors.append(invalid_value(f"{path}.count", count, why))
     elif mode == EXACT_COUNT and count <= 0:
-        wrong.append(invalid_value(f"{path}.count", count, "must be greater than zero"))
+        errors.append(invalid_value(f"{path}.count", count, "must be greater than zero"))
     for at, toleration in enumerate(items_of(asked, "tolerations")):
         if toleration["operator"] not in _OPERATORS:
             where = f"{path}.tolerations[{at}].operator"
-            wrong.append(unsupported(where, toleration["operator"], _OPERATORS))
-    return wrong
+            errors.append(unsupported(where, toleration["operator"], _OPERATORS))
+    return errors
 
 
 def _check_unchanged(document: Document, old: Document) -> list[FieldError]:

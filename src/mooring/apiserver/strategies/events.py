@@ -6,11 +6,11 @@ from collections import deque
 
 from mooring.apiserver.documents import Document, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required
-from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, FieldReader, World, text_at
+from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, FieldReader, StrategyContext, text_at
 
 TTL_SECONDS = 3600.0
 # A busy hour must not fill the memory of a test cluster: beyond this many, the oldest go early.
-MOST_EVENTS = 50_000
+MAX_EVENTS = 50_000
 _RENAMED = {
     "regarding": "involvedObject",
     "note": "message",
@@ -63,22 +63,22 @@ class EventStrategy(CreateOnUpdateStrategy):
     fields = _FIELDS
 
     def __init__(self) -> None:
-        self._expiring: deque[tuple[float, World, str, str]] = deque()
+        self._expiring: deque[tuple[float, StrategyContext, str, str]] = deque()
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         document.setdefault("involvedObject", {})
         document.setdefault("source", {})
         document.setdefault("reportingComponent", "")
         document.setdefault("reportingInstance", "")
         document.setdefault("eventTime", None)
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         namespace = metadata_of(document).get("namespace", "")
         involved = part(document, "involvedObject").get("namespace", "")
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if involved != namespace and not (not involved and namespace in ("default", "kube-system")):
             why = "does not match event.namespace"
-            wrong.append(invalid_value("involvedObject.namespace", involved, why))
+            errors.append(invalid_value("involvedObject.namespace", involved, why))
         if document.get("eventTime"):
             for field, shown in (
                 ("reportingComponent", "reportingController"),
@@ -87,21 +87,21 @@ class EventStrategy(CreateOnUpdateStrategy):
                 ("reason", "reason"),
             ):
                 if not document.get(field):
-                    wrong.append(required(shown))
+                    errors.append(required(shown))
             if len(document.get("message", "")) > 1024:
-                wrong.append(invalid_value("message", "", "can have at most 1024 characters"))
+                errors.append(invalid_value("message", "", "can have at most 1024 characters"))
         series = document.get("series")
         if series is not None and series.get("count", 0) < 2:
-            wrong.append(invalid_value("series.count", series.get("count", 0), "should be at least 2"))
-        return wrong
+            errors.append(invalid_value("series.count", series.get("count", 0), "should be at least 2"))
+        return errors
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return []
 
-    def created(self, document: Document, world: World) -> None:
-        metadata, now = document["metadata"], world.clock.now()
-        self._expiring.append((now + TTL_SECONDS, world, metadata["namespace"], metadata["name"]))
-        while self._expiring[0][0] <= now or len(self._expiring) > MOST_EVENTS:
+    def after_create(self, document: Document, context: StrategyContext) -> None:
+        metadata, now = document["metadata"], context.clock.now()
+        self._expiring.append((now + TTL_SECONDS, context, metadata["namespace"], metadata["name"]))
+        while self._expiring[0][0] <= now or len(self._expiring) > MAX_EVENTS:
             _, where, namespace, name = self._expiring.popleft()
             expired = where.store.stored("events", namespace, name)
             if expired is not None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only
+from mooring.apiserver.strategies.base import (
+    Strategy,
+    StrategyContext,
+    set_default,
+    set_text,
+    spec_of,
+    stored_only_warning,
+)
 
 
 class EndpointsStrategy(Strategy):
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         for subset in items_of(document, "subsets"):
             for port in items_of(subset, "ports"):
                 set_text(port, "protocol", "TCP")
@@ -16,10 +23,10 @@ class EndpointsStrategy(Strategy):
 class EndpointSliceStrategy(Strategy):
     has_generation = True
 
-    def meaning(self, document: Document) -> object:
+    def generation_content(self, document: Document) -> object:
         return document.get("endpoints"), document.get("ports")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         for port in items_of(document, "ports"):
             set_default(port, "name", "")
             set_default(port, "protocol", "TCP")
@@ -27,9 +34,9 @@ class EndpointSliceStrategy(Strategy):
 
 class NetworkPolicyStrategy(Strategy):
     has_generation = True
-    notice = stored_only("NetworkPolicies", "has no network")
+    warning_on_create = stored_only_warning("NetworkPolicies", "has no network")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         rules = items_of(spec, "ingress") + items_of(spec, "egress")
         for port in (port for rule in rules for port in items_of(rule, "ports")):
@@ -41,7 +48,7 @@ class NetworkPolicyStrategy(Strategy):
 class IngressStrategy(Strategy):
     has_status = True
     has_generation = True
-    notice = stored_only("Ingresses", "routes no requests")
+    warning_on_create = stored_only_warning("Ingresses", "routes no requests")
 
     def initial_status(self, document: Document) -> Document:
         return {"loadBalancer": {}}
@@ -50,6 +57,6 @@ class IngressStrategy(Strategy):
 class IngressClassStrategy(Strategy):
     has_generation = True
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         if parameters := part(document, "spec", "parameters"):
             set_default(parameters, "scope", "Cluster")

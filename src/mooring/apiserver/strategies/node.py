@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, part
 from mooring.apiserver.status import FieldError
-from mooring.apiserver.strategies.base import Strategy, World, set_default, spec_of
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, spec_of
 from mooring.apiserver.strategies.resource_requirements import round_up
 from mooring.apiserver.validation.node import check_node
 
@@ -15,7 +15,7 @@ class NodeStrategy(Strategy):
     checks_required = False
     fields = {"spec.unschedulable": lambda node: "true" if part(node, "spec").get("unschedulable") else "false"}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec_of(document)
         status = ensured(document, "status")
         # What a kubelet does not hold back, pods may have.
@@ -29,8 +29,8 @@ class NodeStrategy(Strategy):
             set_default(document["spec"], "podCIDRs", [document["spec"]["podCIDR"]])
         set_default(status, "daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check_node(document)
 
-    def validate_status(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_status(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return check_node(document)

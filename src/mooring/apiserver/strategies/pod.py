@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError
-from mooring.apiserver.strategies.base import Strategy, World, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, spec_of, text_at
 from mooring.apiserver.strategies.pod_admission import admit_pod, admit_pod_update
 from mooring.apiserver.strategies.pod_defaults import default_pod
 from mooring.apiserver.validation.pod import check_pod
@@ -37,14 +37,14 @@ class PodStrategy(Strategy):
         "status.nominatedNodeName": text_at("status", "nominatedNodeName"),
     }
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         default_pod(spec_of(document))
 
-    def admit(self, document: Document, world: World) -> None:
-        admit_pod(document, world)
+    def admit(self, document: Document, context: StrategyContext) -> None:
+        admit_pod(document, context)
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
         spec = document["spec"]
         if spec.get("schedulingGates"):
             document["status"]["conditions"] = [
@@ -52,29 +52,29 @@ class PodStrategy(Strategy):
                     "type": "PodScheduled",
                     "status": "False",
                     "lastProbeTime": None,
-                    "lastTransitionTime": timestamp(world.clock.now()),
+                    "lastTransitionTime": timestamp(context.clock.now()),
                     "reason": "SchedulingGated",
                     "message": GATED,
                 }
             ]
         _merge_label_keys(spec, part(document, "metadata", "labels"))
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
         admit_pod_update(document, old)
-        super().prepare_update(document, old, world)
+        super().prepare_update(document, old, context)
 
     def initial_status(self, document: Document) -> Document:
         return {"phase": "Pending", "qosClass": qos_class(document["spec"])}
 
-    def prepare_status(self, document: Document, old: Document, world: World) -> None:
-        super().prepare_status(document, old, world)
+    def prepare_status(self, document: Document, old: Document, context: StrategyContext) -> None:
+        super().prepare_status(document, old, context)
         status = document.setdefault("status", {})
         status["qosClass"] = part(old, "status").get("qosClass") or qos_class(document["spec"])
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check_pod(document)
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return check_pod_update(document, old)
 
     def grace_seconds(self, document: Document, asked: int | None) -> int | None:

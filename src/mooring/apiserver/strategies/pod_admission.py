@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, metadata_of
 from mooring.apiserver.status import StatusError, forbidden
-from mooring.apiserver.strategies.base import World
+from mooring.apiserver.strategies.base import StrategyContext
 
 PREEMPT = "PreemptLowerPriority"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
@@ -14,22 +14,22 @@ TOLERATED_SECONDS = 300
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-def admit_pod(pod: Document, world: World) -> None:
+def admit_pod(pod: Document, context: StrategyContext) -> None:
     spec = pod["spec"]
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    _service_account(pod, spec["serviceAccountName"], world)
-    _runtime_class(pod, spec, world)
-    _priority(pod, spec, world)
+    _service_account(pod, spec["serviceAccountName"], context)
+    _runtime_class(pod, spec, context)
+    _priority(pod, spec, context)
     _default_tolerations(spec)
-    if spec.get("nodeName") and (labels := topology_labels(spec["nodeName"], world)):
+    if spec.get("nodeName") and (labels := topology_labels(spec["nodeName"], context)):
         metadata = metadata_of(pod)
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
 
 
-def topology_labels(node: str, world: World) -> dict[str, str]:
+def topology_labels(node: str, context: StrategyContext) -> dict[str, str]:
     """The node's zone and region, which a pod gets as labels when it is bound (PodTopologyLabels)."""
-    found = world.store.get("nodes", "", node)
+    found = context.store.get("nodes", "", node)
     labels = (metadata_of(found).get("labels") or {}) if found else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
@@ -48,16 +48,16 @@ def _refused(pod: Document, why: str) -> StatusError:
     return forbidden("", "pods", metadata.get("name") or metadata.get("generateName", ""), why)
 
 
-def _priority(pod: Document, spec: Document, world: World) -> None:
+def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
     """The number comes from the class; a pod may repeat it, never choose it."""
     name = spec.get("priorityClassName")
     found: Document | None
     if name:
-        found = world.store.get("priorityclasses.scheduling.k8s.io", "", name)
+        found = context.store.get("priorityclasses.scheduling.k8s.io", "", name)
         if found is None:
             raise _refused(pod, f"no PriorityClass with name {name} was found")
     else:
-        found = _default_class(world)
+        found = _default_class(context)
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
     value = found.get("value", 0) if found else 0
@@ -80,26 +80,26 @@ def _priority(pod: Document, spec: Document, world: World) -> None:
     spec["preemptionPolicy"] = policy
 
 
-def _default_class(world: World) -> Document | None:
+def _default_class(context: StrategyContext) -> Document | None:
     """Where several classes claim to be the default, the lowest value is it."""
-    claiming = [each for each in world.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
+    claiming = [each for each in context.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
     return min(claiming, key=lambda each: int(each.get("value", 0)), default=None)
 
 
-def _service_account(pod: Document, account: str, world: World) -> None:
+def _service_account(pod: Document, account: str, context: StrategyContext) -> None:
     """An account must exist, except `default`, which comes a moment after its namespace."""
     namespace = metadata_of(pod)["namespace"]
-    if account != "default" and world.store.get("serviceaccounts", namespace, account) is None:
+    if account != "default" and context.store.get("serviceaccounts", namespace, account) is None:
         raise _refused(
             pod, f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
         )
 
 
-def _runtime_class(pod: Document, spec: Document, world: World) -> None:
+def _runtime_class(pod: Document, spec: Document, context: StrategyContext) -> None:
     name = spec.get("runtimeClassName")
     if not name:
         return
-    found = world.store.get("runtimeclasses.node.k8s.io", "", name)
+    found = context.store.get("runtimeclasses.node.k8s.io", "", name)
     if found is None:
         raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
     overhead = (found.get("overhead") or {}).get("podFixed")

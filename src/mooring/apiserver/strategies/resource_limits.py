@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
-from mooring.apiserver.strategies.base import Strategy, World, stored_only
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, stored_only_warning
 
 
 class ResourceQuotaStrategy(Strategy):
     has_status = True
-    notice = stored_only("ResourceQuotas", "does not enforce them")
+    warning_on_create = stored_only_warning("ResourceQuotas", "does not enforce them")
 
 
 class LimitRangeStrategy(Strategy):
-    notice = stored_only("LimitRanges", "does not enforce them")
+    warning_on_create = stored_only_warning("LimitRanges", "does not enforce them")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         for limit in items_of(part(document, "spec"), "limits"):
             if limit.get("type") == "Container":
                 default, request = ensured(limit, "default"), ensured(limit, "defaultRequest")

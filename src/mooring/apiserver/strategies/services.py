@@ -6,7 +6,7 @@ import ipaddress
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, set_text, spec_of, text_at
 from mooring.objects.names import dns1035_label
 
 CLUSTER_RANGE = ipaddress.ip_network("10.96.0.0/12")
@@ -21,7 +21,7 @@ class ServiceStrategy(Strategy):
     def name_rule(self, name: str) -> list[str]:
         return dns1035_label(name)
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_text(spec, "type", "ClusterIP")
         set_text(spec, "sessionAffinity", "None")
@@ -44,22 +44,22 @@ class ServiceStrategy(Strategy):
             if port.get("targetPort") in (None, 0, ""):
                 port["targetPort"] = port.get("port")
 
-    def admit(self, document: Document, world: World) -> None:
-        self._allocate(document, world)
+    def admit(self, document: Document, context: StrategyContext) -> None:
+        self._allocate(document, context)
 
-    def prepare_update(self, document: Document, old: Document, world: World) -> None:
-        super().prepare_update(document, old, world)
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
+        super().prepare_update(document, old, context)
         then = part(old, "spec")
         for field in ("clusterIP", "clusterIPs"):
             if then.get(field) and not document["spec"].get(field) and document["spec"]["type"] != "ExternalName":
                 document["spec"][field] = then[field]
-        self._allocate(document, world)
+        self._allocate(document, context)
 
-    def _allocate(self, document: Document, world: World) -> None:
+    def _allocate(self, document: Document, context: StrategyContext) -> None:
         spec = document["spec"]
         if spec["type"] == "ExternalName":
             return
-        others = [part(each, "spec") for each in world.store.list("services")]
+        others = [part(each, "spec") for each in context.store.list("services")]
         if not spec.get("clusterIP"):
             taken = {each.get("clusterIP") for each in others}
             hosts = CLUSTER_RANGE.hosts()
@@ -80,25 +80,25 @@ class ServiceStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {"loadBalancer": {}}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if spec["type"] not in TYPES:
-            wrong.append(unsupported("spec.type", spec["type"], TYPES))
+            errors.append(unsupported("spec.type", spec["type"], TYPES))
         ports = items_of(spec, "ports")
         if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
-            wrong.append(required("spec.ports"))
+            errors.append(required("spec.ports"))
         for index, port in enumerate(ports):
             if not 1 <= port.get("port", 0) <= 65535:
                 why = "must be between 1 and 65535, inclusive"
-                wrong.append(invalid_value(f"spec.ports[{index}].port", port.get("port", 0), why))
+                errors.append(invalid_value(f"spec.ports[{index}].port", port.get("port", 0), why))
             if len(ports) > 1 and not port.get("name"):
-                wrong.append(required(f"spec.ports[{index}].name"))
-        return wrong
+                errors.append(required(f"spec.ports[{index}].name"))
+        return errors
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        wrong = self.validate(document, world)
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
+        errors = self.validate(document, context)
         now, then = document["spec"].get("clusterIP"), part(old, "spec").get("clusterIP")
         if then and now != then and document["spec"]["type"] != "ExternalName":
-            wrong.append(invalid_value("spec.clusterIPs[0]", now, "may not change once set"))
-        return wrong
+            errors.append(invalid_value("spec.clusterIPs[0]", now, "may not change once set"))
+        return errors

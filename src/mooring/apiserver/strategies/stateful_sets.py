@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import World, set_default, set_text
+from mooring.apiserver.strategies.base import StrategyContext, set_default, set_text
 from mooring.apiserver.strategies.volumes import check_claim_spec
 from mooring.apiserver.strategies.workloads import WorkloadStrategy
 from mooring.apiserver.validation.checks import broken
@@ -56,26 +56,26 @@ class StatefulSetStrategy(WorkloadStrategy):
     def initial_status(self, document: Document) -> Document:
         return {"replicas": 0, "availableReplicas": 0}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         for index, claim in enumerate(items_of(spec, "volumeClaimTemplates")):
-            wrong += check_claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+            errors += check_claim_spec(part(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
         if spec.get("serviceName"):
-            wrong += broken(dns_label, spec["serviceName"], "spec.serviceName")
-        return self._check_policies(spec) + wrong + super().validate(document, world)
+            errors += broken(dns_label, spec["serviceName"], "spec.serviceName")
+        return self._check_policies(spec) + errors + super().validate(document, context)
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         now, then = document["spec"], part(old, "spec")
-        wrong = self._check_policies(now) + super().validate(document, world)
+        errors = self._check_policies(now) + super().validate(document, context)
         if any(now.get(field) != then.get(field) for field in now.keys() | then.keys() if field not in self.MUTABLE):
             why = (
                 "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
                 " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and"
                 " 'minReadySeconds' are forbidden"
             )
-            wrong.append(forbidden_field("spec", why))
-        return wrong
+            errors.append(forbidden_field("spec", why))
+        return errors
 
     def template_of(self, spec: Document) -> Document:
         """As its pods will have it: claim templates bring volumes, in the place of any of the same name."""
@@ -89,18 +89,18 @@ class StatefulSetStrategy(WorkloadStrategy):
         return {**template, "spec": {**pod, "volumes": of_claims + others}}
 
     def _check_policies(self, spec: Document) -> list[FieldError]:
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         management = spec["podManagementPolicy"]
         if management not in POD_MANAGEMENT:
             why = "must be 'OrderedReady' or 'Parallel'"
-            wrong.append(invalid_value("spec.podManagementPolicy", management, why))
-        wrong += self._check_update_strategy(spec["updateStrategy"], "spec.updateStrategy")
+            errors.append(invalid_value("spec.podManagementPolicy", management, why))
+        errors += self._check_update_strategy(spec["updateStrategy"], "spec.updateStrategy")
         retention = spec["persistentVolumeClaimRetentionPolicy"]
         for field in ("whenDeleted", "whenScaled"):
             if retention[field] not in RETENTION:
                 path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
-                wrong.append(unsupported(path, retention[field], RETENTION))
-        return wrong + check_not_negative(part(spec, "ordinals").get("start"), "spec.ordinals.start")
+                errors.append(unsupported(path, retention[field], RETENTION))
+        return errors + check_not_negative(part(spec, "ordinals").get("start"), "spec.ordinals.start")
 
     def _check_update_strategy(self, update: Document, path: str) -> list[FieldError]:
         if not update["type"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, ensured, items_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, text_at
+from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.resource_requirements import round_requirements, round_up
 from mooring.apiserver.strategies.volume_sources import default_source
 from mooring.apiserver.validation.quantities import check_amount
@@ -24,33 +24,33 @@ def _check_access_modes(spec: Document, path: str = "spec") -> list[FieldError]:
 
 def check_claim_spec(spec: Document, path: str) -> list[FieldError]:
     """The rules of a claim, and of a claim template inside a workload."""
-    wrong = _check_access_modes(spec, path)
+    errors = _check_access_modes(spec, path)
     storage = part(spec, "resources", "requests").get("storage")
     if storage is None:
-        wrong.append(required(f"{path}.resources[storage]"))
+        errors.append(required(f"{path}.resources[storage]"))
     else:
-        wrong += check_amount("storage", storage, f"{path}.resources[storage]")
-    return wrong
+        errors += check_amount("storage", storage, f"{path}.resources[storage]")
+    return errors
 
 
 class ClaimStrategy(Strategy):
     has_status = True
     fields = {"name": text_at("metadata", "name")}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_default(spec, "volumeMode", "Filesystem")
         round_requirements(spec.get("resources"))
         _copy_data_source(spec)
 
-    def admit(self, document: Document, world: World) -> None:
+    def admit(self, document: Document, context: StrategyContext) -> None:
         """A claim that names no class gets the default one, the newest where several claim to be it."""
         spec = document["spec"]
         if spec.get("storageClassName") is not None:
             return
         claiming = [
             each
-            for each in world.store.list("storageclasses.storage.k8s.io")
+            for each in context.store.list("storageclasses.storage.k8s.io")
             if part(each, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
         ]
         if claiming:
@@ -60,10 +60,10 @@ class ClaimStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {"phase": "Pending"}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check_claim_spec(document["spec"], "spec")
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         now, then = dict(document["spec"]), dict(part(old, "spec"))
         is_bound = bool(then.get("volumeName"))
         mutable = (
@@ -85,36 +85,36 @@ class VolumeStrategy(Strategy):
     has_status = True
     fields = {"name": text_at("metadata", "name")}
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_text(spec, "persistentVolumeReclaimPolicy", "Retain")
         set_default(spec, "volumeMode", "Filesystem")
         default_source(spec)
         round_up(spec.get("capacity"))
 
-    def prepare_create(self, document: Document, world: World) -> None:
-        super().prepare_create(document, world)
-        document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": timestamp(world.clock.now())}
+    def prepare_create(self, document: Document, context: StrategyContext) -> None:
+        super().prepare_create(document, context)
+        document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": timestamp(context.clock.now())}
 
     def initial_status(self, document: Document) -> Document:
         return {"phase": "Pending"}
 
-    def prepare_status(self, document: Document, old: Document, world: World) -> None:
-        super().prepare_status(document, old, world)
+    def prepare_status(self, document: Document, old: Document, context: StrategyContext) -> None:
+        super().prepare_status(document, old, context)
         status, then = ensured(document, "status"), part(old, "status")
         is_dated = status.get("lastPhaseTransitionTime") not in (None, then.get("lastPhaseTransitionTime"))
         if status.get("phase") != then.get("phase") and not is_dated:
-            status["lastPhaseTransitionTime"] = timestamp(world.clock.now())
+            status["lastPhaseTransitionTime"] = timestamp(context.clock.now())
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
-        wrong = _check_access_modes(spec)
+        errors = _check_access_modes(spec)
         if "storage" not in part(spec, "capacity"):
-            wrong.append(required("spec.capacity"))
+            errors.append(required("spec.capacity"))
         affinity = part(spec, "nodeAffinity").get("required")
         if affinity is not None:
-            wrong += check_node_selector(affinity, "spec.nodeAffinity.required")
-        return wrong
+            errors += check_node_selector(affinity, "spec.nodeAffinity.required")
+        return errors
 
 
 def _copy_data_source(spec: Document) -> None:
@@ -136,7 +136,7 @@ class AttachmentStrategy(Strategy):
 class DriverStrategy(Strategy):
     """CSI drivers."""
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         for field, value in (
             ("attachRequired", True),
@@ -152,20 +152,20 @@ class DriverStrategy(Strategy):
 
 
 class StorageClassStrategy(Strategy):
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         set_default(document, "reclaimPolicy", "Delete")
         set_default(document, "volumeBindingMode", "Immediate")
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
-        wrong: list[FieldError] = []
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        errors: list[FieldError] = []
         if document["reclaimPolicy"] not in ("Delete", "Retain"):
-            wrong.append(unsupported("reclaimPolicy", document["reclaimPolicy"], ("Delete", "Retain")))
+            errors.append(unsupported("reclaimPolicy", document["reclaimPolicy"], ("Delete", "Retain")))
         mode = document["volumeBindingMode"]
         if mode not in ("Immediate", "WaitForFirstConsumer"):
-            wrong.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
-        return wrong
+            errors.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+        return errors
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return [
             forbidden_field(field, "updates to parameters are forbidden.")
             if field == "parameters"

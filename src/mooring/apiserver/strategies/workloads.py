@@ -6,7 +6,15 @@ from typing import ClassVar
 
 from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, forbidden_field, invalid_value, required, unsupported
-from mooring.apiserver.strategies.base import Strategy, World, set_default, set_text, spec_of, stored_only, text_at
+from mooring.apiserver.strategies.base import (
+    Strategy,
+    StrategyContext,
+    set_default,
+    set_text,
+    spec_of,
+    stored_only_warning,
+    text_at,
+)
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.validation.metadata import check_labels
 from mooring.apiserver.validation.pod import check_pod_spec
@@ -29,12 +37,12 @@ def selector_matches(selector: Document, labels: Document) -> bool:
 
 def check_template(template: Document, path: str, restart_policies: tuple[str, ...]) -> list[FieldError]:
     spec = part(template, "spec")
-    wrong = check_labels(part(template, "metadata").get("labels"), f"{path}.metadata.labels")
-    wrong += check_pod_spec(spec, f"{path}.spec")
+    errors = check_labels(part(template, "metadata").get("labels"), f"{path}.metadata.labels")
+    errors += check_pod_spec(spec, f"{path}.spec")
     policy = spec.get("restartPolicy")
     if policy is not None and policy not in restart_policies:
-        wrong.append(unsupported(f"{path}.spec.restartPolicy", policy, restart_policies))
-    return wrong
+        errors.append(unsupported(f"{path}.spec.restartPolicy", policy, restart_policies))
+    return errors
 
 
 class WorkloadStrategy(Strategy):
@@ -48,7 +56,7 @@ class WorkloadStrategy(Strategy):
     """What refuses a deadline of its pods; a Deployment's are its ReplicaSets'."""
     scales: ClassVar[bool] = True
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         if self.scales:
             set_default(spec, "replicas", 1)
@@ -62,39 +70,39 @@ class WorkloadStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
-        wrong = check_not_negative(spec.get("replicas"), "spec.replicas")
-        wrong += check_not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+        errors = check_not_negative(spec.get("replicas"), "spec.replicas")
+        errors += check_not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
         selector = spec.get("selector")
         if selector is None:
-            wrong.append(required("spec.selector"))
+            errors.append(required("spec.selector"))
         else:
-            wrong += check_label_selector(selector, "spec.selector")
+            errors += check_label_selector(selector, "spec.selector")
             if not selector.get("matchLabels") and not selector.get("matchExpressions"):
                 why = f"empty selector is invalid for {self.word}"
-                wrong.append(invalid_value("spec.selector", selector, why))
+                errors.append(invalid_value("spec.selector", selector, why))
         labels = part(spec, "template", "metadata", "labels")
         if selector is not None and not selector_matches(selector, labels):
             why = "`selector` does not match template `labels`"
-            wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
-        wrong += check_template(self.template_of(spec), "spec.template", ("Always",))
+            errors.append(invalid_value("spec.template.metadata.labels", labels, why))
+        errors += check_template(self.template_of(spec), "spec.template", ("Always",))
         if part(spec, "template", "spec").get("activeDeadlineSeconds") is not None:
             why = f"activeDeadlineSeconds in {self.title} is not Supported"
-            wrong.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", why))
-        return wrong
+            errors.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", why))
+        return errors
 
     def template_of(self, spec: Document) -> Document:
         """The pod template as it is checked."""
         template: Document = spec["template"]
         return template
 
-    def validate_update(self, document: Document, old: Document, world: World) -> list[FieldError]:
-        wrong = self.validate(document, world)
+    def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
+        errors = self.validate(document, context)
         now, then = document["spec"].get("selector"), part(old, "spec").get("selector")
         if now != then:
-            wrong.append(invalid_value("spec.selector", now, "field is immutable"))
-        return wrong
+            errors.append(invalid_value("spec.selector", now, "field is immutable"))
+        return errors
 
 
 class DeploymentStrategy(WorkloadStrategy):
@@ -108,30 +116,30 @@ class DeploymentStrategy(WorkloadStrategy):
         set_default(spec, "revisionHistoryLimit", 10)
         set_default(spec, "progressDeadlineSeconds", 600)
 
-    def meaning(self, document: Document) -> object:
+    def generation_content(self, document: Document) -> object:
         return document.get("spec"), part(document, "metadata").get("annotations")
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
-        wrong = super().validate(document, world)
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        errors = super().validate(document, context)
         strategy = document["spec"]["strategy"]
         if strategy["type"] not in ("Recreate", "RollingUpdate"):
-            wrong.append(unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate")))
+            errors.append(unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate")))
         if strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
             why = "may not be specified when strategy `type` is 'Recreate'"
-            wrong.append(forbidden_field("spec.strategy.rollingUpdate", why))
+            errors.append(forbidden_field("spec.strategy.rollingUpdate", why))
         if strategy["type"] == "RollingUpdate":
-            wrong += _check_rolling_update(strategy["rollingUpdate"], "spec.strategy.rollingUpdate")
-        return wrong
+            errors += _check_rolling_update(strategy["rollingUpdate"], "spec.strategy.rollingUpdate")
+        return errors
 
 
 def _check_rolling_update(rolling: Document, path: str) -> list[FieldError]:
     surge, unavailable = rolling["maxSurge"], rolling["maxUnavailable"]
-    wrong = check_amount_of_pods(unavailable, f"{path}.maxUnavailable")
-    wrong += check_amount_of_pods(surge, f"{path}.maxSurge")
+    errors = check_amount_of_pods(unavailable, f"{path}.maxUnavailable")
+    errors += check_amount_of_pods(surge, f"{path}.maxSurge")
     if not number_in(unavailable) and not number_in(surge):
         why = "may not be 0 when `maxSurge` is 0"
-        wrong.append(invalid_value(f"{path}.maxUnavailable", unavailable, why))
-    return wrong + check_at_most_all(unavailable, f"{path}.maxUnavailable")
+        errors.append(invalid_value(f"{path}.maxUnavailable", unavailable, why))
+    return errors + check_at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
@@ -148,9 +156,9 @@ class ReplicationControllerStrategy(Strategy):
     has_status = True
     has_generation = True
     checks_required = False
-    notice = stored_only("ReplicationControllers", "runs no pods for them: use a Deployment")
+    warning_on_create = stored_only_warning("ReplicationControllers", "runs no pods for them: use a Deployment")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
         set_default(spec, "replicas", 1)
         template = ensured(spec, "template")
@@ -165,23 +173,23 @@ class ReplicationControllerStrategy(Strategy):
     def initial_status(self, document: Document) -> Document:
         return {"replicas": 0}
 
-    def validate(self, document: Document, world: World) -> list[FieldError]:
+    def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         spec = document["spec"]
         selector, labels = spec.get("selector"), part(spec, "template", "metadata", "labels")
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if not selector:
-            wrong.append(required("spec.selector"))
+            errors.append(required("spec.selector"))
         elif any(labels.get(key) != value for key, value in selector.items()):
             why = "`selector` does not match template `labels`"
-            wrong.append(invalid_value("spec.template.metadata.labels", labels, why))
-        return wrong + check_template(spec["template"], "spec.template", ("Always",))
+            errors.append(invalid_value("spec.template.metadata.labels", labels, why))
+        return errors + check_template(spec["template"], "spec.template", ("Always",))
 
 
 class PodTemplateStrategy(Strategy):
     has_generation = True
 
-    def meaning(self, document: Document) -> object:
+    def generation_content(self, document: Document) -> object:
         return document.get("template")
 
-    def default(self, document: Document, world: World) -> None:
+    def default(self, document: Document, context: StrategyContext) -> None:
         default_pod_spec(ensured(ensured(document, "template"), "spec"))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 from mooring.apiserver.subresources.binding import BindingHandler
 from mooring.apiserver.subresources.eviction import EvictionHandler
 from mooring.apiserver.subresources.finalize import FinalizeHandler
 from mooring.apiserver.subresources.reviews import review_handlers
 from mooring.apiserver.subresources.scale import ScaleHandler
-from mooring.apiserver.subresources.unsupported import NoContainers, Refusal
+from mooring.apiserver.subresources.unsupported import NeedsContainer, Refusal
 
-__all__ = ["Call", "SubresourceHandler", "special_handlers"]
+__all__ = ["SubresourceHandler", "SubresourceRequest", "special_handlers"]
 
 
-def special_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
+def subresource_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
     """By storage key and subresource; "*" stands for any kind, no subresource for the resource itself."""
     binding, scale = BindingHandler(), ScaleHandler()
     return {
@@ -22,18 +22,18 @@ def special_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler]:
         ("pods", "eviction"): EvictionHandler(),
         ("namespaces", "finalize"): FinalizeHandler(),
         ("*", "scale"): scale,
-        ("pods", "log"): NoContainers("simulated containers have no output, so there are no logs"),
-        ("pods", "exec"): NoContainers("simulated containers run no processes, so nothing can be executed in them"),
-        ("pods", "attach"): NoContainers("simulated containers run no processes, so there is nothing to attach to"),
-        ("pods", "ephemeralcontainers"): NoContainers(
+        ("pods", "log"): NeedsContainer("simulated containers have no output, so there are no logs"),
+        ("pods", "exec"): NeedsContainer("simulated containers run no processes, so nothing can be executed in them"),
+        ("pods", "attach"): NeedsContainer("simulated containers run no processes, so there is nothing to attach to"),
+        ("pods", "ephemeralcontainers"): NeedsContainer(
             "simulated containers run no processes, so a debug container could not look at any"
         ),
         ("serviceaccounts", "token"): Refusal(
             "the embedded API server issues no tokens: the one in its kubeconfig is the only one it accepts"
         ),
-        ("pods", "portforward"): NoContainers("simulated containers listen on no ports"),
-        ("pods", "proxy"): NoContainers("simulated containers answer no requests"),
-        ("services", "proxy"): NoContainers("simulated containers answer no requests"),
-        ("nodes", "proxy"): NoContainers("simulated nodes have no kubelet to ask"),
+        ("pods", "portforward"): NeedsContainer("simulated containers listen on no ports"),
+        ("pods", "proxy"): NeedsContainer("simulated containers answer no requests"),
+        ("services", "proxy"): NeedsContainer("simulated containers answer no requests"),
+        ("nodes", "proxy"): NeedsContainer("simulated nodes have no kubelet to ask"),
         **review_handlers(token),
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Call:
+class SubresourceRequest:
     """One request to a subresource."""
 
     registry: Registry
@@ -27,11 +27,11 @@ class Call:
 class SubresourceHandler:
     """Answers methods it has with a document; the rest are not allowed."""
 
-    def get(self, call: Call) -> Document:
+    def get(self, call: SubresourceRequest) -> Document:
         raise method_not_allowed()
 
-    def post(self, call: Call) -> Document:
+    def post(self, call: SubresourceRequest) -> Document:
         raise method_not_allowed()
 
-    def put(self, call: Call) -> Document:
+    def put(self, call: SubresourceRequest) -> Document:
         raise method_not_allowed()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.negotiation import decode_as
 from mooring.apiserver.options import write_options
 from mooring.apiserver.registry import check_preconditions
 from mooring.apiserver.status import bad_request, conflict, success
 from mooring.apiserver.strategies.pod_admission import topology_labels
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 from mooring.base.clock import timestamp
 
 BINDING = "io.k8s.api.core.v1.Binding"
@@ -17,9 +17,9 @@ BINDING = "io.k8s.api.core.v1.Binding"
 class BindingHandler(SubresourceHandler):
     """Puts a pod on a node, once: the one write a scheduler lives for."""
 
-    def post(self, call: Call) -> Document:
+    def post(self, call: SubresourceRequest) -> Document:
         registry, route = call.registry, call.route
-        binding = checked_as(call.body, BINDING, "Binding")
+        binding = decode_as(call.body, BINDING, "Binding")
         metadata = binding.get("metadata") or {}
         name = route.name or metadata.get("name", "")
         if route.name and metadata.get("name", route.name) != route.name:
@@ -34,10 +34,10 @@ class BindingHandler(SubresourceHandler):
         if (obstacle := _obstacle(current.document)) is not None:
             raise conflict("", "pods/binding", name, obstacle)
         if not write_options(call.query).dry_run:
-            world = registry.world
-            labels = {**(metadata.get("labels") or {}), **topology_labels(target["name"], world)}
+            context = registry.context
+            labels = {**(metadata.get("labels") or {}), **topology_labels(target["name"], context)}
             bound = _bound(
-                current.document, target["name"], {**metadata, "labels": labels}, timestamp(world.clock.now())
+                current.document, target["name"], {**metadata, "labels": labels}, timestamp(context.clock.now())
             )
             registry.store.update("pods", bound, current)
         return success() | {"code": 201}

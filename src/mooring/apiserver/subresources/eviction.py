@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.negotiation import decode_as
 from mooring.apiserver.options import DeleteOptions, delete_options, write_options
 from mooring.apiserver.registry import check_preconditions
 from mooring.apiserver.status import StatusError, bad_request, forbidden, success
 from mooring.apiserver.strategies.workloads import selector_matches
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 from mooring.base.clock import timestamp
 
 EVICTION = "io.k8s.api.policy.v1.Eviction"
 BUDGETS = "poddisruptionbudgets.policy"
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SOON_SECONDS = 10
-MOST_DISRUPTED = 2000
+MAX_DISRUPTED_PODS = 2000
 """How many admitted evictions may wait for the controller of budgets to count them."""
 
 
 class EvictionHandler(SubresourceHandler):
-    def post(self, call: Call) -> Document:
+    def post(self, call: SubresourceRequest) -> Document:
         registry, route = call.registry, call.route
-        eviction = checked_as(call.body, EVICTION, "Eviction")
+        eviction = decode_as(call.body, EVICTION, "Eviction")
         if part(eviction, "metadata").get("name", route.name) != route.name:
             raise bad_request("name in URL does not match name in Eviction object")
         pod = registry.stored(route.row, route.namespace, route.name).document
@@ -39,7 +39,7 @@ class EvictionHandler(SubresourceHandler):
         )
         return success() | {"code": 201}
 
-    def _spend(self, call: Call, pod: Document, dry_run: bool) -> None:
+    def _spend(self, call: SubresourceRequest, pod: Document, dry_run: bool) -> None:
         """Take one disruption from the pod's budget, or refuse."""
         store = call.registry.store
         namespace, labels = call.route.namespace, part(pod, "metadata", "labels")
@@ -66,7 +66,7 @@ class EvictionHandler(SubresourceHandler):
         allowed = status.get("disruptionsAllowed", 0)
         if allowed < 0:
             raise forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
-        if len(part(status, "disruptedPods")) > MOST_DISRUPTED:
+        if len(part(status, "disruptedPods")) > MAX_DISRUPTED_PODS:
             why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
             raise forbidden("policy", "poddisruptionbudget", name, why)
         if allowed == 0:
@@ -75,7 +75,7 @@ class EvictionHandler(SubresourceHandler):
             return
         current = store.stored(BUDGETS, namespace, name)
         assert current is not None
-        now = timestamp(call.registry.world.clock.now())
+        now = timestamp(call.registry.context.clock.now())
         disrupted = {**part(status, "disruptedPods"), pod["metadata"]["name"]: now}
         changed = {**budget, "metadata": dict(budget["metadata"])}
         changed["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
@@ -110,7 +110,7 @@ def _why_none(name: str, status: Document) -> str:
     return f"{none} ({condition.get('reason')}): {because}" if because else none
 
 
-def _mark_evicted(call: Call, pod: Document) -> None:
+def _mark_evicted(call: SubresourceRequest, pod: Document) -> None:
     """The pod's condition DisruptionTarget says why it goes."""
     route, store = call.route, call.registry.store
     current = call.registry.stored(route.row, route.namespace, route.name)
@@ -121,7 +121,7 @@ def _mark_evicted(call: Call, pod: Document) -> None:
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
-    conditions = _with_condition(status, condition, timestamp(call.registry.world.clock.now()))
+    conditions = _with_condition(status, condition, timestamp(call.registry.context.clock.now()))
     if conditions != items_of(status, "conditions"):
         changed = {**pod, "metadata": dict(pod["metadata"]), "status": {**status, "conditions": conditions}}
         store.update(route.row.storage, changed, current)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.negotiation import checked_as
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.negotiation import decode_as
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
 NAMESPACE = "io.k8s.api.core.v1.Namespace"
 
 
 class FinalizeHandler(SubresourceHandler):
-    def put(self, call: Call) -> Document:
-        asked = checked_as(call.body, NAMESPACE, "Namespace")
+    def put(self, call: SubresourceRequest) -> Document:
+        asked = decode_as(call.body, NAMESPACE, "Namespace")
         finalizers = items_of(part(asked, "spec"), "finalizers")
         return call.registry.finalize_namespace(call.route.name, finalizers)

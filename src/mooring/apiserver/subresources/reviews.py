@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from mooring.apiserver.documents import Document, part
 from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import write_options
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
 ADMINISTRATOR: Document = {
     "username": "mooring-admin",
@@ -17,7 +17,7 @@ ADMINISTRATOR: Document = {
 
 
 class _Review(SubresourceHandler, ABC):
-    def post(self, call: Call) -> Document:
+    def post(self, call: SubresourceRequest) -> Document:
         asked = typed(call.body, call.route.row, write_options(call.query).policy)
         asked["metadata"] = part(asked, "metadata")
         asked["status"] = self.status(part(asked, "spec"))

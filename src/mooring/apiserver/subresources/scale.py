@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, copied, items_of, part
-from mooring.apiserver.negotiation import checked_as
+from mooring.apiserver.negotiation import decode_as
 from mooring.apiserver.options import write_options
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import invalid, invalid_value, no_such_path
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
 SCALE = "io.k8s.api.autoscaling.v1.Scale"
 REPLICAS, STATUS_REPLICAS = ("spec", "replicas"), ("status", "replicas")
@@ -54,14 +54,14 @@ def _paths(row: Resource) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, 
 
 
 class ScaleHandler(SubresourceHandler):
-    def get(self, call: Call) -> Document:
+    def get(self, call: SubresourceRequest) -> Document:
         route = call.route
         stored = call.registry.stored(route.row, route.namespace, route.name)
-        return _scale(route.row, stored.seen(route.row.to_view)[0])
+        return _scale(route.row, stored.converted(route.row.to_served)[0])
 
-    def put(self, call: Call) -> Document:
+    def put(self, call: SubresourceRequest) -> Document:
         route, row = call.route, call.route.row
-        asked = checked_as(call.body, SCALE, "Scale")
+        asked = decode_as(call.body, SCALE, "Scale")
         replicas = part(asked, "spec").get("replicas", 0)
         if replicas < 0:
             error = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
@@ -82,7 +82,7 @@ class ScaleHandler(SubresourceHandler):
 
         dry_run = write_options(call.query, "UpdateOptions").dry_run
         stored, _ = call.registry.update(row, route.namespace, route.name, change, dry_run=dry_run)
-        return _scale(row, stored.seen(row.to_view)[0])
+        return _scale(row, stored.converted(row.to_served)[0])
 
 
 def _scale(row: Resource, document: Document) -> Document:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.status import StatusError
-from mooring.apiserver.subresources.base import Call, SubresourceHandler
+from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
 
 class Refusal(SubresourceHandler):
@@ -15,24 +15,24 @@ class Refusal(SubresourceHandler):
     def __init__(self, why: str) -> None:
         self._why = why
 
-    def sentence(self, call: Call) -> str:
+    def sentence(self, call: SubresourceRequest) -> str:
         return self._why
 
-    def _refuse(self, call: Call) -> NoReturn:
+    def _refuse(self, call: SubresourceRequest) -> NoReturn:
         route = call.route
         call.registry.stored(route.row, route.namespace, route.name)
         raise StatusError(400, "BadRequest", self.sentence(call))
 
-    def get(self, call: Call) -> Document:
+    def get(self, call: SubresourceRequest) -> Document:
         self._refuse(call)
 
-    def post(self, call: Call) -> Document:
+    def post(self, call: SubresourceRequest) -> Document:
         self._refuse(call)
 
-    def put(self, call: Call) -> Document:
+    def put(self, call: SubresourceRequest) -> Document:
         self._refuse(call)
 
 
-class NoContainers(Refusal):
-    def sentence(self, call: Call) -> str:
+class NeedsContainer(Refusal):
+    def sentence(self, call: SubresourceRequest) -> str:
         return f'{call.route.row.singular} "{call.route.name}" is simulated: {self._why}'

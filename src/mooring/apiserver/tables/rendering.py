@@ -8,10 +8,10 @@ from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.lists import Page, list_parts
 from mooring.apiserver.negotiation import Shape
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage import Stored
+from mooring.apiserver.storage import StoredObject
 from mooring.apiserver.tables.catalogue import columns_for
 from mooring.apiserver.tables.columns import Column
-from mooring.apiserver.watch_server import Show
+from mooring.apiserver.watch_server import ObjectEncoder
 from mooring.base.clock import Clock
 
 META_V1 = "meta.k8s.io/v1"
@@ -27,8 +27,8 @@ class Tables:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def one(self, row: Resource, stored: Stored, shape: Shape, include: str) -> bytes:
-        shown = stored.seen(row.to_view)[0]
+    def one(self, row: Resource, stored: StoredObject, shape: Shape, include: str) -> bytes:
+        shown = stored.converted(row.to_served)[0]
         if shape == "metadata":
             return encode(_partial(shown))
         version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
@@ -36,7 +36,7 @@ class Tables:
 
     def many(self, row: Resource, page: Page, shape: Shape, include: str) -> Iterator[bytes]:
         """A list in parts, each row made when it is sent."""
-        shown = (stored.seen(row.to_view)[0] for stored in page.found)
+        shown = (stored.converted(row.to_served)[0] for stored in page.found)
         if shape == "metadata":
             head = {"kind": "PartialObjectMetadataList", "apiVersion": META_V1, "metadata": page.metadata()}
             return list_parts(head, "items", (encode(_partial(document)) for document in shown))
@@ -44,13 +44,13 @@ class Tables:
         head = self._table_head(columns, page.metadata(), with_columns=True)
         return list_parts(head, "rows", (encode(self._row(columns, document, now, include)) for document in shown))
 
-    def shower(self, row: Resource, shape: Shape, include: str) -> Show:
+    def watch_encoder(self, row: Resource, shape: Shape, include: str) -> ObjectEncoder:
         """Writes objects into watch events; only the first carries the columns, as upstream."""
         is_first = True
 
-        def show(stored: Stored) -> bytes:
+        def show(stored: StoredObject) -> bytes:
             nonlocal is_first
-            shown = stored.seen(row.to_view)[0]
+            shown = stored.converted(row.to_served)[0]
             if shape == "metadata":
                 return encode(_partial(shown))
             version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.status import MOST_ERRORS, FieldError, invalid_value, required, unsupported
+from mooring.apiserver.status import MAX_ERRORS, FieldError, invalid_value, required, unsupported
 from mooring.objects.names import NameRule
 
 Check = Callable[[Document, str], list[FieldError]]
@@ -15,13 +15,13 @@ Check = Callable[[Document, str], list[FieldError]]
 
 def each(items: list[Any], path: str, *checks: Check) -> list[FieldError]:
     """Every check of every item, item by item, until there are errors enough to refuse the object."""
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, item in enumerate(items):
         for check in checks:
-            wrong += check(item, f"{path}[{index}]")
-        if len(wrong) > MOST_ERRORS:
+            errors += check(item, f"{path}[{index}]")
+        if len(errors) > MAX_ERRORS:
             break
-    return wrong
+    return errors
 
 
 def broken(rule: NameRule, name: str, path: str) -> list[FieldError]:

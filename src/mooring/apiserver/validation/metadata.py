@@ -5,69 +5,71 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
-from mooring.apiserver.status import MOST_ERRORS, FieldError, forbidden_field, invalid_value, quoted, required
+from mooring.apiserver.status import MAX_ERRORS, FieldError, forbidden_field, invalid_value, quoted, required
 from mooring.objects.names import NameRule, dns_label, label_value, qualified_name
 
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
 def check_labels(labels: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, value in (labels or {}).items():
-        wrong += [invalid_value(path, key, sentence) for sentence in qualified_name(key)]
-        wrong += [invalid_value(path, value, sentence) for sentence in label_value(value)]
-        if len(wrong) > MOST_ERRORS:
+        errors += [invalid_value(path, key, sentence) for sentence in qualified_name(key)]
+        errors += [invalid_value(path, value, sentence) for sentence in label_value(value)]
+        if len(errors) > MAX_ERRORS:
             break
-    return wrong
+    return errors
 
 
 def check_annotations(annotations: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     size = 0
     for key, value in (annotations or {}).items():
-        wrong += [invalid_value(path, key, sentence) for sentence in qualified_name(key.lower())]
+        errors += [invalid_value(path, key, sentence) for sentence in qualified_name(key.lower())]
         size += len(key) + len(value)
     if size > ANNOTATIONS_LIMIT:
-        wrong.append(FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"))
-    return wrong
+        errors.append(
+            FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes")
+        )
+    return errors
 
 
 def check_metadata(document: Document, namespaced: bool, rule: NameRule) -> list[FieldError]:
     metadata = part(document, "metadata")
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     if generate := metadata.get("generateName"):
-        wrong += [
+        errors += [
             invalid_value("metadata.generateName", generate, sentence)
             for sentence in rule(generate.rstrip("-.") or "x")
         ]
     name = metadata.get("name")
     if not name:
-        wrong.append(required("metadata.name", "name or generateName is required"))
+        errors.append(required("metadata.name", "name or generateName is required"))
     elif not generate:
-        wrong += [invalid_value("metadata.name", name, sentence) for sentence in rule(name)]
+        errors += [invalid_value("metadata.name", name, sentence) for sentence in rule(name)]
     if namespaced:
         namespace = metadata.get("namespace", "")
-        wrong += [invalid_value("metadata.namespace", namespace, sentence) for sentence in dns_label(namespace)]
+        errors += [invalid_value("metadata.namespace", namespace, sentence) for sentence in dns_label(namespace)]
     elif metadata.get("namespace"):
-        wrong.append(forbidden_field("metadata.namespace", "not allowed on this type"))
+        errors.append(forbidden_field("metadata.namespace", "not allowed on this type"))
     if labels := metadata.get("labels"):
-        wrong += check_labels(labels, "metadata.labels")
+        errors += check_labels(labels, "metadata.labels")
     if annotations := metadata.get("annotations"):
-        wrong += check_annotations(annotations, "metadata.annotations")
+        errors += check_annotations(annotations, "metadata.annotations")
     for index, owner in enumerate(items_of(metadata, "ownerReferences")):
         path = f"metadata.ownerReferences[{index}]"
         for field, shown in (("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")):
             if not owner.get(field):
-                wrong.append(invalid_value(f"{path}.{field}", "", f"{shown} must not be empty"))
+                errors.append(invalid_value(f"{path}.{field}", "", f"{shown} must not be empty"))
     for finalizer in items_of(metadata, "finalizers"):
-        wrong += [invalid_value("metadata.finalizers", finalizer, sentence) for sentence in qualified_name(finalizer)]
-    return wrong
+        errors += [invalid_value("metadata.finalizers", finalizer, sentence) for sentence in qualified_name(finalizer)]
+    return errors
 
 
 def check_metadata_update(document: Document, old: Document) -> list[FieldError]:
     """What stays as it was born."""
     now, then = part(document, "metadata"), part(old, "metadata")
-    wrong = [
+    errors = [
         invalid_value(f"metadata.{field}", now.get(field, ""), "field is immutable")
         for field in ("name", "namespace", "uid", "creationTimestamp")
         if now.get(field) != then.get(field)
@@ -78,5 +80,5 @@ def check_metadata_update(document: Document, old: Document) -> list[FieldError]
         if added:
             shown = " ".join(quoted(name) for name in added)
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
-            wrong.append(forbidden_field("metadata.finalizers", why))
-    return wrong
+            errors.append(forbidden_field("metadata.finalizers", why))
+    return errors

@@ -13,11 +13,11 @@ from mooring.objects.names import label_value, qualified_name
 
 
 def check_node(node: Document) -> list[FieldError]:
-    wrong = check_taints(items_of(part(node, "spec"), "taints"), "spec.taints")
+    errors = check_taints(items_of(part(node, "spec"), "taints"), "spec.taints")
     for field in ("capacity", "allocatable"):
         for resource, text in part(node, "status", field).items():
-            wrong += check_amount(resource, text, f"status.{field}[{resource}]")
-    return wrong
+            errors += check_amount(resource, text, f"status.{field}[{resource}]")
+    return errors
 
 
 def _taint_twice(taint: Document, path: str) -> FieldError:

@@ -28,125 +28,125 @@ PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 def check_pod(pod: Document) -> list[FieldError]:
     spec = pod["spec"]
-    wrong = check_pod_spec(spec, "spec")
+    errors = check_pod_spec(spec, "spec")
     if spec.get("schedulingGates") and spec.get("nodeName"):
-        wrong.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return wrong
+        errors.append(forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors
 
 
 def check_pod_spec(spec: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
-    volumes = _check_volumes(items_of(spec, "volumes"), f"{path}.volumes", wrong)
+    errors: list[FieldError] = []
+    volumes = _check_volumes(items_of(spec, "volumes"), f"{path}.volumes", errors)
     containers = items_of(spec, "containers")
     if not containers:
-        wrong.append(required(f"{path}.containers"))
+        errors.append(required(f"{path}.containers"))
     names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(items_of(spec, field)):
-            wrong += _check_container(container, f"{path}.{field}[{index}]", volumes, names)
+            errors += _check_container(container, f"{path}.{field}[{index}]", volumes, names)
     if spec.get("restartPolicy") not in RESTART_POLICIES:
-        wrong.append(unsupported(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES))
+        errors.append(unsupported(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES))
     if spec.get("dnsPolicy") not in DNS_POLICIES:
-        wrong.append(unsupported(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), DNS_POLICIES))
+        errors.append(unsupported(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), DNS_POLICIES))
     grace = spec.get("terminationGracePeriodSeconds", 0)
     if grace < 0:
-        wrong.append(
+        errors.append(
             invalid_value(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
         )
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         why = "must be between 1 and 2147483647, inclusive"
-        wrong.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, why))
-    wrong += check_labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    wrong += check_tolerations(items_of(spec, "tolerations"), f"{path}.tolerations")
-    wrong += check_affinity(spec.get("affinity"), f"{path}.affinity")
-    wrong += check_spread(items_of(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
-    wrong += check_gates(items_of(spec, "schedulingGates"), f"{path}.schedulingGates")
-    wrong += check_resources(spec.get("resources"), f"{path}.resources")
+        errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, why))
+    errors += check_labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    errors += check_tolerations(items_of(spec, "tolerations"), f"{path}.tolerations")
+    errors += check_affinity(spec.get("affinity"), f"{path}.affinity")
+    errors += check_spread(items_of(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    errors += check_gates(items_of(spec, "schedulingGates"), f"{path}.schedulingGates")
+    errors += check_resources(spec.get("resources"), f"{path}.resources")
     for resource, text in (spec.get("overhead") or {}).items():
-        wrong += check_amount(resource, text, f"{path}.overhead[{resource}]")
+        errors += check_amount(resource, text, f"{path}.overhead[{resource}]")
     for field in ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"):
         if spec.get(field):
-            wrong += [
+            errors += [
                 invalid_value(f"{path}.{field}", spec[field], sentence) for sentence in dns_subdomain(spec[field])
             ]
     if spec.get("preemptionPolicy") not in (None, "PreemptLowerPriority", "Never"):
-        wrong.append(
+        errors.append(
             unsupported(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("Never", "PreemptLowerPriority"))
         )
-    return wrong
+    return errors
 
 
-def _check_volumes(volumes: list[Any], path: str, wrong: list[FieldError]) -> set[str]:
+def _check_volumes(volumes: list[Any], path: str, errors: list[FieldError]) -> set[str]:
     names: set[str] = set()
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
         if not name:
-            wrong.append(required(f"{here}.name"))
+            errors.append(required(f"{here}.name"))
         elif name in names:
-            wrong.append(duplicate(f"{here}.name", name))
+            errors.append(duplicate(f"{here}.name", name))
         else:
-            wrong += [invalid_value(f"{here}.name", name, sentence) for sentence in dns_label(name)]
+            errors += [invalid_value(f"{here}.name", name, sentence) for sentence in dns_label(name)]
         names.add(name)
         sources = [field for field in volume if field != "name"]
         if len(sources) > 1:
-            wrong.append(forbidden_field(f"{here}.{sources[1]}", "may not specify more than 1 volume type"))
+            errors.append(forbidden_field(f"{here}.{sources[1]}", "may not specify more than 1 volume type"))
         claim = volume.get("persistentVolumeClaim")
         if claim is not None and not claim.get("claimName"):
-            wrong.append(required(f"{here}.persistentVolumeClaim.claimName"))
+            errors.append(required(f"{here}.persistentVolumeClaim.claimName"))
     return names
 
 
 def _check_container(container: Document, path: str, volumes: set[str], names: set[str]) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     name = container.get("name", "")
     if not name:
-        wrong.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     elif name in names:
-        wrong.append(duplicate(f"{path}.name", name))
+        errors.append(duplicate(f"{path}.name", name))
     else:
-        wrong += [invalid_value(f"{path}.name", name, sentence) for sentence in dns_label(name)]
+        errors += [invalid_value(f"{path}.name", name, sentence) for sentence in dns_label(name)]
     names.add(name)
     image = container.get("image", "")
     if not image:
-        wrong.append(required(f"{path}.image"))
+        errors.append(required(f"{path}.image"))
     elif image != image.strip():
-        wrong.append(invalid_value(f"{path}.image", image, "must not have leading or trailing whitespace"))
+        errors.append(invalid_value(f"{path}.image", image, "must not have leading or trailing whitespace"))
     if container.get("imagePullPolicy") not in PULL_POLICIES:
-        wrong.append(unsupported(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES))
+        errors.append(unsupported(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES))
     for index, port in enumerate(items_of(container, "ports")):
-        wrong += _check_port(port, f"{path}.ports[{index}]")
+        errors += _check_port(port, f"{path}.ports[{index}]")
     for index, variable in enumerate(items_of(container, "env")):
         if not variable.get("name"):
-            wrong.append(required(f"{path}.env[{index}].name"))
+            errors.append(required(f"{path}.env[{index}].name"))
         if variable.get("value") and variable.get("valueFrom"):
             why = "may not be specified when `value` is not empty"
-            wrong.append(invalid_value(f"{path}.env[{index}].valueFrom", "", why))
+            errors.append(invalid_value(f"{path}.env[{index}].valueFrom", "", why))
     mounted: set[str] = set()
     for index, mount in enumerate(items_of(container, "volumeMounts")):
         here = f"{path}.volumeMounts[{index}]"
         if not mount.get("name"):
-            wrong.append(required(f"{here}.name"))
+            errors.append(required(f"{here}.name"))
         elif mount["name"] not in volumes:
-            wrong.append(not_found_field(f"{here}.name", mount["name"]))
+            errors.append(not_found_field(f"{here}.name", mount["name"]))
         if not mount.get("mountPath"):
-            wrong.append(required(f"{here}.mountPath"))
+            errors.append(required(f"{here}.mountPath"))
         elif mount["mountPath"] in mounted:
-            wrong.append(invalid_value(f"{here}.mountPath", mount["mountPath"], "must be unique"))
+            errors.append(invalid_value(f"{here}.mountPath", mount["mountPath"], "must be unique"))
         mounted.add(mount.get("mountPath", ""))
-    return wrong + check_resources(container.get("resources"), f"{path}.resources")
+    return errors + check_resources(container.get("resources"), f"{path}.resources")
 
 
 def _check_port(port: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     number = port.get("containerPort", 0)
     if not number:
-        wrong.append(required(f"{path}.containerPort"))
+        errors.append(required(f"{path}.containerPort"))
     elif not 1 <= number <= 65535:
-        wrong.append(invalid_value(f"{path}.containerPort", number, PORT_RANGE))
+        errors.append(invalid_value(f"{path}.containerPort", number, PORT_RANGE))
     host = port.get("hostPort", 0)
     if host and not 1 <= host <= 65535:
-        wrong.append(invalid_value(f"{path}.hostPort", host, PORT_RANGE))
+        errors.append(invalid_value(f"{path}.hostPort", host, PORT_RANGE))
     if port.get("protocol") not in PROTOCOLS:
-        wrong.append(unsupported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS))
-    return wrong
+        errors.append(unsupported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS))
+    return errors

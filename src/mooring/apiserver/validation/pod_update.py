@@ -35,16 +35,16 @@ def check_pod_update(pod: Document, old: Document) -> list[FieldError]:
     }
     if not changes:
         return []
-    wrong = check_pod(pod)
+    errors = check_pod(pod)
     if counts := _container_counts(now, then):
-        return wrong + counts
+        return errors + counts
     rules = MAY_CHANGE | MAY_CHANGE_WHILE_GATED if then.get("schedulingGates") else MAY_CHANGE
     verdicts = {field: rule(*changes[field]) for field, rule in rules.items() if field in changes}
-    wrong += [error for verdict in verdicts.values() for error in verdict or ()]
+    errors += [error for verdict in verdicts.values() for error in verdict or ()]
     if frozen := [field for field in changes if verdicts.get(field, FROZEN) is FROZEN]:
         told = "\n".join(f"  {field}: {_shown(changes[field][1])} -> {_shown(changes[field][0])}" for field in frozen)
-        wrong.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
-    return wrong
+        errors.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
+    return errors
 
 
 def _without_nothing(value: Any) -> Any:

@@ -30,33 +30,33 @@ def check_amount(resource: str, text: Any, path: str) -> list[FieldError]:
 
 
 def check_resource_name(resource: str, path: str) -> list[FieldError]:
-    wrong = [invalid_value(path, resource, sentence) for sentence in qualified_name(resource)]
-    if not wrong and "/" not in resource and resource not in STANDARD and not resource.startswith("hugepages-"):
+    errors = [invalid_value(path, resource, sentence) for sentence in qualified_name(resource)]
+    if not errors and "/" not in resource and resource not in STANDARD and not resource.startswith("hugepages-"):
         return [invalid_value(path, resource, "must be a standard resource for containers")]
-    return wrong
+    return errors
 
 
 def check_resources(resources: Any, path: str) -> list[FieldError]:
     """A container's (or pod's) `resources`."""
     if not resources:
         return []
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     limits: Document = resources.get("limits") or {}
     requests: Document = resources.get("requests") or {}
     for resource, text in limits.items():
         here = f"{path}.limits[{resource}]"
-        wrong += check_resource_name(resource, here) + check_amount(resource, text, here)
+        errors += check_resource_name(resource, here) + check_amount(resource, text, here)
     for resource, text in requests.items():
         here = f"{path}.requests[{resource}]"
-        wrong += check_resource_name(resource, here) + check_amount(resource, text, here)
+        errors += check_resource_name(resource, here) + check_amount(resource, text, here)
         limit = limits.get(resource)
         if limit is not None:
             if not may_overcommit(resource) and exact(text) != exact(limit):
                 why = f"must be equal to {resource} limit of {limit}"
-                wrong.append(invalid_value(f"{path}.requests", text, why))
+                errors.append(invalid_value(f"{path}.requests", text, why))
             elif exact(text) > exact(limit):
                 why = f"must be less than or equal to {resource} limit of {limit}"
-                wrong.append(invalid_value(f"{path}.requests", text, why))
+                errors.append(invalid_value(f"{path}.requests", text, why))
         elif not may_overcommit(resource):
-            wrong.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-    return wrong
+            errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+    return errors

@@ -91,26 +91,26 @@ def _inner(field: str, check: Check) -> Check:
 
 
 def _pod_term(term: Document, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for field in ("labelSelector", "namespaceSelector"):
-        wrong += check_label_selector(term.get(field), f"{path}.{field}")
-    return wrong + (_HAS_TOPOLOGY_KEY(term, path) or _NAMES_TOPOLOGY_KEY(term, path))
+        errors += check_label_selector(term.get(field), f"{path}.{field}")
+    return errors + (_HAS_TOPOLOGY_KEY(term, path) or _NAMES_TOPOLOGY_KEY(term, path))
 
 
 def check_affinity(affinity: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     if not affinity:
-        return wrong
+        return errors
     node = affinity.get("nodeAffinity") or {}
     if node.get(HARD) is not None:
-        wrong += check_node_selector(node[HARD], f"{path}.nodeAffinity.{HARD}")
+        errors += check_node_selector(node[HARD], f"{path}.nodeAffinity.{HARD}")
     preference = _inner("preference", check_node_selector_term)
-    wrong += each(items_of(node, SOFT), f"{path}.nodeAffinity.{SOFT}", _weight, preference)
+    errors += each(items_of(node, SOFT), f"{path}.nodeAffinity.{SOFT}", _weight, preference)
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
-        wrong += each(items_of(terms, HARD), f"{path}.{kind}.{HARD}", _pod_term)
-        wrong += each(items_of(terms, SOFT), f"{path}.{kind}.{SOFT}", _weight, _inner("podAffinityTerm", _pod_term))
-    return wrong
+        errors += each(items_of(terms, HARD), f"{path}.{kind}.{HARD}", _pod_term)
+        errors += each(items_of(terms, SOFT), f"{path}.{kind}.{SOFT}", _weight, _inner("podAffinityTerm", _pod_term))
+    return errors
 
 
 # Spreading

@@ -50,15 +50,15 @@ class Requirements:
         operator, key = requirement.get("operator", ""), requirement.get("key") or ""
         values = items_of(requirement, "values")
         operand = self.operators.get(operator)
-        wrong: list[FieldError] = []
+        errors: list[FieldError] = []
         if operand is None:
-            wrong.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
         elif not operand.accepts(len(values)):
-            wrong.append(operand.refusal(f"{path}.values", operand.sentence))
-        wrong += broken(self.key_rule, key, f"{path}.key")
+            errors.append(operand.refusal(f"{path}.values", operand.sentence))
+        errors += broken(self.key_rule, key, f"{path}.key")
         for index, value in enumerate(values):
-            wrong += broken(self.value_rule, value, f"{path}.values[{index}]")
-        return wrong
+            errors += broken(self.value_rule, value, f"{path}.values[{index}]")
+        return errors
 
 
 def _node_field(key: str) -> list[str]:
@@ -71,11 +71,11 @@ NODE_FIELDS = Requirements({"In": _A_NAME, "NotIn": _A_NAME}, key_rule=_node_fie
 
 
 def check_label_selector(selector: Any, path: str) -> list[FieldError]:
-    wrong: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, value in ((selector or {}).get("matchLabels") or {}).items():
-        wrong += broken(qualified_name, key, f"{path}.matchLabels")
-        wrong += broken(label_value, value, f"{path}.matchLabels")
-    return wrong + LABELS.check(items_of(selector or {}, "matchExpressions"), f"{path}.matchExpressions")
+        errors += broken(qualified_name, key, f"{path}.matchLabels")
+        errors += broken(label_value, value, f"{path}.matchLabels")
+    return errors + LABELS.check(items_of(selector or {}, "matchExpressions"), f"{path}.matchExpressions")
 
 
 def check_node_selector_term(term: Document, path: str) -> list[FieldError]:
