@@ -1,4 +1,4 @@
-"""What exists before the first request."""
+"""The objects that exist before the first request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KUBERNETES_SERVICE: Document = {
     "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
 }
 AUTHENTICATION = "extension-apiserver-authentication"
-"""Where servers beside this one learn whose certificates to trust. This one has no client authority, so it is empty."""
+"""Where other servers read which client authorities to trust. The embedded server has none, so it is empty."""
 AUTHENTICATION_READER: Document = {
     "metadata": {"name": f"{AUTHENTICATION}-reader", "namespace": "kube-system"},
     "rules": [

@@ -72,8 +72,8 @@ class ControllerManager:
             try:
                 self._namespaces.sync(key)
                 self._collector.sync(key)
-            except StatusError as refused:
-                self._log.warning("Failed to sync object", object="/".join(key), err=refused.message)
+            except StatusError as error:
+                self._log.warning("Failed to sync object", object="/".join(key), err=error.message)
             except Exception as fault:
                 # One object that cannot be collected must not end the collection of all others.
                 self._log.error("Failed to sync object", object="/".join(key), err=repr(fault))

@@ -1,4 +1,4 @@
-"""What the server says it serves: versions, groups and resources, in the old form and the aggregated one."""
+"""Discovery documents: versions, groups and resources, in the legacy and the aggregated form."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _resource(row: Resource) -> Document:
 
 
 def aggregated(table: ResourceTable, *, core: bool) -> Document:
-    """`/api` (core) or `/apis` in one document: what current kubectl asks for first."""
+    """`/api` (core) or `/apis` in one document: what current kubectl requests first."""
     items: list[Document] = []
     for name, versions in table.group_versions().items():
         if bool(name) == core:

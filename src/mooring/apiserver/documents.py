@@ -1,4 +1,4 @@
-"""JSON documents: how they are named, copied, read and written here.
+"""JSON documents: their type, and how they are read, copied, encoded and decoded.
 
 The server keeps whole documents (dicts), never structs, so that fields it does not know survive. A stored
 document is shared by every reader: copy it before changing it.
@@ -19,7 +19,7 @@ decode = msgspec.json.decode
 
 
 def identity(document: Document) -> Document:
-    """The view of a version that shows documents as they are stored."""
+    """The conversion of a version that is served as it is stored."""
     return document
 
 

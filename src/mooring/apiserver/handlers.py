@@ -355,7 +355,7 @@ class Handler:
 
 
 async def body_of(request: web.BaseRequest) -> Any:
-    """The body, parsed. Long YAML takes seconds, so it is parsed while other requests are served."""
+    """The body, decoded. Long YAML takes seconds, so it is decoded in a thread while other requests are served."""
     raw, content_type = await request.read(), request.headers.get("Content-Type", "")
     if "yaml" in content_type and len(raw) > LONG_YAML:
         return await asyncio.to_thread(parse_body, raw, content_type)
@@ -380,7 +380,7 @@ def patch_kind(content_type: str) -> str:
 
 
 def patch_change(row: Resource, kind: str, patch: Any, policy: FieldValidation) -> Change:
-    """What a PATCH does to the current object."""
+    """The change of the current object that a PATCH makes."""
     changes: dict[str, Change] = {
         JSON_PATCH: lambda document: json_patch(document, patch),
         MERGE_PATCH: lambda document: merge_patch(document, patch),
@@ -400,7 +400,7 @@ def patch_change(row: Resource, kind: str, patch: Any, policy: FieldValidation) 
 
 
 def free_patch(current: Document, raw: bytes, content_type: str) -> Document:
-    """A patch of a subresource's own small kind, such as Scale."""
+    """A patch of a subresource with a kind of its own, such as Scale."""
     if content_type.startswith(JSON_PATCH):
         return json_patch(current, parse_body(raw, content_type))
     if content_type.startswith((MERGE_PATCH, STRATEGIC_PATCH)):
@@ -422,7 +422,7 @@ def json_response(
     response = web.Response(body=body, status=code, headers={"Content-Type": content_type})
     left = MAX_WARNING_TEXT
     for warning in warnings or []:
-        # Names of fields are the client's text: what no header may hold is left out.
+        # Warnings contain field names that clients chose: characters that are not allowed in headers are dropped.
         text = "".join(letter for letter in warning[:MAX_WARNING] if letter.isprintable())
         if (left := left - len(text)) < 0:
             break

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902) with kube-apiserver's limits, so that no patch makes an object grow without end.
+"""JSON patch (RFC 6902) with kube-apiserver's limits, so that no patch grows an object without bound.
 
 As there, `replace` sets a field that is absent, `test` for null holds for one that is absent, and indices may be
 negative.
@@ -166,7 +166,7 @@ def _get(container: Any, key: str) -> Any:
 
 
 def _index(key: str, length: int) -> int:
-    """A place below a length; negative ones count from the end."""
+    """An index below a length; negative ones count from the end."""
     if not _INDEX.fullmatch(key) or not -length <= (place := int(key)) < length:
         raise _Inapplicable("the path leads nowhere")
     return place if place >= 0 else place + length

@@ -1,4 +1,4 @@
-"""A list answer: selection, pages, and the revision that a watch may continue from."""
+"""List responses: selection, pages, and the resourceVersion that a watch may continue from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.base.nesting import decode
 
 @dataclass(frozen=True)
 class Page:
-    """What a list found."""
+    """The objects of one list request."""
 
     revision: int
     found: list[StoredObject]
@@ -30,12 +30,12 @@ class Page:
     remaining: int | None = None
 
     def metadata(self) -> Document:
-        told: Document = {"resourceVersion": str(self.revision)}
+        metadata: Document = {"resourceVersion": str(self.revision)}
         if self.next:
-            told["continue"] = self.next
+            metadata["continue"] = self.next
         if self.remaining is not None:
-            told["remainingItemCount"] = self.remaining
-        return told
+            metadata["remainingItemCount"] = self.remaining
+        return metadata
 
 
 def list_page(store: Store, row: Resource, selection: SelectionPredicate, options: ListOptions) -> Page:
@@ -64,20 +64,20 @@ def list_page(store: Store, row: Resource, selection: SelectionPredicate, option
     left = (1 for _ in matching)
     if not shown or not next(left, 0):
         return Page(revision, [stored for _, stored in shown])
-    # Upstream does not count what a selector would have to be asked about.
+    # Upstream does not count the remaining items of a list with selectors.
     remaining = None if selection.has_selectors else 1 + sum(left)
     return Page(revision, [stored for _, stored in shown], _token(revision, shown[-1][0]), remaining)
 
 
 def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:
-    asked = revision_of(version)
-    if asked is None:
+    requested = revision_of(version)
+    if requested is None:
         return
-    if asked > store.revision:
-        message = f"Too large resource version: {asked}, current: {store.revision}"
+    if requested > store.revision:
+        message = f"Too large resource version: {requested}, current: {store.revision}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
         raise StatusError(504, "Timeout", message, {"causes": causes}, retry_after=1)
-    if match == "Exact" and asked < store.collection(row.storage).compacted_revision:
+    if match == "Exact" and requested < store.collection(row.storage).compacted_revision:
         raise expired("The resourceVersion for the provided list is too old.")
 
 

@@ -1,7 +1,7 @@
-"""Objects of a file that are created before the first client comes; those that are wrong are all named.
+"""Creates the objects of a file before the server starts, and reports all invalid ones.
 
-In the order given, since a pod may need the class before it. What exists already stays as it is, but for labels and
-annotations of namespaces; a namespace that objects are in and that is not among them is made.
+Objects are created in the order given, since a pod may need the class before it. Existing objects are kept, but for
+labels and annotations of namespaces, which are merged. Missing namespaces are created.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LineOf = Callable[[Document], int | None]
 
 
 def load(registry: Registry, documents: Iterable[Document], line_of: LineOf) -> list[Problem]:
-    """Create the objects; everything that is wrong with any of them."""
+    """Create the objects; returns the errors of all of them."""
     problems: list[Problem] = []
     for document in documents:
         subject, errors = _load_one(registry, document)
@@ -31,7 +31,7 @@ def load(registry: Registry, documents: Iterable[Document], line_of: LineOf) -> 
 
 
 def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
-    """How messages name the object, and what is wrong with it."""
+    """The object's name in messages, and its errors."""
     row = registry.table.by_kind(document["apiVersion"], document["kind"])
     metadata = document["metadata"]
     name = metadata.get("name") or metadata.get("generateName")
@@ -47,20 +47,20 @@ def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
     errors: list[str] = []
     try:
         checked = typed(copied(document), row, policy)
-        errors += policy.warnings  # no API server wrote the field: it is a mistake, as kubectl treats it
+        errors += policy.warnings  # unknown fields of a file are errors, as with kubectl
         if namespace:
             ensure_namespace(registry, namespace)
         registry.create(row, namespace, checked)
-    except StatusError as refused:
-        if refused.reason != "AlreadyExists":
-            errors.append(refused.message)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            errors.append(error.message)
         elif row.storage == "namespaces":
             _mark(registry, row, document)
     return subject, errors
 
 
 def _mark(registry: Registry, row: Resource, document: Document) -> None:
-    """`default` is always there, and selectors read its labels."""
+    """Merge labels and annotations into an existing namespace: selectors read those of `default`, too."""
     marks = {key: part(document, "metadata", key) for key in ("labels", "annotations")}
 
     def marked(current: Document) -> Document:

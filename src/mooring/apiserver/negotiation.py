@@ -1,4 +1,4 @@
-"""What a request's headers and body say: the format of the response, the object itself."""
+"""Content negotiation: the shape of the response, and decoding of request bodies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JSON = "application/json"
 
 
 def shape_of(accept: str) -> Shape:
-    """Whether the client wants objects, a table for printing, or only metadata: the first it names that we have."""
+    """Objects, a table for printing, or only metadata: the first of the accepted types that is served."""
     if "as=" not in accept:
         return "object"
     for option in accept.split(","):
@@ -35,7 +35,7 @@ def shape_of(accept: str) -> Shape:
 
 
 def parse_body(body: bytes, content_type: str) -> Any:
-    """JSON, or YAML where the client says so."""
+    """The body, decoded by its content type: JSON, YAML or Kubernetes protobuf."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
         if kind == protobuf.CONTENT_TYPE:
@@ -60,7 +60,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
 
 
 def typed(document: Any, row: Resource, policy: FieldValidation) -> Document:
-    """The body as an object of this row: right kind, right types, unknown fields judged."""
+    """The body as an object of this row: kind and types are checked, unknown fields pruned and reported by `policy`."""
     if not isinstance(document, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")
     kind = document.setdefault("kind", row.kind)
@@ -85,12 +85,12 @@ def typed(document: Any, row: Resource, policy: FieldValidation) -> Document:
             raise bad_request(f"{subject}: {wrong.sentence}") from None
     else:
         unknown = []
-    policy.judge(subject, [f'unknown field "{path}"' for path in unknown])
+    policy.report(subject, [f'unknown field "{path}"' for path in unknown])
     return document
 
 
 def decode_as(document: Any, type_name: str, kind: str) -> Document:
-    """A body that is not the row's own kind: a Binding, DeleteOptions, a Scale."""
+    """A body of another kind than the row's: a Binding, DeleteOptions, a Scale."""
     if not isinstance(document, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")
     try:

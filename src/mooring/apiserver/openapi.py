@@ -1,7 +1,7 @@
-"""OpenAPI v3 documents, one per group and version: what `kubectl apply` and `kubectl explain` ask for.
+"""OpenAPI v3 documents, one per group and version, as `kubectl apply` and `kubectl explain` request them.
 
-Built from the type tables when first asked; custom resources bring their own schemas. Built-in types have no texts:
-`kubectl explain` shows their fields and types, and a real cluster has the prose.
+Built from the type tables on the first request; custom resources bring their own schemas. Built-in types have no
+descriptions: `kubectl explain` shows their fields and types, and a real cluster has the prose.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _NAMED_SCALARS: dict[str, tuple[str, Document]] = {
     "time": (f"{_MACHINERY}.apis.meta.v1.Time", {"type": "string", "format": "date-time"}),
     "micro-time": (f"{_MACHINERY}.apis.meta.v1.MicroTime", {"type": "string", "format": "date-time"}),
 }
-"""Scalars that are types of their own: `kubectl explain` shows their names."""
+"""Scalars that are named types: `kubectl explain` shows their names."""
 META = f"{_MACHINERY}.apis.meta.v1.ObjectMeta"
 V2_ACCEPT = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 V2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  # an "@" is no part of a media type
 V2_EMPTY = b""
-"""The older form of the same, which kubectl asks for about a kind that the newer one lacks. It lists nothing, so that
-kubectl goes on and says what is the matter: that no such kind is defined yet. An empty message has no bytes."""
+"""OpenAPI v2, which kubectl requests for a kind that v3 lacks. It is empty, so that kubectl reports that the kind is
+not defined. An empty protobuf message has no bytes."""
 _WRITES = {"put": "put", "patch": "patch", "post": "post"}
 
 
@@ -117,22 +117,22 @@ def _paths(row: Resource) -> Document:
     field_validation = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
     dry_run = {"name": "dryRun", "in": "query", "schema": {"type": "string"}}
 
-    def operation(action: str, *, writes: bool) -> Document:
-        told: Document = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": _kind(row)}
+    def operation_of(action: str, *, writes: bool) -> Document:
+        operation: Document = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": _kind(row)}
         if writes:
-            told["parameters"] = [dry_run, field_validation]
-        told["responses"] = {"200": {"description": "OK"}}
-        return told
+            operation["parameters"] = [dry_run, field_validation]
+        operation["responses"] = {"200": {"description": "OK"}}
+        return operation
 
     many: Document = {}
     if "list" in row.verbs:
-        many["get"] = operation("list", writes=False)
+        many["get"] = operation_of("list", writes=False)
     if "create" in row.verbs:
-        many["post"] = operation("post", writes=True)
+        many["post"] = operation_of("post", writes=True)
     one: Document = {}
     for verb, method in (("get", "get"), ("update", "put"), ("patch", "patch"), ("delete", "delete")):
         if verb in row.verbs:
-            one[method] = operation(_WRITES.get(method, method), writes=method in _WRITES)
+            one[method] = operation_of(_WRITES.get(method, method), writes=method in _WRITES)
     paths = {place: many}
     if one:
         paths[f"{place}/{{name}}"] = one

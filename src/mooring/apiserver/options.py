@@ -49,7 +49,7 @@ def whole_number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def revision_of(text: str) -> int | None:
-    """A resourceVersion as a number; "" and "0" (any state will do) are None."""
+    """A resourceVersion as a number; None for "" and "0", which any revision satisfies."""
     if text in ("", "0"):
         return None
     why = "invalid syntax"
@@ -63,7 +63,7 @@ def revision_of(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class ListOptions:
-    """What a list, a watch or a deletion of a collection asks for, apart from selectors."""
+    """Options of a list, a watch or a deletion of a collection, apart from selectors."""
 
     is_watch: bool = False
     bookmarks: bool = False
@@ -132,12 +132,12 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
 
 @dataclass
 class FieldValidation:
-    """What to do about fields that a kind does not have, and what was found."""
+    """The `fieldValidation` directive: ignore, warn about or reject unknown fields; collects the warnings."""
 
     mode: str = "Warn"
     warnings: list[str] = field(default_factory=list)
 
-    def judge(self, subject: str, problems: list[str]) -> None:
+    def report(self, subject: str, problems: list[str]) -> None:
         if not problems or self.mode == "Ignore":
             return
         if self.mode == "Strict":
@@ -147,14 +147,14 @@ class FieldValidation:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What a create, update or patch asks for apart from its body."""
+    """Options of a create, update or patch."""
 
     dry_run: bool
     policy: FieldValidation
 
 
 def write_options(query: MultiMapping[str], kind: str = "CreateOptions") -> WriteOptions:
-    """`kind` names the options in refusals: CreateOptions, UpdateOptions, PatchOptions."""
+    """`kind` names the options in errors: CreateOptions, UpdateOptions, PatchOptions."""
     if not query:
         return WriteOptions(False, FieldValidation())
     errors = _manager_problems(query.get("fieldManager", ""))
@@ -189,7 +189,7 @@ def _dry_run(values: list[str], errors: list[FieldError]) -> bool:
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """What a DELETE requests; `uid` and `resource_version` are its preconditions."""
+    """Options of a deletion; `uid` and `resource_version` are preconditions."""
 
     grace_seconds: int | None = None
     propagation: str | None = None

@@ -1,4 +1,4 @@
-"""Patches that look like what they change: merge patch (RFC 7386) and strategic merge patch.
+"""JSON merge patch (RFC 7386) and strategic merge patch.
 
 Strategic merge reads merge keys from a type's schema; where there is none (custom resources) it is refused, as
 kube-apiserver does. Both return a new document and leave the old one alone.
@@ -141,12 +141,12 @@ def _strategic_list(target: list[Any], patch: list[Any], kind: ListType) -> list
 
 
 def _identity(item: Any, key: str | None) -> bytes:
-    """What two items of a list have in common when they are the same one; hashable, whatever a client sent."""
+    """The identity of a list item, by its merge key or its value; hashable, whatever a client sent."""
     return encode(item.get(key) if key and isinstance(item, dict) else item)
 
 
 def _ordered(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """Items named in the order come in that order; items only the server has keep their relative place."""
+    """Sort by `$setElementOrder`; items that only the server has keep their relative position."""
     rank: dict[bytes, int] = {}
     for place, entry in enumerate(order):
         rank.setdefault(_identity(entry, key), place)

@@ -1,7 +1,7 @@
-"""Kubernetes' binary request bodies as documents: kubectl's typed commands write in no other form.
+"""Kubernetes protobuf request bodies as documents: kubectl's typed commands send no other format.
 
-Only reading: every such client also accepts JSON answers. Field numbers come from the generated type table. The
-binary form writes zero values that JSON leaves out, except where Go has a pointer: those are said on purpose.
+Decoding only: every such client also accepts JSON responses. Field numbers come from the generated type table. Protobuf
+encodes zero values that JSON omits; they are dropped, except where Go has a pointer and the zero is explicit.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from mooring.base.nesting import refuse_deep
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-# What reading goes wrong with: lengths, numbers, texts, times and types that are not what the type table says.
+# What decoding raises for lengths, numbers, texts, times and types that do not match the type table.
 _UNREADABLE = (IndexError, struct.error, ValueError, OverflowError, OSError, AttributeError, TypeError, RecursionError)
 
 
 class BadProtobuf(ValueError):
-    """Bytes that are no Kubernetes object."""
+    """The body is not a Kubernetes object in protobuf."""
 
 
 def read_object(body: bytes) -> Document:

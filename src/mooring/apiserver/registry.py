@@ -1,4 +1,4 @@
-"""The verbs, without HTTP: create, update, patch, delete, and what every kind has in common around them.
+"""The generic registry: create, update, delete and restore, without HTTP, for every kind.
 
 A kind's own rules are its strategy. Everything here is synchronous and runs on the server's one thread, so a
 read and the write that follows it are one transaction.
@@ -45,7 +45,7 @@ Change = Callable[[Document], Document]
 
 
 class Registry:
-    """All verbs over all rows."""
+    """All verbs for all rows of the resource table."""
 
     def __init__(self, context: StrategyContext) -> None:
         self.context = context
@@ -68,7 +68,7 @@ class Registry:
     # Creating
 
     def create(self, row: Resource, namespace: str, document: Document, *, dry_run: bool = False) -> StoredObject:
-        """Store a new object; `document` is in this row's version and becomes the server's."""
+        """Store a new object; `document` is in this row's version and is owned by the store afterwards."""
         strategy = self.strategy_of(row)
         metadata = metadata_of(document)
         self._place(row, namespace, metadata)
@@ -103,8 +103,8 @@ class Registry:
     def restore(self, row: Resource, namespace: str, document: Document) -> StoredObject:
         """Store an object as another API server stored it: with its uid, age, generation, owners and status.
 
-        It was admitted there, so what admission looks up here (classes, accounts) may be missing. One of the same name
-        is replaced.
+        It was admitted there, so admission does not run: what it would look up (classes, accounts) may be missing
+        here. An object of the same name is replaced.
         """
         strategy = self.strategy_of(row)
         metadata = metadata_of(document)
@@ -132,11 +132,11 @@ class Registry:
     def _with_required(
         self, row: Resource, strategy: Strategy, document: Document, errors: list[FieldError]
     ) -> list[FieldError]:
-        """A kind's own errors, and required fields that it did not mention."""
+        """The strategy's errors, and required fields that these do not cover."""
         if row.type_name is None or not strategy.checks_required:
             return errors
-        told = {error.path for error in errors}
-        return errors + [required(path) for path in missing(document, row.type_name) if path not in told]
+        reported = {error.path for error in errors}
+        return errors + [required(path) for path in missing(document, row.type_name) if path not in reported]
 
     def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
         if not row.namespaced:
@@ -167,7 +167,7 @@ class Registry:
     def update(
         self, row: Resource, namespace: str, name: str, change: Change, *, status: bool = False, dry_run: bool = False
     ) -> tuple[StoredObject, bool]:
-        """Replace an object by what `change` makes of it (in this row's version). Answers it and whether it is new."""
+        """Replace an object by what `change` makes of it, in this row's version. Returns it and whether it is new."""
         strategy = self.strategy_of(row)
         current = self.store.stored(row.storage, namespace, name)
         if current is None:
@@ -221,7 +221,7 @@ class Registry:
                 del metadata[field]
 
     def _changed(self, row: Resource, strategy: Strategy, document: Document, current: StoredObject) -> StoredObject:
-        """Store a change; the last finalizer of a deleted object going means that the object goes."""
+        """Store a change; a terminating object is removed when its last finalizer is."""
         stored = self.store.update(row.storage, document, current)
         strategy.after_update(document, current.document, self.context)
         metadata = document["metadata"]
@@ -237,7 +237,7 @@ class Registry:
     # Deleting
 
     def delete(self, row: Resource, namespace: str, name: str, options: DeleteOptions) -> tuple[Document, bool]:
-        """Delete, or mark as being deleted. Answers the object and whether it is gone."""
+        """Remove the object, or mark it as terminating. Returns it and whether it is removed."""
         strategy = self.strategy_of(row)
         current = self.stored(row, namespace, name)
         old = current.document
@@ -268,7 +268,7 @@ class Registry:
         return self._changed(row, strategy, marked, current).document, False
 
     def finalize_namespace(self, name: str, finalizers: list[str]) -> Document:
-        """Set what a namespace still waits for; a deleted one that waits for nothing goes."""
+        """Set the finalizers of a namespace; a terminating one without any is removed."""
         row = self.table.find("", "v1", "namespaces")
         assert row is not None
         current = self.stored(row, "", name)
@@ -301,7 +301,7 @@ class Registry:
 def check_preconditions(
     row: Resource, metadata: Document, uid: str | None, resource_version: str | None = None
 ) -> None:
-    """Refuse a request that means another object, or another state of it, than the stored one."""
+    """Reject a request whose preconditions the stored object does not meet."""
     for field, expected, found in (
         ("UID", uid, metadata["uid"]),
         ("ResourceVersion", resource_version, metadata["resourceVersion"]),
@@ -312,5 +312,5 @@ def check_preconditions(
 
 
 def _any_name(_: str) -> list[str]:
-    """An update cannot change the name, so the rule was checked at creation."""
+    """The name is immutable and was validated at creation."""
     return []

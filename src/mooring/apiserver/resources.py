@@ -1,8 +1,7 @@
 """The table of resources: one row per (group, version, plural), built-in rows from data, custom rows at run time.
 
-A row says how a resource is named, where its objects are stored and how a stored object looks in this version.
-What happens to an object on its way in is the strategy of its *store kind*: versions of one kind share it, and so
-do the two faces of events.
+A row has a resource's names, the storage key of its objects, and the conversions between the stored and the served
+version. Strategies are looked up by storage key: all versions of a kind share one, and so do the two APIs of events.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CustomVersion(Protocol):
-    """What a row of a custom resource knows beyond its names."""
+    """The schema of one version of a custom resource."""
 
     @property
     def columns(self) -> list[Column]: ...
@@ -29,13 +28,13 @@ class CustomVersion(Protocol):
     def scale(self) -> Document | None: ...
 
     def coerce(self, document: Document) -> list[str]:
-        """Prune and default a request body in place; answers the unknown fields."""
+        """Prune and default a request body in place; returns the unknown fields."""
         ...
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A second way to show what is stored under another key."""
+    """A resource whose objects are stored in the version of another one, under its storage key."""
 
     storage: str
     to_served: Converter
@@ -91,7 +90,7 @@ def read_table(name: str) -> Any:
 
 
 def built_in_rows(conversions: Mapping[tuple[str, str, str], Conversion]) -> list[Resource]:
-    """The generated rows. `faces` says which of them show what another one stores."""
+    """The generated rows; `conversions` has those that another resource stores."""
     rows = [
         Resource(
             group=row["group"],
@@ -122,7 +121,7 @@ def built_in_rows(conversions: Mapping[tuple[str, str, str], Conversion]) -> lis
 
 
 class ResourceTable:
-    """Every row the server serves now."""
+    """Every resource that is served now; definitions of custom resources add to it."""
 
     def __init__(self, rows: list[Resource]) -> None:
         self._rows: dict[tuple[str, str, str], Resource] = {}

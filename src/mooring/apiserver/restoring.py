@@ -1,8 +1,9 @@
-"""Objects of another API server taken over as they are: a dump of a real cluster becomes the state of this one.
+"""Restores a dump of a real cluster: objects are stored as another API server stored them.
 
-Namespaces and definitions of custom resources come first, whatever the order of the dump; a namespace that the dump
-leaves out is made. Owners that it leaves out stay named in their dependents. One owner is made up: where a dump has
-Deployments and their pods without the ReplicaSets between them, the Deployment would start every pod a second time.
+Namespaces and definitions of custom resources are restored first, whatever the order of the dump; missing namespaces
+are created. Missing owners stay referenced by their dependents. One kind of owner is created: where a dump has
+Deployments and pods without the ReplicaSets between them, the Deployment controller would create every pod
+a second time.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ _MAX_NAMED = 10
 
 @dataclass
 class Restored:
-    """What became of a dump."""
+    """The result of restoring a dump."""
 
     objects: int = 0
     unserved: Counter[str] = field(default_factory=Counter)
-    """Kinds that this server does not serve, with the number of objects that were left out."""
+    """Kinds that this server does not serve, with the number of their objects; they are left out."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """Fields that this version of a kind does not have."""
+    """Unknown fields, which are dropped."""
     problems: list[Problem] = field(default_factory=list)
-    """Objects that are wrong."""
+    """Objects that failed validation."""
 
     def sentences(self) -> Iterator[str]:
-        """What the operator should know of, one sentence each."""
+        """Warnings for the operator, one sentence each."""
         if self.unserved:
             yield f"Left out, because the embedded API server does not serve their kind: {_listed(self.unserved)}."
         if self.dropped:
@@ -54,7 +55,7 @@ def _listed(counted: Counter[str]) -> str:
 def restore(
     registry: Registry, documents: Iterable[Document], line_of: Callable[[Document], int | None] = lambda _: None
 ) -> Restored:
-    """Store the objects; those that are wrong are named in the result, with their lines where those are known."""
+    """Store the objects. Invalid ones are listed in the result, with their lines where those are known."""
     restored = Restored()
     waiting = list(documents)
     for is_due in (_is_namespace, _is_definition, _is_anything):
@@ -83,8 +84,8 @@ def _restore_one(
         if namespace:
             ensure_namespace(registry, namespace)
         registry.restore(row, namespace, checked)
-    except StatusError as refused:
-        restored.problems.append(Problem(f'{row.kind} "{name}"', refused.message, line_of(document)))
+    except StatusError as error:
+        restored.problems.append(Problem(f'{row.kind} "{name}"', error.message, line_of(document)))
         return
     restored.objects += 1
     for warning in policy.warnings:
@@ -96,7 +97,7 @@ def _field_in(warning: str) -> str:
 
 
 def ensure_namespace(registry: Registry, name: str) -> None:
-    """Make the namespace, unless there is one."""
+    """Create the namespace, unless it exists."""
     if registry.store.stored("namespaces", "", name) is None:
         registry.create(
             _namespaces(registry), "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -122,7 +123,7 @@ def _is_anything(_: Document) -> bool:
 
 
 def _missing_replica_sets(documents: list[Document]) -> list[Document]:
-    """For each Deployment without a ReplicaSet: that of its newest pods, whose name and uid the pods give."""
+    """For each Deployment without a ReplicaSet: the one that its newest pods reference by name and uid."""
     present = {_owner_uid(document) for document in documents if document["kind"] == "ReplicaSet"}
     deployments = [
         document

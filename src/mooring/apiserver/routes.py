@@ -1,4 +1,4 @@
-"""From a URL path to what it names: a row of the table, a namespace, an object, a subresource."""
+"""Routes: the resource, namespace, name and subresource of a URL path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Types of built-in kinds, from the generated table: unknown fields, wrong types, canonical quantities.
 
 One walk checks a document against its type, drops nulls and unknown fields as a typed decoder does, and writes
-quantities in their canonical form. Types are built when first asked for.
+quantities in their canonical form. Types are built on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 class WrongType(Exception):
-    """A value that a typed decoder cannot take; `sentence` says where and why."""
+    """A value that a typed decoder rejects; `sentence` has its path and the reason."""
 
     def __init__(self, sentence: str) -> None:
         self.sentence = sentence
@@ -35,7 +35,7 @@ _NOTHING = object()
 
 
 class Walk:
-    """One check of one document: where it is, and which unknown fields it met."""
+    """One walk over one document: the current path, and the unknown fields found."""
 
     __slots__ = ("path", "structs", "unknown")
 
@@ -56,7 +56,7 @@ class Walk:
 
 
 class Type:
-    """What a value may be. `take` returns the value as stored, or raises WrongType.
+    """A type of the API. `coerce` returns the value as stored, or raises WrongType.
 
     A typed encoder leaves out an empty list or map; an empty struct (`emptyDir: {}`) means something.
     """
@@ -75,7 +75,7 @@ class TextType(Type):
 
 
 class BytesType(TextType):
-    """Base64 in JSON, plain bytes in the binary form."""
+    """Base64 in JSON, plain bytes in protobuf."""
 
 
 class BooleanType(Type):
@@ -258,7 +258,7 @@ def schema_of(type_name: str) -> StructType:
 
 
 def coerce(document: Document, type_name: str) -> list[str]:
-    """Check and normalise a document in place; answers the unknown fields that were dropped."""
+    """Check and normalise a document in place; returns the unknown fields that were dropped."""
     walk = Walk()
     schema_of(type_name).coerce(document, walk)
     return walk.unknown

@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about: namespace, label selector, field selector."""
+"""Which objects a list or a watch selects: by namespace, label selector and field selector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMON: dict[str, FieldReader] = {
 
 
 class SelectionPredicate:
-    """A test of stored documents; `tests` empty means everything in the namespace."""
+    """A predicate of stored documents; without tests it selects everything in the namespace."""
 
     def __init__(self, namespace: str, tests: list[Test], name: str | None = None) -> None:
         self.namespace = namespace

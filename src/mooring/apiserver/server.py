@@ -38,7 +38,7 @@ from mooring.base.log import Log
 if TYPE_CHECKING:
     from mooring.base.tls import Identity
 
-# How long stopping waits for a client that neither reads its answer nor sends the rest of its request.
+# How long stopping waits for clients that neither read their response nor send the rest of their request.
 GRACE_SECONDS = 1.0
 MAX_URL = 64 * 1024
 CONVERSIONS = {
@@ -48,13 +48,13 @@ CONVERSIONS = {
 
 
 class LocalStore:
-    """The server's objects without HTTP, for tests in the same process. The rules are the server's own."""
+    """The server's objects without HTTP, for tests in the same process; defaulting, admission and validation run."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def create(self, document: Document) -> Document:
-        """Create the object its `apiVersion` and `kind` say; answers it as stored."""
+        """Create an object of its `apiVersion` and `kind`; returns it as stored."""
         row = self._registry.table.by_kind(document["apiVersion"], document["kind"])
         if row is None:
             raise KeyError(f"{document['apiVersion']} {document['kind']} is not served")
@@ -97,7 +97,7 @@ class EmbeddedApiServer:
 
     @cached_property
     def _identity(self) -> Identity:
-        # Loading what makes certificates takes as long as the rest of this package; a store without HTTP needs none.
+        # Importing the certificate code takes as long as the rest of this package; a store without HTTP needs none.
         from mooring.base.tls import make_identity
 
         return make_identity(sorted({self.host, "127.0.0.1", "localhost", "kubernetes"}), "mooring embedded cluster")
@@ -122,13 +122,13 @@ class EmbeddedApiServer:
         write_private(path, self.kubeconfig_text())
 
     def load(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> list[Problem]:
-        """Create the objects of a file, before clients come; everything that is wrong with any of them."""
+        """Create the objects of a file, before clients connect; returns the errors of all of them."""
         problems = load(self.registry, documents, line_of)
         self.controllers.sync()
         return problems
 
     def restore(self, documents: Iterable[Document], line_of: LineOf = lambda _: None) -> Restored:
-        """Take over the objects of another API server, as `kubectl get -o yaml` prints them; before clients write."""
+        """Restore the objects of another API server, as `kubectl get -o yaml` prints them; before clients connect."""
         restored = restore(self.registry, documents, line_of)
         self.controllers.retain_restored()
         return restored

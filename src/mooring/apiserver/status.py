@@ -1,4 +1,4 @@
-"""What the server answers when it refuses: `metav1.Status`, with kube-apiserver's reasons and wording."""
+"""Errors of the API: `metav1.Status` and field errors, with kube-apiserver's reasons and messages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from mooring.apiserver.documents import Document, encode
 
 MAX_ERRORS = 100
-"""A refusal names no more; a hostile object could have a million."""
+"""Errors in one response at most; a hostile object could have a million."""
 MAX_ERROR_TEXT = 4 * 1024 * 1024
 RESOURCE_EXPIRED = "The provided continue parameter is too old to display a consistent list result."
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """One thing wrong with a document: which field, what kind of error, and its sentence."""
+    """One validation error: the field's path, the reason and the message."""
 
     path: str
     reason: str
@@ -63,7 +63,7 @@ def not_found_field(path: str, value: Any) -> FieldError:
 
 
 class StatusError(Exception):
-    """A request that is answered with a Status. `document()` is that Status."""
+    """A request that fails; `document()` is the Status of the response."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: Document | None = None, retry_after: int | None = None
@@ -78,7 +78,7 @@ class StatusError(Exception):
         super().__init__(message)
 
     def document(self) -> Document:
-        answer: Document = {
+        status: Document = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
@@ -90,10 +90,10 @@ class StatusError(Exception):
         details = dict(self.details or {})
         if self.retry_after is not None:
             details["retryAfterSeconds"] = self.retry_after
-        # kubectl reads a detail of every 404 without looking whether there are any.
+        # kubectl reads the details of every 404, so they must exist.
         if details or self.details is not None:
-            answer["details"] = details
-        return answer
+            status["details"] = details
+        return status
 
 
 def _about(group: str, plural: str, name: str) -> Document:
@@ -183,7 +183,7 @@ def too_many_requests() -> StatusError:
 
 
 def success(details: Document | None = None) -> Document:
-    answer: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    status: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:
-        answer["details"] = details
-    return answer
+        status["details"] = details
+    return status

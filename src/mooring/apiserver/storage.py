@@ -1,10 +1,10 @@
-"""One storage with revisions, and the one watch mechanism.
+"""Storage with revisions, and its watch cache.
 
-Every write takes the next revision of the whole store. A bounded history per storage key lets a watch begin in
-the past; older than that is `410 Gone`. A watch is a position in that history, not a queue of its own: a client that
-does not read costs nothing but its connection, and is ended once the history no longer holds its next event. An event
-is encoded once per view and shared by every watcher.
-All of it runs on one thread: a write is visible to readers and watchers when it returns.
+Every write takes the next revision of the whole store. A bounded watch cache per storage key lets a watch begin in the
+past; an older resourceVersion is `410 Gone`. A watch is a position in that cache, not a queue of its own: a client that
+does not read costs nothing but its connection, and its watch ends once the cache no longer holds its next event. An
+event is encoded once per served version and shared by all watches.
+All of it runs on one thread: a write is visible to readers and watches when it returns.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Key = tuple[str, str]
 """Namespace and name, within one storage key."""
 WATCH_CACHE_EVENTS = 20_000
 WATCH_CACHE_BYTES = 64 * 1024 * 1024
-"""Encoded size of the events that all histories together hold."""
+"""Encoded size of the events in all watch caches together."""
 MAX_OBJECT_BYTES = 1536 * 1024
-"""etcd's limit on a request: no object is greater, however many patches made it."""
-# How many of the latest events keep their encoded lines for all watchers, and how long such a line may be.
+"""etcd's limit on a request: no object is larger, whatever patches made it."""
+# How many of the latest events keep their encoded lines for all watches, and how long such a line may be.
 SHARED = 256
 SHARED_BYTES = 64 * 1024
-# How many events a watcher takes at once.
+# How many events a watch takes at once.
 BATCH = 512
 
 
@@ -42,7 +42,7 @@ class ObjectKey(NamedTuple):
 
 
 class StoredObject:
-    """One version of an object: the document, its revision, and its bytes per view."""
+    """One version of an object: the document, its revision, and its bytes per served version."""
 
     __slots__ = ("_converted", "_encoded", "document", "revision")
 
@@ -59,7 +59,7 @@ class StoredObject:
         return self._encoded
 
     def converted(self, to_served: Converter) -> tuple[Document, bytes]:
-        """The object as one API version shows it; `view` identifies itself."""
+        """The object and its bytes in a served version; cached by the conversion."""
         if to_served is identity:
             return self.document, self.encoded
         if self._converted is None:
@@ -71,12 +71,12 @@ class StoredObject:
         return found
 
     def drop_encoded(self) -> None:
-        """Let go of the bytes: an overtaken version is rarely read again, and can be encoded anew."""
+        """Drop the cached bytes: a superseded version is rarely read again, and can be encoded again."""
         self._encoded = self._converted = None
 
 
 class Event:
-    """What a write did. `previous` lets a selecting watch see an object leave its selection."""
+    """What a write did. `previous` lets a watch with selectors report an object that no longer matches."""
 
     __slots__ = ("_lines", "previous", "revision", "size", "stored", "type")
 
@@ -89,7 +89,7 @@ class Event:
         self._lines: dict[tuple[str, object], tuple[bytes, ...]] = {}
 
     def line(self, type: EventType, to_served: Converter) -> tuple[bytes, ...]:
-        """The event as one line of a watch response, made once for all watchers."""
+        """The event as one line of a watch response, encoded once for all watches."""
         key = (type, to_served)
         found = self._lines.get(key)
         if found is None:
@@ -97,7 +97,7 @@ class Event:
         return found
 
     def drop_encoded(self) -> None:
-        """Let go of the lines, once the watchers that keep up have had them."""
+        """Drop the cached lines, once the watches that keep up have sent them."""
         self._lines.clear()
 
 
@@ -109,7 +109,7 @@ def event_line(type: EventType, served: bytes) -> tuple[bytes, ...]:
 
 
 class Watch:
-    """A reader's position in the history of one storage key. Iterate `next_batch()` until `ended`."""
+    """A client's position in the watch cache of one storage key. Call `next_batch()` until `ended`."""
 
     def __init__(self, collection: Collection, missed: int) -> None:
         self._collection = collection
@@ -122,18 +122,18 @@ class Watch:
 
     @property
     def behind(self) -> int:
-        """How many events it has not taken yet."""
+        """Events that the client has not received yet."""
         return 0 if self.failure is not None else self._collection.written - self._position
 
     def wake(self) -> None:
-        """Something was recorded; a position that the history has lost cannot be caught up with."""
+        """An event was recorded. A watch whose next event was dropped from the cache ends."""
         if self.behind > len(self._collection.watch_cache):
-            self.failure = expired("too old resource version: the watch fell behind the history of events")
+            self.failure = expired("too old resource version: the watch fell behind the watch cache")
             self.end()
         self._wake.set()
 
     def end(self) -> None:
-        """No more events after those that it has not taken yet."""
+        """Accept no further events; those that are behind are still sent."""
         if self.ended:
             return
         self.ended = True
@@ -142,12 +142,12 @@ class Watch:
             self.on_end()
 
     def request_bookmark(self) -> None:
-        """Make `next_batch` return even if nothing happened."""
+        """Make `next_batch` return without events, so that a bookmark is sent."""
         self._bookmark_requested = True
         self._wake.set()
 
     async def next_batch(self) -> list[Event]:
-        """Wait for events. An empty batch means that the watch was nudged or has ended."""
+        """Wait for events. An empty batch means that a bookmark is due, or that the watch has ended."""
         while not self.behind and not self.ended and not self._bookmark_requested:
             self._wake.clear()
             await self._wake.wait()
@@ -174,7 +174,7 @@ class Collection:
         self._order: list[Key] | None = None
 
     def ordered(self) -> list[Key]:
-        """Keys by namespace and name: the order of a list answer."""
+        """Keys by namespace and name: the order of lists."""
         if self._order is None:
             self._order = sorted(self.objects)
         return self._order
@@ -196,20 +196,20 @@ class Collection:
             self.watch_cache[-SHARED].drop_encoded()
 
     def drop_oldest(self) -> int:
-        """Forget one event; returns its size."""
+        """Drop one event from the watch cache; returns its size."""
         oldest = self.watch_cache.popleft()
         self.compacted_revision = oldest.revision
         self.watch_cache_bytes -= oldest.size
         return oldest.size
 
     def notify(self) -> None:
-        """Wake the watches, or end those that the history has left behind."""
+        """Wake the watches, and end those whose next event was dropped."""
         for watch in list(self.watches):
             watch.wake()
 
 
 def _check_size(stored: StoredObject) -> None:
-    """Refuse an object that is too large to keep."""
+    """Reject an object that is too large."""
     encoded = stored.encoded
     if len(encoded) > MAX_OBJECT_BYTES:
         raise too_large(f"the object has {len(encoded)} bytes, limit is {MAX_OBJECT_BYTES}")
@@ -271,7 +271,7 @@ class Store:
         return self._write(storage, "MODIFIED", document, previous)
 
     def delete(self, storage: str, previous: StoredObject) -> StoredObject:
-        """Remove the object; watchers see its last state at the revision of the removal."""
+        """Remove the object; watches report its last state at the revision of the removal."""
         last = dict(previous.document)
         last["metadata"] = dict(last["metadata"])
         return self._write(storage, "DELETED", last, previous)

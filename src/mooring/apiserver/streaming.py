@@ -1,4 +1,4 @@
-"""Responses in pieces: what a client has not read yet stays shared with other readers and is not copied."""
+"""Streamed responses: what a client has not read yet is shared with other responses, not copied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE = 256 * 1024
 
 
 async def streamed(request: web.BaseRequest, parts: Iterator[bytes], content_type: str) -> web.StreamResponse:
-    """A response with that body: at once where it is small, otherwise made while it is sent."""
+    """A response with that body: written at once where it is small, otherwise rendered while it is sent."""
     headers = {"Content-Type": content_type}
     first: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""A watch as HTTP: one JSON line per event, bookmarks, initial events, and an end that comes promptly."""
+"""Serves watches over HTTP: one JSON line per event, initial events, bookmarks, and a bounded end."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from mooring.base.clock import Clock
 BOOKMARK_SECONDS = 60.0
 SHORTEST_SECONDS = 1800
 DRAIN_SECONDS = 5.0
-"""How long a client may take to read the rest of a watch that has ended."""
+"""How long a client may take to read the remaining events of a watch that has ended."""
 
 
 class ObjectEncoder(Protocol):
-    """How an object is written into an event: as it is, as a table row, as metadata."""
+    """Encodes the object of an event: as a table row or as metadata."""
 
     def __call__(self, stored: StoredObject) -> bytes: ...
 
 
 def selected_event_type(event: Event, selection: SelectionPredicate) -> EventType | None:
-    """What the event is for a watcher that sees only its selection."""
+    """The event's type for a watch with selectors; None if it concerns no selected object."""
     if selection.matches_everything:
         return event.type
     is_in = selection(event.stored.document)
@@ -64,21 +64,21 @@ class WatchServer:
         self._seconds = options.timeout_seconds or random.randint(SHORTEST_SECONDS, 2 * SHORTEST_SECONDS)
 
     def begin(self) -> tuple[Watch, Iterator[bytes]]:
-        """Join the stream; returns the lines that come first. Refuses a revision that history has lost."""
+        """Start the watch; returns it and its initial lines. Raises 410 for a revision before the watch cache."""
         if self._since is not None and self._since > self._store.revision:
-            # Another life of this server wrote that revision: its objects are gone, so the client must list again.
+            # An earlier run of this server wrote that revision: its objects are gone, so the client must list again.
             raise expired(f"too old resource version: {self._since} ({self._store.revision})")
-        shows_state = self._send_initial or self._since is None
-        watch = self._store.watch(self._row.storage, None if shows_state else self._since)
+        sends_initial = self._send_initial or self._since is None
+        watch = self._store.watch(self._row.storage, None if sends_initial else self._since)
         state: list[StoredObject] = []
-        if shows_state:
+        if sends_initial:
             found = self._store.scan(self._row.storage, self._predicate.namespace or None)
             state = [stored for _, stored in found if self._predicate(stored.document)]
         bookmark = self._bookmark({"k8s.io/initial-events-end": "true"})
         return watch, self._initial(state, bookmark)
 
     def _initial(self, state: list[StoredObject], bookmark: bytes) -> Iterator[bytes]:
-        """The state as it was when the watch began, made while it is sent: a slow client holds no copy of it."""
+        """The initial events, encoded while they are sent: a slow client holds no copy of them."""
         for stored in state:
             yield from self._line("ADDED", stored)
         if self._send_initial and self._bookmarks:
@@ -105,7 +105,7 @@ class WatchServer:
         return b'{"type":"BOOKMARK","object":%s}\n' % encode(mark)
 
     async def _alarm(self, watch: Watch) -> None:
-        """Time passing, for this watch: bookmarks now and then, and its end."""
+        """Request bookmarks periodically, and end the watch after its timeout."""
         left = float(self._seconds)
         while left > 0:
             pause = min(left, BOOKMARK_SECONDS)
@@ -137,7 +137,7 @@ class WatchServer:
                         break
                 await response.write_eof()
             except ConnectionError:
-                # The client has gone: there is no one to respond to.
+                # The client has disconnected.
                 pass
             finally:
                 alarm.cancel()
@@ -147,7 +147,7 @@ class WatchServer:
 
 @contextmanager
 def closed_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
-    """When the watch ends but its client does not read to the end, cut the connection."""
+    """Abort the connection of a client that does not read to the end of an ended watch in time."""
     pending: list[asyncio.TimerHandle] = []
 
     def cut() -> None:

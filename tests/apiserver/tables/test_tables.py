@@ -209,7 +209,7 @@ async def test_metadata_alone(api: Client):
 
 async def test_every_listed_kind_can_be_printed(api: Client):
     """Columns read what may be absent: an object with nothing but a name must not break a table."""
-    from mooring.apiserver.tables.catalogue import columns_for
+    from mooring.apiserver.tables.rendering import columns_for
 
     bare = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "creationTimestamp": "2023-11-14T22:12:20Z"}}
     for row in api.server.registry.table:

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions themselves: checked, accepted, and turned into rows while they exist."""
+"""CustomResourceDefinitions: their validation, their conditions, and the resources they add while they exist."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class DefinitionStrategy(Strategy):
         return errors + self._check_versions(items_of(spec, "versions"))
 
     def _check_approval(self, document: Document, group: str) -> list[FieldError]:
-        """Kubernetes' own groups are protected; a definition in one must say who approved it."""
+        """Kubernetes' own groups are protected: a definition in one needs the approval annotation."""
         if not any(group == domain or group.endswith("." + domain) for domain in ("k8s.io", "kubernetes.io")):
             return []
         path = f"metadata.annotations[{APPROVED}]"
@@ -122,7 +122,7 @@ class DefinitionStrategy(Strategy):
             self._accept(document, context)
 
     def _accept(self, document: Document, context: StrategyContext) -> None:
-        """What upstream's controllers do a moment later: accept the names, and so establish the kind."""
+        """Accept the names and establish the kind, as upstream's naming and establishing controllers do."""
         spec = document["spec"]
         names, now = part(spec, "names"), timestamp(context.clock.now())
         taken = _name_taken(spec, names, context)
@@ -158,7 +158,7 @@ class DefinitionStrategy(Strategy):
         self.after_create(document, context)
 
     def after_delete(self, document: Document, context: StrategyContext) -> None:
-        """The objects go with their definition, and watches of them end."""
+        """Delete the definition's objects and end their watches."""
         storage = document["metadata"]["name"]
         rows = context.table.stored_as(storage)
         if not rows or rows[0].custom is None:
@@ -190,7 +190,7 @@ def _is_established(document: Document) -> bool:
 
 
 def _name_taken(spec: Document, names: Document, context: StrategyContext) -> str:
-    """Which of the names another resource of the group has, if one has."""
+    """Which name, `Plural` or `Kind`, conflicts with another resource of the group; empty if none."""
     storage = f"{names.get('plural')}.{spec.get('group')}"
     for row in context.table:
         if row.group == spec.get("group") and row.storage != storage:
@@ -213,7 +213,7 @@ def _check_columns(version: Document, path: str) -> list[FieldError]:
 
 
 def _check_structural(schema: Any, path: str) -> list[FieldError]:
-    """Every value a schema names has a type, unless it says that it takes anything."""
+    """Every schema has a type, unless it is int-or-string or preserves unknown fields."""
     errors: list[FieldError] = []
     if not isinstance(schema, dict):
         return errors

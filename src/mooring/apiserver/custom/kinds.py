@@ -1,4 +1,4 @@
-"""What a custom resource definition makes: rows of the table, columns, and the rules of its objects."""
+"""Custom resources: the rows of the resource table that a definition adds, their columns, and their strategy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CustomKind:
         return "status" in part(self.version, "subresources")
 
     def coerce(self, document: Document) -> list[str]:
-        """Prune and default a request body in place; answers the unknown fields."""
+        """Prune and default a request body in place; returns the unknown fields."""
         walk = Walk()
         walk.path.append("metadata")
         try:
@@ -62,7 +62,7 @@ _LONGEST_PATH, _MOST_DESCENTS, _MOST_FILTERS = 1024, 1, 2
 
 
 def column_of(declared: Document) -> Column:
-    """A printer column; ValueError where its path cannot be understood."""
+    """A printer column; ValueError where its JSONPath is invalid."""
     import jsonpath
 
     written = declared.get("jsonPath", "")
@@ -116,7 +116,7 @@ def _unescaped(name: str) -> str:
 
 
 class CustomStrategy(Strategy):
-    """Objects of one definition. Their storage version's schema judges them."""
+    """Objects of one definition, validated by the schema of its storage version."""
 
     def __init__(self, kind: CustomKind) -> None:
         self._kind = kind
@@ -142,7 +142,7 @@ class CustomStrategy(Strategy):
         super().prepare_update(document, old, context)
 
     def generation_content(self, document: Document) -> object:
-        """Everything but metadata, and but the status where that is written apart."""
+        """All but the metadata, and but the status where it is a subresource."""
         left_out = ("metadata", "status") if self._kind.has_status else ("metadata",)
         return {field: value for field, value in document.items() if field not in left_out}
 
@@ -202,6 +202,6 @@ def rows_of(definition: Document) -> list[Resource]:
 
 
 def strategy_of(definition: Document) -> CustomStrategy:
-    """The rules of a definition's objects."""
+    """The strategy of a definition's objects."""
     version = next(version for version in definition["spec"]["versions"] if version.get("storage"))
     return CustomStrategy(CustomKind(version))

@@ -1,4 +1,4 @@
-"""Structural schemas: prune what is unknown, fill in defaults, say what is wrong, with kube-apiserver's words."""
+"""Structural schemas: pruning, defaulting and validation, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 
 
 class FieldPath:
-    """Where a value stands. Its text is made only for errors: a key may be long, and have many values below it."""
+    """The path of a value, rendered only for errors: a key may be long, and have many values below it."""
 
     __slots__ = ("_parent", "_part")
 
@@ -97,12 +97,12 @@ def _prune(value: Any, schema: Document, path: FieldPath, dropped: list[FieldPat
 
 
 def fill_defaults(value: Any, schema: Document) -> None:
-    """Fill in defaults in place; a null where null is not allowed counts as absent."""
+    """Apply defaults in place; a null of a field that is not nullable counts as absent."""
     _Defaulting().fill(value, schema)
 
 
 class _Defaulting:
-    """Defaults of one object. Together they are bounded: a list may ask for the same large default many times."""
+    """Defaults of one object. Their total size is bounded: the items of a list may all have the same large default."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -135,7 +135,7 @@ class _Defaulting:
 
 
 def check(value: Any, schema: Document) -> list[FieldError]:
-    """What is wrong with a value; of many errors the first."""
+    """Validate a value against its schema; of many errors the first."""
     validation = _Validation(_Steps())
     try:
         validation.check(value, schema, FieldPath())
@@ -148,15 +148,15 @@ def check(value: Any, schema: Document) -> list[FieldError]:
 
 
 class _Enough(Exception):
-    """There are errors enough to refuse the object."""
+    """There are enough errors to reject the object."""
 
 
 class _TooManySteps(Exception):
-    """The check would take too long."""
+    """The validation would take too long."""
 
 
 class _Steps:
-    """How much work a check may still do."""
+    """The work that a validation may still do."""
 
     def __init__(self) -> None:
         self._left = _MAX_COMPARISONS

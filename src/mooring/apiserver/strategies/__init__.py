@@ -21,7 +21,7 @@ __all__ = ["Strategy", "StrategyContext", "built_in_strategies"]
 
 
 def built_in_strategies() -> dict[str, Strategy]:
-    """By storage key; a kind that is not named has no rules of its own. One set per server: some remember."""
+    """By storage key; other kinds have the generic strategy. One set per server: some strategies have state."""
     role, binding = rbac.RoleStrategy(), rbac.RoleBindingStrategy()
     return {
         "pods": PodStrategy(),

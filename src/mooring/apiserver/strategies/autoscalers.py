@@ -1,6 +1,6 @@
-"""Autoscalers, stored as autoscaling/v2 and shown as v1 too: there one CPU target is a field, the rest annotations.
+"""HorizontalPodAutoscalers: stored as autoscaling/v2, and converted to and from v1.
 
-What v1 has no field for travels in the annotations that kube-apiserver uses for it, as the JSON of v2, so that a client
+What v1 has no field for is kept in the annotations that kube-apiserver uses for it, as the JSON of v2, so that a client
 of v1 that reads and writes an object loses nothing.
 """
 
@@ -16,7 +16,7 @@ from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_def
 
 DEFAULT_CPU_PERCENT = 80
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
-# Annotation to the place of what it holds in v2.
+# Annotation to the field of v2 that it holds.
 _CARRIED = {
     f"{_PREFIX}metrics": ("spec", "metrics"),
     f"{_PREFIX}behavior": ("spec", "behavior"),
@@ -39,7 +39,7 @@ _DOWN_RULES: Document = {
 
 
 def to_v1(stored: Document) -> Document:
-    """A stored autoscaler as autoscaling/v1 shows it."""
+    """A stored autoscaler as autoscaling/v1."""
     shown = copied(stored)
     shown["apiVersion"] = "autoscaling/v1"
     metadata, spec, status = shown["metadata"], ensured(shown, "spec"), ensured(shown, "status")
@@ -96,7 +96,7 @@ def _cpu_percent(metric: Document, state: str = "target") -> int | None:
 
 
 def _read(text: str) -> Any:
-    """What an annotation holds; one that is not JSON says nothing, as upstream."""
+    """The value of an annotation; one that is not JSON is ignored, as upstream."""
     try:
         return decode(text)
     except msgspec.DecodeError:
@@ -104,7 +104,7 @@ def _read(text: str) -> Any:
 
 
 class AutoscalerStrategy(Strategy):
-    """Stored and shown; nothing measures, so nothing is scaled."""
+    """Autoscalers are stored; no controller scales by them."""
 
     has_status = True
     warning_on_create = stored_only_warning("HorizontalPodAutoscalers", "measures nothing, so it scales nothing")

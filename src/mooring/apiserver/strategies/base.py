@@ -1,9 +1,9 @@
-"""What happens to an object on its way into the store: the part that differs between kinds.
+"""Strategies: the defaulting, admission and validation of one kind, called by the registry.
 
-The registry calls, in this order. Create: `default`, `admit`, `prepare_create`, `validate`. Update: `default`,
-`prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`,
-`prepare_restore`, `validate`.
-Documents handed in are the caller's own and may be changed; `old` never.
+In this order. Create: `default`, `admit`, `prepare_create`, `validate`. Update: `default`, `prepare_update`,
+`validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`, `prepare_restore`,
+`validate`.
+Documents handed in are copies and may be changed; `old` never.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FieldReader = Callable[[Document], str]
 
 @dataclass(frozen=True)
 class StrategyContext:
-    """What a strategy may look at beyond its object."""
+    """What a strategy may read beyond its object."""
 
     store: Store
     table: ResourceTable
@@ -34,7 +34,7 @@ class StrategyContext:
 
 
 def text_at(*path: str) -> FieldReader:
-    """Reads a field for field selectors: its text, "" when absent."""
+    """Reads a field for field selectors: its text, "" where it is absent."""
 
     def read(document: Document) -> str:
         here: object = document
@@ -48,27 +48,27 @@ def text_at(*path: str) -> FieldReader:
 
 
 class Strategy:
-    """Any kind without rules of its own: metadata, generation, and a status nobody sets at creation."""
+    """The generic strategy: metadata, generation, and a status that clients cannot set at creation."""
 
     has_status: ClassVar[bool] = False
     has_generation: ClassVar[bool] = False
-    # A few kinds are born with a status: a kubelet registers its node whole.
+    # A kubelet registers its node with its status.
     keeps_status_at_creation: ClassVar[bool] = False
-    # Whether fields that the type table calls required are checked; kinds with hand-written rules say it better.
+    # Whether fields that the type table requires are checked; kinds with their own validation report them better.
     checks_required: ClassVar[bool] = True
     fields: ClassVar[dict[str, FieldReader]] = {}
     create_on_update: ClassVar[bool] = False
-    # A warning for clients that create such an object: what does not happen with it here.
+    # A warning for clients that create such an object: what the embedded cluster does not do with it.
     warning_on_create: ClassVar[str] = ""
 
     def name_rule(self, name: str) -> list[str]:
         return dns_subdomain(name)
 
     def default(self, document: Document, context: StrategyContext) -> None:
-        """Fill in what the API fills in, whoever wrote the object."""
+        """Apply the API's defaults, at every write."""
 
     def admit(self, document: Document, context: StrategyContext) -> None:
-        """Fill in or refuse what needs a look at other objects; creation only."""
+        """Mutate or reject the object by what other objects are; at creation only."""
 
     def prepare_create(self, document: Document, context: StrategyContext) -> None:
         if self.has_status and not (self.keeps_status_at_creation and document.get("status")):
@@ -91,13 +91,11 @@ class Strategy:
             _restore(document, old, "status")
         if self.has_generation:
             generation = part(old, "metadata").get("generation", 0)
-            metadata = metadata_of(document)
-            metadata["generation"] = (
-                generation + 1 if self.generation_content(document) != self.generation_content(old) else generation
-            )
+            has_changed = self.generation_content(document) != self.generation_content(old)
+            metadata_of(document)["generation"] = generation + has_changed
 
     def generation_content(self, document: Document) -> object:
-        """What a new generation is about: the spec."""
+        """What increments the generation when it changes: the spec."""
         return document.get("spec")
 
     def prepare_status(self, document: Document, old: Document, context: StrategyContext) -> None:
@@ -119,10 +117,10 @@ class Strategy:
         return []
 
     def admit_delete(self, document: Document, context: StrategyContext) -> None:
-        """Refuse to delete what must stay."""
+        """Reject the deletion of an object that must stay."""
 
-    def grace_seconds(self, document: Document, asked: int | None) -> int | None:
-        """How long a deleted object stays for somebody to clean up; None: it goes at once."""
+    def grace_seconds(self, document: Document, requested: int | None) -> int | None:
+        """The grace period of a deletion, in which the kubelet stops a pod; None: the object is removed at once."""
         return None
 
     def after_create(self, document: Document, context: StrategyContext) -> None:
@@ -132,7 +130,7 @@ class Strategy:
         """After a change is stored."""
 
     def after_delete(self, document: Document, context: StrategyContext) -> None:
-        """After the object is gone."""
+        """After the object is removed."""
 
 
 class CreateOnUpdateStrategy(Strategy):
@@ -165,5 +163,5 @@ def spec_of(document: Document) -> Document:
 
 
 def stored_only_warning(what: str, missing: str) -> str:
-    """The notice of a kind that nothing acts on here."""
+    """The warning about a kind that no controller of the embedded cluster acts on."""
     return f"the embedded cluster stores {what} but {missing}"

@@ -13,7 +13,7 @@ from mooring.base.cron import BadSchedule, UnknownTimeZone, parse_schedule, time
 CONCURRENCY = ("Allow", "Forbid", "Replace")
 _RUN_TO_END = ("Never", "OnFailure")
 _UNLIMITED = 2**31 - 1
-"""A job that counts failures by index has no limit of all of them."""
+"""A Job with a backoff limit per index has no total limit."""
 
 
 def default_job_spec(spec: Document) -> None:
@@ -33,7 +33,7 @@ def default_job_spec(spec: Document) -> None:
 
 
 class JobStrategy(Strategy):
-    """A job selects its own pods: by its uid, written into selector and template when it is created."""
+    """A Job selects its own pods by its uid, which is set in selector and template at creation."""
 
     has_status = True
     has_generation = True
@@ -67,7 +67,7 @@ class JobStrategy(Strategy):
         for field in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
             if now.get(field) != then.get(field):
                 errors.append(invalid_value(f"spec.{field}", now.get(field), "field is immutable"))
-        # A suspended job that never started may still change where its pods go.
+        # The scheduling directives of a suspended Job that never started are mutable.
         is_waiting = then.get("suspend") and not part(old, "status").get("startTime")
         if not is_waiting and now.get("template") != then.get("template"):
             errors.append(invalid_value("spec.template", now.get("template"), "field is immutable"))
@@ -79,7 +79,7 @@ class CronJobStrategy(Strategy):
     has_generation = True
     checks_required = False
     LONGEST_NAME = 52
-    """Its Jobs are named after it, and Jobs' names become labels."""
+    """Names are limited: a suffix makes the names of its Jobs, which become labels."""
 
     def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)
@@ -114,7 +114,7 @@ class CronJobStrategy(Strategy):
 
 
 def _check_schedule(spec: Document, old: Document | None = None) -> list[FieldError]:
-    """Schedule and time zone; what an earlier version of Kubernetes allowed may stay."""
+    """Validate schedule and time zone; values that earlier versions of Kubernetes accepted may stay."""
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
     errors: list[FieldError] = []
     if not schedule:

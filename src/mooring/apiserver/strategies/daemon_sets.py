@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that will have it."""
+"""DaemonSets: one pod on every eligible node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.apiserver.validation.rollouts import (
 
 UPDATE_TYPES = ("RollingUpdate", "OnDelete")
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-"""How often the template has changed: once a field, now an annotation that the server writes."""
+"""How often the template has changed: an annotation that the server writes, formerly a field."""
 
 
 class DaemonSetStrategy(WorkloadStrategy):

@@ -1,4 +1,4 @@
-"""Claims of devices, their templates, and the slices that offer devices."""
+"""ResourceClaims, their templates, ResourceSlices and DeviceClasses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ResourceClaimTemplateStrategy(Strategy):
 
 
 class ResourceSliceStrategy(Strategy):
-    """Resource slices are found by node and driver."""
+    """ResourceSlices can be selected by node and driver."""
 
     has_generation = True
     fields = {"spec.nodeName": text_at("spec", "nodeName"), "spec.driver": text_at("spec", "driver")}
@@ -61,13 +61,13 @@ class DeviceClassStrategy(Strategy):
 
 
 def _default_claim(spec: Document) -> None:
-    """A request without a mode is one for a single device."""
+    """A request without an allocation mode is for one device."""
     for request in items_of(ensured(spec, "devices"), "requests"):
-        for _, asked in _alternatives(request):
-            asked["allocationMode"] = asked.get("allocationMode") or EXACT_COUNT
-            if asked["allocationMode"] == EXACT_COUNT and not asked.get("count"):
-                asked["count"] = 1
-            _default_tolerations(asked)
+        for _, request_spec in _alternatives(request):
+            request_spec["allocationMode"] = request_spec.get("allocationMode") or EXACT_COUNT
+            if request_spec["allocationMode"] == EXACT_COUNT and not request_spec.get("count"):
+                request_spec["count"] = 1
+            _default_tolerations(request_spec)
 
 
 def _default_tolerations(holder: Document) -> None:
@@ -76,7 +76,7 @@ def _default_tolerations(holder: Document) -> None:
 
 
 def _alternatives(request: Document) -> Iterator[tuple[str, Document]]:
-    """What a request asks for, each with its path below the request."""
+    """The exact request or the alternatives of a request, each with its path below the request."""
     if isinstance(request.get("exactly"), dict):
         yield "exactly", request["exactly"]
     for at, each in enumerate(items_of(request, "firstAvailable")):
@@ -98,14 +98,14 @@ def _check_request(request: Document, path: str) -> list[FieldError]:
         return [*errors, invalid_value(path, None, f"{rule}, but multiple fields are set")]
     if not has_exactly and not has_alternatives:
         return [*errors, required(path, rule)]
-    for where, asked in _alternatives(request):
-        errors += _check_alternative(asked, f"{path}.{where}")
+    for where, request_spec in _alternatives(request):
+        errors += _check_alternative(request_spec, f"{path}.{where}")
     return errors
 
 
-def _check_alternative(asked: Document, path: str) -> list[FieldError]:
-    errors = [] if asked.get("deviceClassName") else [required(f"{path}.deviceClassName")]
-    mode, count = asked["allocationMode"], asked.get("count") or 0
+def _check_alternative(request_spec: Document, path: str) -> list[FieldError]:
+    errors = [] if request_spec.get("deviceClassName") else [required(f"{path}.deviceClassName")]
+    mode, count = request_spec["allocationMode"], request_spec.get("count") or 0
     if mode not in (ALL, EXACT_COUNT):
         errors.append(unsupported(f"{path}.allocationMode", mode, (ALL, EXACT_COUNT)))
     elif mode == ALL and count:
@@ -113,7 +113,7 @@ def _check_alternative(asked: Document, path: str) -> list[FieldError]:
         errors.append(invalid_value(f"{path}.count", count, why))
     elif mode == EXACT_COUNT and count <= 0:
         errors.append(invalid_value(f"{path}.count", count, "must be greater than zero"))
-    for at, toleration in enumerate(items_of(asked, "tolerations")):
+    for at, toleration in enumerate(items_of(request_spec, "tolerations")):
         if toleration["operator"] not in _OPERATORS:
             where = f"{path}.tolerations[{at}].operator"
             errors.append(unsupported(where, toleration["operator"], _OPERATORS))

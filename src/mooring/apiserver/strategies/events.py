@@ -1,4 +1,4 @@
-"""Events, stored once in the core form and shown in two: core/v1 and events.k8s.io/v1."""
+"""Events: stored as core/v1, served as core/v1 and events.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.apiserver.status import FieldError, invalid_value, required
 from mooring.apiserver.strategies.base import CreateOnUpdateStrategy, FieldReader, StrategyContext, text_at
 
 TTL_SECONDS = 3600.0
-# A busy hour must not fill the memory of a test cluster: beyond this many, the oldest go early.
+# A busy hour must not fill the memory of a test cluster: beyond this number the oldest expire early.
 MAX_EVENTS = 50_000
 _RENAMED = {
     "regarding": "involvedObject",
@@ -33,7 +33,7 @@ def to_core(event: Document) -> Document:
 
 
 def to_events_v1(event: Document) -> Document:
-    """A stored event as events.k8s.io/v1 shows it."""
+    """A stored event as events.k8s.io/v1."""
     shown = {_BACK.get(field, field): value for field, value in event.items()}
     shown["apiVersion"] = "events.k8s.io/v1"
     shown.setdefault("eventTime", None)
@@ -57,7 +57,7 @@ _FIELDS: dict[str, FieldReader] = {
 
 
 class EventStrategy(CreateOnUpdateStrategy):
-    """An event lives for an hour, as upstream; later ones push the expired out."""
+    """Events expire after an hour, as upstream; a later one removes them."""
 
     checks_required = False
     fields = _FIELDS

@@ -1,4 +1,4 @@
-"""Namespaces: Active until deleted, then Terminating until what is in them has gone."""
+"""Namespaces: Active until deleted, then Terminating until their content is deleted."""
 
 from __future__ import annotations
 

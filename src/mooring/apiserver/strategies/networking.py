@@ -1,4 +1,4 @@
-"""Who reaches whom: endpoints, network policies, ingresses. They are stored and shown; nothing here routes packets."""
+"""Endpoints, EndpointSlices, NetworkPolicies and Ingresses. They are stored; the embedded cluster has no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: a kubelet creates them whole, status included."""
+"""Nodes. A kubelet creates them with their status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NodeStrategy(Strategy):
     def default(self, document: Document, context: StrategyContext) -> None:
         spec_of(document)
         status = ensured(document, "status")
-        # What a kubelet does not hold back, pods may have.
+        # Allocatable defaults to capacity.
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
         if not spec_of(document).get("unschedulable"):

@@ -1,4 +1,4 @@
-"""Pods: what the API server makes of one before a scheduler sees it, and how one is deleted."""
+"""Pods: defaulting and admission before a scheduler sees one, and graceful deletion."""
 
 from __future__ import annotations
 
@@ -77,35 +77,35 @@ class PodStrategy(Strategy):
     def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:
         return check_pod_update(document, old)
 
-    def grace_seconds(self, document: Document, asked: int | None) -> int | None:
-        """A pod on a node stays until its kubelet has stopped it; one that never ran, or has ended, goes at once."""
+    def grace_seconds(self, document: Document, requested: int | None) -> int | None:
+        """A bound pod stays until its kubelet has stopped it; an unbound or finished one is removed at once."""
         spec = document["spec"]
         if not spec.get("nodeName") or part(document, "status").get("phase") in _ENDED:
             return 0
-        grace = spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked
+        grace = spec.get("terminationGracePeriodSeconds", 30) if requested is None else requested
         return max(int(grace), 1) if grace < 0 else int(grace)
 
 
 def qos_class(spec: Document) -> str:
-    """Guaranteed: every container limits cpu and memory and requests no less. BestEffort: nobody asks for either."""
+    """Guaranteed: all containers have limits of cpu and memory, and equal requests. BestEffort: none has any."""
     holders: list[Document] = [spec] if (spec.get("resources") or {}).keys() & {"requests", "limits"} else []
     if not holders:
         holders = items_of(spec, "containers") + items_of(spec, "initContainers")
-    asks, guaranteed = False, True
+    is_best_effort, is_guaranteed = True, True
     for holder in holders:
         resources: Any = holder.get("resources") or {}
         requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
         for resource in ("cpu", "memory"):
             request, limit = exact(requests.get(resource, "0")), exact(limits.get(resource, "0"))
-            asks = asks or bool(request) or bool(limit)
-            guaranteed = guaranteed and bool(limit) and request in (0, limit)
-    if not asks:
+            is_best_effort = is_best_effort and not request and not limit
+            is_guaranteed = is_guaranteed and bool(limit) and request in (0, limit)
+    if is_best_effort:
         return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+    return "Guaranteed" if is_guaranteed else "Burstable"
 
 
 def _merge_label_keys(spec: Document, labels: Document) -> None:
-    """`matchLabelKeys` become requirements with the pod's own values, fixed when it is created."""
+    """Merge `matchLabelKeys` into the selectors, as requirements with the pod's own values."""
     affinity = spec.get("affinity") or {}
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}

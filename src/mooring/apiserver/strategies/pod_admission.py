@@ -1,4 +1,4 @@
-"""What kube-apiserver's admission plugins do to pods: priority, runtime class, account, tolerations, topology."""
+"""Admission of pods: Priority, RuntimeClass, ServiceAccount, DefaultTolerationSeconds and PodTopologyLabels."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def admit_pod(pod: Document, context: StrategyContext) -> None:
 
 
 def topology_labels(node: str, context: StrategyContext) -> dict[str, str]:
-    """The node's zone and region, which a pod gets as labels when it is bound (PodTopologyLabels)."""
+    """The node's zone and region, which become labels of the pod when it is bound (PodTopologyLabels)."""
     found = context.store.get("nodes", "", node)
     labels = (metadata_of(found).get("labels") or {}) if found else {}
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
 def admit_pod_update(pod: Document, old: Document) -> None:
-    """A writer that leaves out what admission computed does not mean to remove it."""
+    """Restore what admission computed and the client has left out."""
     spec, then = pod["spec"], old["spec"]
     for field in ("priority", "preemptionPolicy"):
         if field in then:
@@ -43,19 +43,19 @@ def admit_pod_update(pod: Document, old: Document) -> None:
     _default_tolerations(spec)
 
 
-def _refused(pod: Document, why: str) -> StatusError:
+def _rejected(pod: Document, why: str) -> StatusError:
     metadata = metadata_of(pod)
     return forbidden("", "pods", metadata.get("name") or metadata.get("generateName", ""), why)
 
 
 def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
-    """The number comes from the class; a pod may repeat it, never choose it."""
+    """The priority comes from the class; a pod may repeat it, never choose it."""
     name = spec.get("priorityClassName")
     found: Document | None
     if name:
         found = context.store.get("priorityclasses.scheduling.k8s.io", "", name)
         if found is None:
-            raise _refused(pod, f"no PriorityClass with name {name} was found")
+            raise _rejected(pod, f"no PriorityClass with name {name} was found")
     else:
         found = _default_class(context)
         if found is not None:
@@ -64,7 +64,7 @@ def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
     policy = (found.get("preemptionPolicy") if found else None) or PREEMPT
     given = spec.get("priority")
     if given is not None and given != value:
-        raise _refused(
+        raise _rejected(
             pod,
             f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller"
             f" computed {value} from the given PriorityClass name",
@@ -72,7 +72,7 @@ def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
     spec["priority"] = value
     given = spec.get("preemptionPolicy")
     if given is not None and given != policy:
-        raise _refused(
+        raise _rejected(
             pod,
             f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission"
             f" controller computed {policy} from the given PriorityClass name",
@@ -81,16 +81,16 @@ def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
 
 
 def _default_class(context: StrategyContext) -> Document | None:
-    """Where several classes claim to be the default, the lowest value is it."""
-    claiming = [each for each in context.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
-    return min(claiming, key=lambda each: int(each.get("value", 0)), default=None)
+    """The default class; the one of lowest value where there are several."""
+    defaults = [each for each in context.store.list("priorityclasses.scheduling.k8s.io") if each.get("globalDefault")]
+    return min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
 
 
 def _service_account(pod: Document, account: str, context: StrategyContext) -> None:
-    """An account must exist, except `default`, which comes a moment after its namespace."""
+    """The account must exist, except `default`, which a controller creates after the namespace."""
     namespace = metadata_of(pod)["namespace"]
     if account != "default" and context.store.get("serviceaccounts", namespace, account) is None:
-        raise _refused(
+        raise _rejected(
             pod, f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
         )
 
@@ -101,25 +101,25 @@ def _runtime_class(pod: Document, spec: Document, context: StrategyContext) -> N
         return
     found = context.store.get("runtimeclasses.node.k8s.io", "", name)
     if found is None:
-        raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
+        raise _rejected(pod, f'pod rejected: RuntimeClass "{name}" not found')
     overhead = (found.get("overhead") or {}).get("podFixed")
     if overhead:
         if spec.get("overhead") and spec["overhead"] != overhead:
             why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-            raise _refused(pod, why)
+            raise _rejected(pod, why)
         spec["overhead"] = dict(overhead)
     scheduling = found.get("scheduling") or {}
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         selector = spec.setdefault("nodeSelector", {})
         if selector.setdefault(key, value) != value:
-            raise _refused(pod, f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}")
+            raise _rejected(pod, f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}")
     for toleration in scheduling.get("tolerations") or []:
         if toleration not in items_of(spec, "tolerations"):
             spec.setdefault("tolerations", []).append(dict(toleration))
 
 
 def _default_tolerations(spec: Document) -> None:
-    """Five minutes on a node that went away, unless the pod says otherwise."""
+    """Tolerate not-ready and unreachable nodes for five minutes, unless the pod has its own tolerations of them."""
     present = items_of(spec, "tolerations")
     missing = [key for key in (NOT_READY, UNREACHABLE) if not any(_covers(each, key) for each in present)]
     if missing:

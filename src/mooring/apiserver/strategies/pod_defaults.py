@@ -1,4 +1,4 @@
-"""What the API fills into a pod spec, also inside the templates of workloads."""
+"""Defaulting of pod specs, also inside the templates of workloads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def default_pod_spec(spec: Document) -> None:
-    """Defaults that depend on nothing but the spec."""
+    """Defaults of the spec of a pod or a template."""
     set_text(spec, "restartPolicy", "Always")
     set_text(spec, "dnsPolicy", "ClusterFirst")
     set_text(spec, "schedulerName", "default-scheduler")
     set_default(spec, "terminationGracePeriodSeconds", 30)
     set_default(spec, "securityContext", {})
-    # The old name of the same field; whichever is set fills the other.
+    # `serviceAccount` is the deprecated alias: either one defaults the other.
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -31,7 +31,7 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def default_pod(spec: Document) -> None:
-    """Defaults of a pod itself, which a template does not get."""
+    """Defaults of a pod, some of which templates do not get."""
     default_pod_spec(spec)
     set_default(spec, "enableServiceLinks", True)
     default_pod_amounts(spec)
@@ -60,7 +60,7 @@ def _default_container(container: Document) -> None:
 
 
 def _default_references(holder: Document) -> None:
-    """To fields and resources of the pod, and to keys of files."""
+    """References to fields and resources of the pod, and to keys of files."""
     if reference := part(holder, "fieldRef"):
         set_text(reference, "apiVersion", "v1")
     if reference := part(holder, "resourceFieldRef"):
@@ -90,7 +90,7 @@ def _default_http(http: Document) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """Always for `latest`, named or implied; a digest or another tag is pulled once."""
+    """Always for `latest`, explicit or implied; IfNotPresent for a digest or another tag."""
     last = image.rsplit("/", 1)[-1]
     if "@" in last:
         return "IfNotPresent"

@@ -1,7 +1,7 @@
-"""Requests and limits: what the API fills in from one another, and how fine they are.
+"""Defaulting and rounding of requests and limits.
 
-A container that names a limit requests as much. A pod that names limits as a whole requests what its containers
-request together, or else its limits.
+The requests of a container default to its limits. Pod-level requests default to what the containers request together,
+or else to the pod-level limits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Quantities = dict[str, str]
 
 
 def default_pod_amounts(spec: Document) -> None:
-    """Of a pod, not of a template."""
+    """Defaults of a pod's requests and limits; templates have none."""
     for name in ("initContainers", "containers"):
         for container in items_of(spec, name):
             _requests_from_limits(container.get("resources"))
@@ -29,7 +29,7 @@ def default_pod_amounts(spec: Document) -> None:
 
 
 def round_up(quantities: Any) -> None:
-    """To thousandths: the API stores no resource finer than that."""
+    """Round up to thousandths: the API stores no finer quantity of a resource."""
     if isinstance(quantities, dict):
         for name, text in quantities.items():
             if isinstance(text, str) and (text[-1:] in ("u", "n") or "e-" in text):
@@ -73,7 +73,7 @@ def _request_as_a_whole(whole: Document, spec: Document) -> None:
 
 
 def _together(spec: Document, field: str) -> Quantities:
-    """What the containers have at once: all regular ones with the sidecars, or an init container with those before."""
+    """The aggregate over containers: regular ones with sidecars, or an init container with the sidecars before it."""
 
     def of(container: Document) -> Quantities:
         return dict((container.get("resources") or {}).get(field) or {})

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names of their own, and claims made after templates."""
+"""StatefulSets: pods with stable names, and claims from templates."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         return errors
 
     def template_of(self, spec: Document) -> Document:
-        """As its pods will have it: claim templates bring volumes, in the place of any of the same name."""
+        """The template with the volumes of the claim templates, which replace volumes of the same names."""
         template: Document = spec["template"]
         names = [part(claim, "metadata").get("name", "") for claim in items_of(spec, "volumeClaimTemplates")]
         if not names:

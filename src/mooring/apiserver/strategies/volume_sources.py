@@ -1,4 +1,4 @@
-"""Where the data of a volume is: defaults that volumes of pods and PersistentVolumes share."""
+"""Defaults of volume sources, which volumes of pods and PersistentVolumes share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALUES: dict[str, dict[str, str | bool]] = {
 
 
 def default_source(volume: Document) -> None:
-    """`volume` has the source among its fields."""
+    """Default the source that is among the fields of `volume`."""
     for name, texts in _TEXTS.items():
         if isinstance(source := volume.get(name), dict):
             for field, text in texts.items():

@@ -1,4 +1,4 @@
-"""Claims, volumes and storage classes."""
+"""PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSIDrivers and VolumeAttachments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _check_access_modes(spec: Document, path: str = "spec") -> list[FieldError]:
 
 
 def check_claim_spec(spec: Document, path: str) -> list[FieldError]:
-    """The rules of a claim, and of a claim template inside a workload."""
+    """Validate the spec of a claim, or of a claim template of a workload."""
     errors = _check_access_modes(spec, path)
     storage = part(spec, "resources", "requests").get("storage")
     if storage is None:
@@ -44,17 +44,17 @@ class ClaimStrategy(Strategy):
         _copy_data_source(spec)
 
     def admit(self, document: Document, context: StrategyContext) -> None:
-        """A claim that names no class gets the default one, the newest where several claim to be it."""
+        """Set the default class; the newest where there are several."""
         spec = document["spec"]
         if spec.get("storageClassName") is not None:
             return
-        claiming = [
+        defaults = [
             each
             for each in context.store.list("storageclasses.storage.k8s.io")
             if part(each, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
         ]
-        if claiming:
-            newest = max(claiming, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+        if defaults:
+            newest = max(defaults, key=lambda each: str(each["metadata"]["creationTimestamp"]))
             spec["storageClassName"] = newest["metadata"]["name"]
 
     def initial_status(self, document: Document) -> Document:
@@ -118,7 +118,7 @@ class VolumeStrategy(Strategy):
 
 
 def _copy_data_source(spec: Document) -> None:
-    """Two names of one field, where the new one names nothing of another namespace."""
+    """`dataSource` and `dataSourceRef` default each other, unless the reference is to another namespace."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and not reference:
         spec["dataSourceRef"] = dict(source)

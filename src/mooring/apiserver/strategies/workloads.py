@@ -53,7 +53,7 @@ class WorkloadStrategy(Strategy):
     checks_required = False
     word: ClassVar[str] = "deployment"
     title: ClassVar[str] = "ReplicaSet"
-    """What refuses a deadline of its pods; a Deployment's are its ReplicaSets'."""
+    """The kind in errors about deadlines of pods; a Deployment's pods belong to ReplicaSets."""
     scales: ClassVar[bool] = True
 
     def default(self, document: Document, context: StrategyContext) -> None:
@@ -65,7 +65,7 @@ class WorkloadStrategy(Strategy):
         self.default_spec(spec)
 
     def default_spec(self, spec: Document) -> None:
-        """Defaults of one kind."""
+        """Further defaults of the kind."""
 
     def initial_status(self, document: Document) -> Document:
         return {}
@@ -93,7 +93,7 @@ class WorkloadStrategy(Strategy):
         return errors
 
     def template_of(self, spec: Document) -> Document:
-        """The pod template as it is checked."""
+        """The pod template as it is validated."""
         template: Document = spec["template"]
         return template
 
@@ -151,7 +151,7 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
 
 class ReplicationControllerStrategy(Strategy):
-    """The oldest of them: its selector is a plain map, taken from the template where absent."""
+    """Its selector is a plain map, which defaults to the labels of the template."""
 
     has_status = True
     has_generation = True

@@ -1,4 +1,4 @@
-"""Subresources, and resources that are questions rather than objects. `special_handlers` is the table."""
+"""Subresources, and resources that are not stored (reviews, bindings). `subresource_handlers` is the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mooring.apiserver.subresources.eviction import EvictionHandler
 from mooring.apiserver.subresources.finalize import FinalizeHandler
 from mooring.apiserver.subresources.reviews import review_handlers
 from mooring.apiserver.subresources.scale import ScaleHandler
-from mooring.apiserver.subresources.unsupported import NeedsContainer, Refusal
+from mooring.apiserver.subresources.unsupported import NeedsContainer, Unsupported
 
 __all__ = ["SubresourceHandler", "SubresourceRequest", "special_handlers"]
 
@@ -28,12 +28,12 @@ def subresource_handlers(token: str) -> dict[tuple[str, str], SubresourceHandler
         ("pods", "ephemeralcontainers"): NeedsContainer(
             "simulated containers run no processes, so a debug container could not look at any"
         ),
-        ("serviceaccounts", "token"): Refusal(
+        ("serviceaccounts", "token"): Unsupported(
             "the embedded API server issues no tokens: the one in its kubeconfig is the only one it accepts"
         ),
         ("pods", "portforward"): NeedsContainer("simulated containers listen on no ports"),
-        ("pods", "proxy"): NeedsContainer("simulated containers answer no requests"),
-        ("services", "proxy"): NeedsContainer("simulated containers answer no requests"),
-        ("nodes", "proxy"): NeedsContainer("simulated nodes have no kubelet to ask"),
+        ("pods", "proxy"): NeedsContainer("simulated containers serve no requests"),
+        ("services", "proxy"): NeedsContainer("simulated containers serve no requests"),
+        ("nodes", "proxy"): NeedsContainer("simulated nodes have no kubelet to proxy to"),
         **review_handlers(token),
     }

@@ -1,4 +1,4 @@
-"""What a subresource with an object of its own is asked, and the methods it may answer."""
+"""The base of subresource handlers, and their requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SubresourceRequest:
 
 
 class SubresourceHandler:
-    """Answers methods it has with a document; the rest are not allowed."""
+    """Serves the methods that a subclass implements; the others are not allowed."""
 
     def get(self, call: SubresourceRequest) -> Document:
         raise method_not_allowed()

@@ -1,4 +1,4 @@
-"""Binding: puts a pod on a node, once. The one write a scheduler lives for."""
+"""Binding: assigns a pod to a node, once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BINDING = "io.k8s.api.core.v1.Binding"
 
 
 class BindingHandler(SubresourceHandler):
-    """Puts a pod on a node, once: the one write a scheduler lives for."""
+    """Serves `pods/binding` and `bindings`."""
 
     def post(self, call: SubresourceRequest) -> Document:
         registry, route = call.registry, call.route
@@ -44,7 +44,7 @@ class BindingHandler(SubresourceHandler):
 
 
 def _obstacle(pod: Document) -> str | None:
-    """What keeps a pod from being put on a node."""
+    """Why the pod cannot be bound."""
     metadata, spec = pod["metadata"], pod["spec"]
     name, node = metadata["name"], spec.get("nodeName")
     obstacles = {
@@ -55,14 +55,14 @@ def _obstacle(pod: Document) -> str | None:
     return next((sentence for sentence, applies in obstacles.items() if applies), None)
 
 
-def _bound(pod: Document, node: str, asked: Document, now: str) -> Document:
-    """The pod on its node; parts that do not change are shared with the unbound one."""
+def _bound(pod: Document, node: str, binding: Document, now: str) -> Document:
+    """The bound pod, with the binding's labels and annotations; unchanged parts are shared with the old one."""
     bound = dict(pod)
     bound["spec"] = {**pod["spec"], "nodeName": node}
     metadata = bound["metadata"] = dict(pod["metadata"])
     for field in ("annotations", "labels"):
-        if asked.get(field):
-            metadata[field] = {**(metadata.get(field) or {}), **asked[field]}
+        if binding.get(field):
+            metadata[field] = {**(metadata.get(field) or {}), **binding[field]}
     status = bound["status"] = dict(pod.get("status") or {})
     status.pop("nominatedNodeName", None)
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}

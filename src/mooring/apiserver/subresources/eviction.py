@@ -1,4 +1,4 @@
-"""Eviction: a deletion that asks the pod's disruption budget first."""
+"""Eviction: a deletion that a PodDisruptionBudget must allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUDGETS = "poddisruptionbudgets.policy"
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SOON_SECONDS = 10
 MAX_DISRUPTED_PODS = 2000
-"""How many admitted evictions may wait for the controller of budgets to count them."""
+"""Admitted evictions that the disruption controller has not processed yet, at most."""
 
 
 class EvictionHandler(SubresourceHandler):
@@ -30,7 +30,7 @@ class EvictionHandler(SubresourceHandler):
         dry_run = write_options(call.query).dry_run or options.dry_run
         needs_budget = part(pod, "status").get("phase") not in ("Succeeded", "Failed", "Pending")
         if needs_budget and not part(pod, "metadata").get("deletionTimestamp"):
-            self._spend(call, pod, dry_run)
+            self._charge_budget(call, pod, dry_run)
         check_preconditions(route.row, pod["metadata"], options.uid, options.resource_version)
         if not dry_run:
             _mark_evicted(call, pod)
@@ -39,8 +39,8 @@ class EvictionHandler(SubresourceHandler):
         )
         return success() | {"code": 201}
 
-    def _spend(self, call: SubresourceRequest, pod: Document, dry_run: bool) -> None:
-        """Take one disruption from the pod's budget, or refuse."""
+    def _charge_budget(self, call: SubresourceRequest, pod: Document, dry_run: bool) -> None:
+        """Take one disruption from the pod's budget, or reject the eviction."""
         store = call.registry.store
         namespace, labels = call.route.namespace, part(pod, "metadata", "labels")
         budgets = [
@@ -58,7 +58,7 @@ class EvictionHandler(SubresourceHandler):
             )
         budget = budgets[0]
         name, status = budget["metadata"]["name"], part(budget, "status")
-        if _goes_without_harm(pod, budget):
+        if _is_unhealthy_and_evictable(pod, budget):
             return
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             why = f"The disruption budget {name} is still being processed by the server."
@@ -70,7 +70,7 @@ class EvictionHandler(SubresourceHandler):
             why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
             raise forbidden("policy", "poddisruptionbudget", name, why)
         if allowed == 0:
-            raise _too_many(_why_none(name, status))
+            raise _too_many(_violation(name, status))
         if dry_run:
             return
         current = store.stored(BUDGETS, namespace, name)
@@ -86,8 +86,8 @@ class EvictionHandler(SubresourceHandler):
         store.update(BUDGETS, changed, current)
 
 
-def _goes_without_harm(pod: Document, budget: Document) -> bool:
-    """A pod that is not ready is not one of the healthy ones: it may go if they are enough, or by the policy."""
+def _is_unhealthy_and_evictable(pod: Document, budget: Document) -> bool:
+    """A pod that is not ready may be evicted by the policy, or if there are enough healthy pods without it."""
     if _condition(part(pod, "status"), "Ready").get("status") == "True":
         return False
     if part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -97,8 +97,8 @@ def _goes_without_harm(pod: Document, budget: Document) -> bool:
     return 0 < desired <= int(status.get("currentHealthy", 0))
 
 
-def _why_none(name: str, status: Document) -> str:
-    """Why the budget allows no eviction. Where its pods could not be counted, its numbers mean nothing."""
+def _violation(name: str, status: Document) -> str:
+    """Why the budget allows no eviction. Where its sync failed, its numbers mean nothing."""
     condition = _condition(status, DISRUPTION_ALLOWED)
     because = condition.get("message") if condition.get("status") == "False" else None
     if because and condition.get("reason") == "SyncFailed":
@@ -111,7 +111,7 @@ def _why_none(name: str, status: Document) -> str:
 
 
 def _mark_evicted(call: SubresourceRequest, pod: Document) -> None:
-    """The pod's condition DisruptionTarget says why it goes."""
+    """Set the condition DisruptionTarget of the pod."""
     route, store = call.route, call.registry.store
     current = call.registry.stored(route.row, route.namespace, route.name)
     status = part(pod, "status")
@@ -142,7 +142,7 @@ def _condition(status: Document, type_: str) -> Document:
 
 
 def _too_many(why: str, retry_after: int | None = None) -> StatusError:
-    """A client that is told when to try again does so in silence; kubectl must show that a budget is spent."""
+    """Without `Retry-After` kubectl shows the message; with it clients retry silently."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     causes = [{"reason": "DisruptionBudget", "message": why}]
     return StatusError(429, "TooManyRequests", message, {"causes": causes}, retry_after=retry_after)

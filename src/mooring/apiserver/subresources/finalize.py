@@ -1,4 +1,4 @@
-"""Finalizing a namespace: whoever emptied it takes its finalizer away, and it goes."""
+"""`namespaces/finalize`: sets the finalizers of a namespace after its content is deleted."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ NAMESPACE = "io.k8s.api.core.v1.Namespace"
 
 class FinalizeHandler(SubresourceHandler):
     def put(self, call: SubresourceRequest) -> Document:
-        asked = decode_as(call.body, NAMESPACE, "Namespace")
-        finalizers = items_of(part(asked, "spec"), "finalizers")
+        namespace = decode_as(call.body, NAMESPACE, "Namespace")
+        finalizers = items_of(part(namespace, "spec"), "finalizers")
         return call.registry.finalize_namespace(call.route.name, finalizers)

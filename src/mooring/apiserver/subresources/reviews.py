@@ -1,4 +1,4 @@
-"""Questions about who may do what. Whoever has the token is the administrator; everything is allowed to them."""
+"""Access, rules and token reviews. The token is the administrator's, who may do everything; no other users exist."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ADMINISTRATOR: Document = {
 
 class _Review(SubresourceHandler, ABC):
     def post(self, call: SubresourceRequest) -> Document:
-        asked = typed(call.body, call.route.row, write_options(call.query).policy)
-        asked["metadata"] = part(asked, "metadata")
-        asked["status"] = self.status(part(asked, "spec"))
-        return asked
+        review = typed(call.body, call.route.row, write_options(call.query).policy)
+        review["metadata"] = part(review, "metadata")
+        review["status"] = self.status(part(review, "spec"))
+        return review
 
     @abstractmethod
     def status(self, spec: Document) -> Document:
-        """The answer to what was asked."""
+        """The status of a review with this spec."""
 
 
 class AccessReview(_Review):
@@ -34,7 +34,7 @@ class AccessReview(_Review):
 
 
 class UserAccessReview(_Review):
-    """What somebody may do: administrators everything, nobody else anything, for there is nobody else."""
+    """Administrators may do everything; other users do not exist, and may do nothing."""
 
     def status(self, spec: Document) -> Document:
         if "system:masters" in (spec.get("groups") or ()):

@@ -1,4 +1,4 @@
-"""Scale: the number of replicas of anything that has one, seen alike."""
+"""`scale`: the replicas of any kind that has them, as autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLICAS, STATUS_REPLICAS = ("spec", "replicas"), ("status", "replicas")
 
 
 def selector_text(selector: Any) -> str:
-    """A label selector as text, for clients that cannot read the object."""
+    """A label selector in its text form, as the status of a Scale has it."""
     if not isinstance(selector, dict):
         return ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -61,8 +61,8 @@ class ScaleHandler(SubresourceHandler):
 
     def put(self, call: SubresourceRequest) -> Document:
         route, row = call.route, call.route.row
-        asked = decode_as(call.body, SCALE, "Scale")
-        replicas = part(asked, "spec").get("replicas", 0)
+        scale = decode_as(call.body, SCALE, "Scale")
+        replicas = part(scale, "spec").get("replicas", 0)
         if replicas < 0:
             error = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
             raise invalid("autoscaling", "Scale", route.name, [error])
@@ -76,7 +76,7 @@ class ScaleHandler(SubresourceHandler):
             for name in spec_path[:-1]:
                 here = here.setdefault(name, {})
             here[spec_path[-1]] = replicas
-            if version := part(asked, "metadata").get("resourceVersion"):
+            if version := part(scale, "metadata").get("resourceVersion"):
                 changed["metadata"]["resourceVersion"] = version
             return changed
 

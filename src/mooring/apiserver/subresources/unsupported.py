@@ -1,4 +1,4 @@
-"""What only real containers could answer (logs, exec, attach, port-forward), and tokens. Refused with the reason."""
+"""Subresources that need real containers (logs, exec, attach, port-forward), and tokens: rejected with the reason."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mooring.apiserver.status import StatusError
 from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
 
-class Refusal(SubresourceHandler):
-    """Refuses with a sentence, if the object is there at all."""
+class Unsupported(SubresourceHandler):
+    """Rejects every request for an existing object with a sentence."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -18,21 +18,21 @@ class Refusal(SubresourceHandler):
     def sentence(self, call: SubresourceRequest) -> str:
         return self._why
 
-    def _refuse(self, call: SubresourceRequest) -> NoReturn:
+    def _reject(self, call: SubresourceRequest) -> NoReturn:
         route = call.route
         call.registry.stored(route.row, route.namespace, route.name)
         raise StatusError(400, "BadRequest", self.sentence(call))
 
     def get(self, call: SubresourceRequest) -> Document:
-        self._refuse(call)
+        self._reject(call)
 
     def post(self, call: SubresourceRequest) -> Document:
-        self._refuse(call)
+        self._reject(call)
 
     def put(self, call: SubresourceRequest) -> Document:
-        self._refuse(call)
+        self._reject(call)
 
 
-class NeedsContainer(Refusal):
+class NeedsContainer(Unsupported):
     def sentence(self, call: SubresourceRequest) -> str:
         return f'{call.route.row.singular} "{call.route.name}" is simulated: {self._why}'

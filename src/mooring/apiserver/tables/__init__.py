@@ -1,4 +1,4 @@
-"""Answers for printing: `meta.k8s.io/v1 Table` and `PartialObjectMetadata`."""
+"""Server-side printing: `meta.k8s.io/v1` Table and PartialObjectMetadata."""
 
 from __future__ import annotations
 

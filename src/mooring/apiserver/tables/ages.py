@@ -6,7 +6,7 @@ from mooring.base.clock import parse_timestamp
 
 UNKNOWN, INVALID = "<unknown>", "<invalid>"
 SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
-# Ages below a limit are told in this unit, and the rest of it in the smaller one: about two significant figures.
+# Ages below a limit are printed in this unit, and the remainder in the smaller one: about two significant figures.
 SCALES = (
     (2, "m", "s", ""),
     (10, "m", "m", "s"),

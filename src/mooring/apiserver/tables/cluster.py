@@ -1,4 +1,4 @@
-"""Columns of nodes, namespaces, events, services and the rest of what a cluster is made of."""
+"""Columns of nodes, namespaces, events, services and other kinds that are neither workloads nor storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get pods`: how a pod's many states become one word, one fraction and one count."""
+"""The columns of `kubectl get pods`: status, ready containers and restarts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _COMPLETED = "Completed"
 class _Containers:
     """A pod's container statuses, sorted by what they mean for its row.
 
-    Init containers run one after the other. `reached` are those up to the first that holds the others back, which
-    is `held_by` (its place in the line). The main containers have begun when none does, or the pod says so itself.
+    Init containers run one after the other. `reached` are those up to the first that is not done, whose index is
+    `held_by`. The main containers have started when all are done, or when the pod's conditions report it.
     """
 
     def __init__(self, pod: Document) -> None:
@@ -73,7 +73,7 @@ def _is_serving(container: Document) -> bool:
 
 
 def _trouble(container: Document) -> str:
-    """Why a container waits, or how it ended; empty for one that runs."""
+    """The reason why a container waits or has terminated; empty for a running one."""
     state = part(container, "state")
     ended = state.get("terminated")
     return str(part(state, "waiting").get("reason") or "") or ("" if ended is None else _end(ended))
@@ -89,10 +89,10 @@ def _is_true(pod: Document, type: str) -> bool:
     return any(each.get("type") == type and each.get("status") == "True" for each in conditions)
 
 
-# The word for a pod's state: the first of these voices that has something to say.
+# The status of a pod: the first of these reasons that is not empty.
 
 
-def _leaving(pod: Document) -> str:
+def _terminating(pod: Document) -> str:
     status = part(pod, "status")
     if not part(pod, "metadata").get("deletionTimestamp"):
         return ""
@@ -116,7 +116,7 @@ def _gated(pod: Document) -> str:
     return word if any(each.get("type") == "PodScheduled" and each.get("reason") == word for each in conditions) else ""
 
 
-def _voices(pod: Document, containers: _Containers) -> Iterator[str]:
+def _reasons(pod: Document, containers: _Containers) -> Iterator[str]:
     yield from map(_trouble, containers.main)
     yield _initializing(pod, containers)
     yield _gated(pod)
@@ -126,12 +126,12 @@ def _voices(pod: Document, containers: _Containers) -> Iterator[str]:
 
 def _status(pod: Document) -> str:
     containers = _Containers(pod)
-    word = _leaving(pod) or next(filter(None, _voices(pod, containers)), "")
-    return _beside_the_completed(pod, containers) if word == _COMPLETED else word
+    status = _terminating(pod) or next(filter(None, _reasons(pod, containers)), "")
+    return _beside_the_completed(pod, containers) if status == _COMPLETED else status
 
 
 def _beside_the_completed(pod: Document, containers: _Containers) -> str:
-    """One container has completed: what the others do says more about the pod."""
+    """A container has completed: the state of the others decides."""
     serves = any(map(_is_serving, containers.main))
     if serves and _is_true(pod, "Ready"):
         return "Running"

@@ -1,4 +1,4 @@
-"""Objects as table rows, in answers to get, list and watch."""
+"""Objects as table rows, in responses to get, list and watch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,28 @@ from mooring.apiserver.lists import Page, list_parts
 from mooring.apiserver.negotiation import Shape
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import StoredObject
-from mooring.apiserver.tables.catalogue import columns_for
-from mooring.apiserver.tables.columns import Column
+from mooring.apiserver.tables.cluster import CLUSTER_COLUMNS
+from mooring.apiserver.tables.columns import AGE, NAME, Column
+from mooring.apiserver.tables.pods import POD_COLUMNS
+from mooring.apiserver.tables.volumes import VOLUME_COLUMNS
+from mooring.apiserver.tables.workloads import WORKLOAD_COLUMNS
 from mooring.apiserver.watch_server import ObjectEncoder
 from mooring.base.clock import Clock
 
 META_V1 = "meta.k8s.io/v1"
+_COLUMNS: dict[str, list[Column]] = {
+    "pods": POD_COLUMNS,
+    **WORKLOAD_COLUMNS,
+    **CLUSTER_COLUMNS,
+    **VOLUME_COLUMNS,
+}
+_PLAIN = [NAME, AGE]
+
+
+def columns_for(row: Resource) -> list[Column]:
+    if row.custom is not None:
+        return row.custom.columns
+    return _COLUMNS.get(row.storage, _PLAIN)
 
 
 def _partial(document: Document) -> Document:
@@ -35,7 +51,7 @@ class Tables:
         return encode(self._table(row, shown, version, include, with_columns=True))
 
     def many(self, row: Resource, page: Page, shape: Shape, include: str) -> Iterator[bytes]:
-        """A list in parts, each row made when it is sent."""
+        """A list in parts, each row rendered when it is sent."""
         shown = (stored.converted(row.to_served)[0] for stored in page.found)
         if shape == "metadata":
             head = {"kind": "PartialObjectMetadataList", "apiVersion": META_V1, "metadata": page.metadata()}
@@ -45,7 +61,7 @@ class Tables:
         return list_parts(head, "rows", (encode(self._row(columns, document, now, include)) for document in shown))
 
     def watch_encoder(self, row: Resource, shape: Shape, include: str) -> ObjectEncoder:
-        """Writes objects into watch events; only the first carries the columns, as upstream."""
+        """Encodes the objects of a watch; only the first has column definitions, as upstream."""
         is_first = True
 
         def show(stored: StoredObject) -> bytes:

@@ -1,4 +1,4 @@
-"""The small checks that rules of documents are made of."""
+"""Building blocks of validation: checks of items, names, required fields and enumerations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mooring.apiserver.status import MAX_ERRORS, FieldError, invalid_value, requ
 from mooring.objects.names import NameRule
 
 Check = Callable[[Document, str], list[FieldError]]
-"""What is wrong with an item that stands at a path."""
+"""Validates an item at a path."""
 
 
 def each(items: list[Any], path: str, *checks: Check) -> list[FieldError]:
-    """Every check of every item, item by item, until there are errors enough to refuse the object."""
+    """All checks of all items, until there are enough errors to reject the object."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         for check in checks:
@@ -25,7 +25,7 @@ def each(items: list[Any], path: str, *checks: Check) -> list[FieldError]:
 
 
 def broken(rule: NameRule, name: str, path: str) -> list[FieldError]:
-    """What the rule has against a name, as errors of that field."""
+    """The violations of a name rule, as errors of the field."""
     return [invalid_value(path, name, sentence) for sentence in rule(name)]
 
 
@@ -35,12 +35,12 @@ def named(field: str, rule: NameRule) -> Check:
 
 
 def filled(field: str, detail: str = "") -> Check:
-    """The field holds something."""
+    """The field is required."""
     return lambda item, path: [] if item.get(field) else [required(f"{path}.{field}", detail)]
 
 
 def one_of(field: str, *allowed: str, optional: bool = False) -> Check:
-    """The field holds one of these words; an optional one may be missing or empty."""
+    """The field has one of these values; an optional one may be missing or empty."""
 
     def check(item: Document, path: str) -> list[FieldError]:
         value = item.get(field) or ""
@@ -53,7 +53,7 @@ def one_of(field: str, *allowed: str, optional: bool = False) -> Check:
 def repeats(
     items: list[Any], identity: Callable[[Document], Hashable], refusal: Callable[[Document, str], FieldError]
 ) -> Check:
-    """Refuses every item that has the identity of an earlier one."""
+    """Rejects every item that duplicates an earlier one."""
     first: dict[Hashable, Any] = {}
     for item in items:
         first.setdefault(identity(item), item)

@@ -1,4 +1,4 @@
-"""Rules of `metadata`: names, labels, annotations, finalizers, owners, and what never changes."""
+"""Validation of `metadata`: names, labels, annotations, finalizers, owner references, and immutable fields."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check_metadata(document: Document, namespaced: bool, rule: NameRule) -> list
 
 
 def check_metadata_update(document: Document, old: Document) -> list[FieldError]:
-    """What stays as it was born."""
+    """Validate the fields that are immutable, and finalizers of terminating objects."""
     now, then = part(document, "metadata"), part(old, "metadata")
     errors = [
         invalid_value(f"metadata.{field}", now.get(field, ""), "field is immutable")

@@ -1,4 +1,4 @@
-"""Rules of a node: taints and amounts."""
+"""Validation of nodes: taints, capacity and allocatable."""
 
 from __future__ import annotations
 

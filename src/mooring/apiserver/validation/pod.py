@@ -1,4 +1,4 @@
-"""Rules of a pod, and of a pod template inside a workload."""
+"""Validation of pods, and of the pod templates of workloads."""
 
 from __future__ import annotations
 

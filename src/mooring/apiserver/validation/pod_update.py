@@ -1,8 +1,7 @@
-"""What of a pod may change after its creation: little, and less once nothing gates it.
+"""Validation of pod updates: few fields are mutable, and fewer once the pod is not gated.
 
-A field that may change has a rule in a table. A rule compares the field's value now and then, and answers what is
-wrong with the change: nothing, errors of its own, or `FROZEN` when the field may change but not in this way. All
-other fields are frozen.
+A mutable field has a rule in a table. A rule compares the new and the old value and returns no errors, errors of its
+own, or `FROZEN` where the field is mutable but not in this way. All other fields are immutable.
 """
 
 from __future__ import annotations
@@ -42,8 +41,10 @@ def check_pod_update(pod: Document, old: Document) -> list[FieldError]:
     verdicts = {field: rule(*changes[field]) for field, rule in rules.items() if field in changes}
     errors += [error for verdict in verdicts.values() for error in verdict or ()]
     if frozen := [field for field in changes if verdicts.get(field, FROZEN) is FROZEN]:
-        told = "\n".join(f"  {field}: {_shown(changes[field][1])} -> {_shown(changes[field][0])}" for field in frozen)
-        errors.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
+        changed = "\n".join(
+            f"  {field}: {_shown(changes[field][1])} -> {_shown(changes[field][0])}" for field in frozen
+        )
+        errors.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{changed}"))
     return errors
 
 
@@ -82,7 +83,7 @@ def _only_sooner(now: int | None, then: int | None) -> Verdict:
 
 
 def _only_more_tolerated(now: list[Any] | None, then: list[Any] | None) -> Verdict:
-    """How long a taint is tolerated may change."""
+    """Existing tolerations may only change `tolerationSeconds`."""
 
     def without_seconds(toleration: Document) -> Document:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
@@ -129,7 +130,7 @@ def _required_terms(affinity: Document | None) -> list[Any]:
 
 
 def _only_narrower(now: list[Any], then: list[Any]) -> list[FieldError]:
-    """Terms are alternatives, so one more would widen; a requirement more in a term narrows it."""
+    """Terms are alternatives: another one would widen the selection, another requirement narrows it."""
     if not then:
         return []
     if len(now) != len(then):
@@ -157,7 +158,7 @@ MAY_CHANGE: dict[str, Rule] = {
     "schedulingGates": _only_fewer_gates,
     "terminationGracePeriodSeconds": _only_from_negative_to_one,
 }
-# A gated pod may still narrow where it can run.
+# A gated pod may still narrow its node selection.
 MAY_CHANGE_WHILE_GATED: dict[str, Rule] = {
     "nodeSelector": _only_more_labels,
     "affinity": _only_narrower_node_affinity,

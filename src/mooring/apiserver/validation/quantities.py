@@ -1,4 +1,4 @@
-"""Rules of resource amounts: names, signs, whole numbers, requests within limits."""
+"""Validation of resource quantities: names, signs, whole numbers, requests within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of pods that a rollout may have too many or too few: a number, or a percentage."""
+"""Validation of `maxSurge`, `maxUnavailable` and the like: a number of pods, or a percentage."""
 
 from __future__ import annotations
 

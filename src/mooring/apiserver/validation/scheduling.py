@@ -1,4 +1,4 @@
-"""Rules of what a pod says about where it may run: affinity, tolerations, spreading, gates."""
+"""Validation of scheduling directives: tolerations, affinity, topology spread constraints, scheduling gates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of selectors: what a requirement's operator, key and values may be, for labels, node labels and node fields."""
+"""Validation of selectors: operator, key and values of requirements, for labels, node labels and node fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.objects.names import NameRule, dns_subdomain, label_value, qualifie
 
 @dataclass(frozen=True)
 class _Operand:
-    """How many values an operator takes, and what is said when there are more or fewer."""
+    """How many values an operator takes, and the error where there are more or fewer."""
 
     accepts: Callable[[int], bool]
     refusal: Callable[[str, str], FieldError]
@@ -37,7 +37,7 @@ _A_NAME = _Operand(
 
 @dataclass(frozen=True)
 class Requirements:
-    """The requirements that one kind of selector understands."""
+    """The requirements that one kind of selector supports."""
 
     operators: Mapping[str, _Operand]
     key_rule: NameRule = qualified_name
