@@ -126,7 +126,7 @@ def test_every_wrong_object_of_a_file_is_named_with_its_line(mooring: Mooring, c
     places = [answer.err.find(each) for each in expected]
     assert -1 not in places, answer.err
     assert places == sorted(places)
-    assert "Will try again" not in answer.err
+    assert "Sync failed" not in answer.err
     assert not Path("mooring.kubeconfig").exists()
 
 

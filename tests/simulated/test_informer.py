@@ -70,14 +70,14 @@ async def test_a_namesake_takes_the_place_of_one_that_went_unseen(pods):
 
 
 async def test_what_we_have_just_made_counts_before_the_watch_brings_it(pods):
-    pods.expect(owned("a"))
+    pods.cache_write(owned("a"))
     assert names(pods.owned_by("rs")) == ["a"]
 
 
 async def test_what_the_watch_already_took_away_does_not_come_back(pods):
     pods.changed(owned("a"))
     pods.deleted(owned("a"))
-    pods.expect(owned("a"))
+    pods.cache_write(owned("a"))
 
     assert pods.owned_by("rs") == []
 
@@ -85,7 +85,7 @@ async def test_what_the_watch_already_took_away_does_not_come_back(pods):
 async def test_a_late_watch_does_not_undo_what_we_know_better(pods):
     told: list[str] = []
     pods.subscribe(changed=lambda pod: told.append(pod.metadata.resource_version))
-    pods.expect(owned("a", version="5"))
+    pods.cache_write(owned("a", version="5"))
     pods.changed(owned("a", version="4"))
     pods.changed(owned("a", version="6"))
 

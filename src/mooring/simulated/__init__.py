@@ -1,5 +1,6 @@
-"""Nodes without machines and the controllers that make workloads of pods, as clients of any API server.
+"""Simulated nodes and the controllers of kube-controller-manager, as clients of any API server.
 
-`cluster` runs it all, `cluster_file` reads what a cluster starts with, `kubelets` run pods, `workloads` make and
-replace them.
+`cluster` runs it all and `cluster_file` reads its initial objects. `kubelet` runs the pods of simulated nodes;
+`controllers` has one module per controller. `informer`, `work_queue`, `event_recorder` and `rest_mapper` are what
+client-go is to them.
 """

@@ -1,8 +1,8 @@
-"""A simulated cluster: what it starts with, then kubelets and controllers for as long as it runs.
+"""A simulated cluster: creates the initial objects, then runs kubelets and controllers.
 
-Works on any API server. The embedded one has only our nodes and removes by itself what nobody owns. On a real one, only
-nodes that carry our annotation are ours (`all_nodes_are_ours=False`), and where a controller manager runs, ours stay
-off (`controllers=False`).
+Works on any API server. On the embedded one all nodes are simulated, and its own garbage collector deletes dependents.
+On a real one only nodes with our annotation are (`all_nodes_are_ours=False`), and where kube-controller-manager runs,
+the controllers here stay off (`controllers=False`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, 
 from mooring.simulated.rest_mapper import NoKindMatch, RestMapper
 
 DEFINITION_SECONDS = 30.0
-_LOOK_AGAIN_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _RESTART_SECONDS = 1.0
-_CREATING_AT_ONCE = 32
+_CONCURRENT_CREATES = 32
 
 
 class SimulatedCluster:
@@ -68,7 +68,7 @@ class SimulatedCluster:
         self._log = Log("simulated")
         self._rest_mapper = RestMapper(client)
         self._tasks: list[asyncio.Task[None]] = []
-        self._starting = asyncio.Semaphore(_CREATING_AT_ONCE)
+        self._starting = asyncio.Semaphore(_CONCURRENT_CREATES)
 
         self.nodes = Informer(client, NodeRecord)
         self.pods = Informer(client, PodRecord)
@@ -119,12 +119,12 @@ class SimulatedCluster:
         self._runs |= PersistentVolumeController(client, claims, volumes, storage_classes, events, clock=clock).tasks()
 
     async def _add_device_claims(self) -> None:
-        """Unless the server is too old to have them."""
+        """Run the resource claim controller, if the server serves ResourceClaims."""
         kind = ClaimRecord.KIND
         try:
             await self._rest_mapper.kind(kind.api_version, kind.kind)
         except NoKindMatch as error:
-            self._log.v(1).info("No controller of device claims runs", reason=str(error))
+            self._log.v(1).info("The resource claim controller does not run", reason=str(error))
             return
         claims, templates = Informer(self._client, ClaimRecord), Informer(self._client, ClaimTemplate)
         self._informers += [claims, templates]
@@ -133,10 +133,10 @@ class SimulatedCluster:
         ).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:
-        """Create what the cluster starts with and run. Returns when everything is watched.
+        """Create the initial objects and run. Returns when all informers have synced and the objects are created.
 
-        What exists already stays as it is, but for labels and annotations of namespaces. A namespace that objects are
-        in and that is not among them is made. An object that the server refuses is a Fault that names it.
+        Existing objects are kept, but for labels and annotations of namespaces, which are merged. Missing namespaces
+        are created. An object that the server rejects raises a Fault that names it.
         """
         initial = initial or InitialObjects()
         await self._create_all(initial.namespaces)
@@ -158,7 +158,7 @@ class SimulatedCluster:
             await self._create(document)
 
     async def stop(self) -> None:
-        """End every task and wait until it has ended."""
+        """Cancel every task and wait until it has ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -168,14 +168,16 @@ class SimulatedCluster:
         self._tasks.append(asyncio.create_task(self._supervise(name, run), name=f"simulated {name}"))
 
     async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """A part that fails is started again: the others must not go on in a cluster that is half alive."""
+        """Restart a component that fails: the others must not go on in a cluster without it."""
         while True:
             try:
                 await run()
                 return
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
-                self._log.error("A part of the simulated cluster failed and starts again", part=name, err=reason)
+                self._log.error(
+                    "A component of the simulated cluster failed and is restarted", component=name, err=reason
+                )
                 await self._clock.sleep(_RESTART_SECONDS)
 
     async def _create_all(self, documents: Sequence[Document]) -> None:
@@ -196,7 +198,7 @@ class SimulatedCluster:
                 name = metadata.get("name") or metadata.get("generateName")
                 raise Fault(f'{kind.kind} "{name}" could not be created: {error}') from error
             marks = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
-            if kind.kind == "Namespace" and marks:  # `default` is always there, and selectors read its labels
+            if kind.kind == "Namespace" and marks:  # selectors read the labels of `default`, which always exists
                 await self._client.patch(kind, metadata["name"], None, {"metadata": marks}, form="merge")
 
     async def _kind(self, document: Document) -> Kind:
@@ -207,7 +209,7 @@ class SimulatedCluster:
             raise Fault(f'{document["kind"]} "{name}" could not be created: {error}') from error
 
     async def _until_served(self, definition: Document) -> None:
-        """Wait until the server serves a custom kind that was just defined."""
+        """Wait until the server serves the kind of a new definition."""
         spec = definition["spec"]
         versions = [version["name"] for version in spec["versions"] if version.get("served")]
         deadline = self._clock.monotonic() + DEFINITION_SECONDS
@@ -217,7 +219,7 @@ class SimulatedCluster:
                     await self._rest_mapper.kind(f"{spec['group']}/{version}", spec["names"]["kind"])
                 return
             except NoKindMatch:
-                await self._clock.sleep(_LOOK_AGAIN_SECONDS)
+                await self._clock.sleep(_POLL_SECONDS)
         name = definition["metadata"]["name"]
         raise Fault(f'CustomResourceDefinition "{name}" was created but its kind is not served')
 

@@ -1,4 +1,4 @@
-"""What a cluster starts with: so many nodes, or a file of Kubernetes objects and a short form for nodes.
+"""The initial objects of a cluster: a number of nodes, or a file of Kubernetes objects and SimulatedNodes.
 
     apiVersion: mooring.dev/v1alpha1
     kind: SimulatedNodes
@@ -9,10 +9,9 @@
     allocatable: {cpu: "64", memory: 512Gi, nvidia.com/gpu: "8"}
     zones: [zone-a, zone-b]
 
-Every other document (or item of a List) is an object that is created as it is; a Node gets what its kubelet would
-add and its author left out. An object with a uid, a resource version or a creation time was written by an API server,
-such as what `kubectl get -o yaml` prints: it is restored, with its status. Mistakes are found before anything is
-created, all of them.
+Every other document (or item of a List) is an object that is created as it is; a Node is completed as its kubelet
+would. An object with a uid, a resourceVersion or a creationTimestamp was written by an API server, such as what
+`kubectl get -o yaml` prints: it is restored, with its status. All mistakes are reported, before anything is created.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.base.nesting import decode
 from mooring.objects.names import dns_subdomain, label_value
 from mooring.objects.quantity import exact
-from mooring.simulated.kubelet.node_registration import ZONES, completed, node_document
+from mooring.simulated.kubelet.node_registration import ZONES, node_document, registered_node
 from mooring.simulated.records import Document
 
 Path = tuple[str | int, ...]
@@ -43,17 +42,17 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 @dataclass(frozen=True)
 class InitialObjects:
-    """What to create, in this order; custom resource definitions must be served before `objects` are created."""
+    """The objects to create, in this order; definitions must be served before `objects` are created."""
 
     definitions: list[Document] = field(default_factory=list)
     namespaces: list[Document] = field(default_factory=list)
     nodes: list[Document] = field(default_factory=list)
     objects: list[Document] = field(default_factory=list)
     restored: list[Document] = field(default_factory=list)
-    """Objects as an API server wrote them; only an embedded one can take them over."""
+    """Objects as an API server wrote them; only the embedded server can restore them."""
 
     def in_order(self) -> list[Document]:
-        """All that is created."""
+        """All objects that are created, without the restored ones."""
         return [*self.namespaces, *self.definitions, *self.nodes, *self.objects]
 
 
@@ -65,7 +64,7 @@ def plain_nodes(count: int, *, now: float) -> InitialObjects:
 
 
 class ClusterFile:
-    """A file that was read: what is right in it, what is wrong, and where each document stands."""
+    """A parsed file: its objects, its problems, and the line of each document."""
 
     def __init__(self, text: str | bytes, source: str, *, now: float) -> None:
         self.source = source
@@ -80,15 +79,15 @@ class ClusterFile:
         self._places = reading.places
 
     def line_of(self, document: Document) -> int | None:
-        """Where one of `initial` begins; None for what is not in the file."""
+        """The line of an object of `initial`; None for one that is not in the file."""
         if self._lines is None:
-            with contextlib.suppress(OperatorMistake):  # JSON that is no YAML, such as with tabs: without lines
+            with contextlib.suppress(OperatorMistake):  # JSON that is not YAML, such as with tabs: without lines
                 self._read_trees()
             self._lines = self._lines or {}
         return self._lines.get(self._places.get(id(document), ""))
 
     def refuse(self, problems: Sequence[Problem]) -> None:
-        """Raise OperatorMistake with these problems, in the order of the file; nothing where there are none."""
+        """Raise OperatorMistake with these problems, in the order of the file, if there are any."""
         if problems:
             raise OperatorMistake.found_in(self.source, sorted(problems, key=lambda each: each.line or 0))
 
@@ -108,7 +107,7 @@ class ClusterFile:
 
 
 def read_cluster_file(path: str, *, now: float) -> ClusterFile:
-    """The file at `path`, with what is wrong in it."""
+    """The file at `path`, with its problems."""
     try:
         content = FilePath(path).read_bytes()
     except OSError as error:
@@ -131,7 +130,7 @@ def parse_cluster(text: str | bytes, source: str, *, now: float) -> InitialObjec
 
 
 def _json(text: str | bytes) -> Any:
-    """The one document of a JSON file, which is read many times as fast as YAML; None for any other file."""
+    """The document of a JSON file, which parses many times as fast as YAML; None for any other file."""
     if text.lstrip()[:1] not in ("{", b"{") or len(text) > MOST_BYTES:
         return None
     try:
@@ -141,21 +140,21 @@ def _json(text: str | bytes) -> Any:
 
 
 class _Reading:
-    """One pass over a file: objects found so far, and everything that is wrong."""
+    """One pass over a file: the objects found so far, and all problems."""
 
     def __init__(self, now: float) -> None:
         self.found = InitialObjects()
         self.problems: list[Problem] = []
         self.places: dict[int, str] = {}
-        """Which document each object found is, by the object's identity."""
+        """The document of each object, by the object's id()."""
         self.lines: dict[str, int | None] = {}
-        """Where each document begins."""
+        """The first line of each document."""
         self._now = now
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
 
     def objects(self) -> InitialObjects:
-        """What was found. Custom resources that are restored need their definitions and namespaces before them."""
+        """The objects found. Restored custom resources need their definitions and namespaces before them."""
         if not self.found.restored:
             return self.found
         first = self.found.namespaces + self.found.definitions
@@ -172,7 +171,7 @@ class _Reading:
             return
         missing = [name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str)]
         for name in missing:
-            self._problem(tree, where, (name,), "is missing: every object says its apiVersion and kind")
+            self._problem(tree, where, (name,), "is missing: every object has an apiVersion and a kind")
         if missing:
             return
         if value["kind"] == SHORT_FORM[1]:
@@ -216,7 +215,7 @@ class _Reading:
         for path, message in checks:
             self._problem(tree, where, path, message)
         if not checks:
-            node = completed(value, ordinal=len(self.found.nodes), now=self._now)
+            node = registered_node(value, ordinal=len(self.found.nodes), now=self._now)
             self._keep(self.found.nodes, node, where)
 
     def _simulated_nodes(self, tree: Tree | None, value: Document, where: str) -> None:
@@ -240,7 +239,7 @@ class _Reading:
             self._keep(self.found.nodes, node, where)
 
     def _names(self, value: Document) -> list[str]:
-        """The names written down, or numbered ones. Documents without a prefix continue one numbering."""
+        """The listed names, or numbered ones. Documents without a prefix continue one numbering."""
         if value.get("names"):
             return list(value["names"])
         count = value.get("count", 1)
@@ -262,7 +261,7 @@ class _Reading:
 
 
 def _has_name(metadata: Document) -> bool:
-    """A name that is not text is there, too: it has a message of its own."""
+    """A name that is not text counts, too: it has a message of its own."""
     return any(metadata.get(field) not in (None, "") for field in ("name", "generateName"))
 
 
@@ -279,7 +278,7 @@ Mistake = tuple[Path, str]
 
 
 def _check_short_form(value: Document) -> Iterator[Mistake]:
-    """Everything that is wrong with a SimulatedNodes document."""
+    """Validate a SimulatedNodes document."""
     if value["apiVersion"] != SHORT_FORM[0]:
         yield ("apiVersion",), f'must be "{SHORT_FORM[0]}" for {SHORT_FORM[1]}, got "{value["apiVersion"]}"'
     for key in value:
@@ -295,60 +294,60 @@ def _check_short_form(value: Document) -> Iterator[Mistake]:
 def _check_count(value: Document, path: Path) -> Iterator[Mistake]:
     count = value["count"]
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        yield path, f"must be a whole number of nodes, got {_said(count)}"
+        yield path, f"must be a whole number of nodes, got {_quoted(count)}"
 
 
 def _check_prefix(value: Document, path: Path) -> Iterator[Mistake]:
     prefix = value["namePrefix"]
     if not isinstance(prefix, str) or dns_subdomain(f"{prefix}1"):
-        yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {_said(prefix)}"
+        yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {_quoted(prefix)}"
 
 
 def _check_names(value: Document, path: Path) -> Iterator[Mistake]:
     names = value["names"]
     if not isinstance(names, list) or not names:
-        yield path, f"must be a list of node names, got {_said(names)}"
+        yield path, f"must be a list of node names, got {_quoted(names)}"
         return
     for index, name in enumerate(names):
         if not isinstance(name, str):
             yield (*path, index), f"must be a valid node name, got {misread(name)}"
         elif dns_subdomain(name):
-            yield (*path, index), f"must be a valid node name, got {_said(name)}"
+            yield (*path, index), f"must be a valid node name, got {_quoted(name)}"
 
 
 def _check_zones(value: Document, path: Path) -> Iterator[Mistake]:
     zones = value["zones"]
     if not isinstance(zones, list) or not all(isinstance(zone, str) for zone in zones):
-        yield path, f"must be a list of zone names, got {_said(zones)}"
+        yield path, f"must be a list of zone names, got {_quoted(zones)}"
 
 
 def _check_labels(value: Document, path: Path) -> Iterator[Mistake]:
     labels = value["labels"]
     if not isinstance(labels, dict):
-        yield path, f"must be labels and their values, got {_said(labels)}"
+        yield path, f"must be labels and their values, got {_quoted(labels)}"
         return
     for key, label in labels.items():
         if not isinstance(label, str):
             yield (*path, key), f"must be text, got {misread(label)}"
         elif label_value(label):
-            yield (*path, key), f"is not a valid label value: {_said(label)}"
+            yield (*path, key), f"is not a valid label value: {_quoted(label)}"
 
 
 def _check_taints(value: Document, path: Path) -> Iterator[Mistake]:
     taints = value["taints"]
     if not isinstance(taints, list):
-        yield path, f"must be a list of taints, got {_said(taints)}"
+        yield path, f"must be a list of taints, got {_quoted(taints)}"
         return
     for index, taint in enumerate(taints):
         if not isinstance(taint, dict):
-            yield (*path, index), f"must be a taint with key and effect, got {_said(taint)}"
+            yield (*path, index), f"must be a taint with key and effect, got {_quoted(taint)}"
             continue
         if not isinstance(taint.get("key"), str) or not taint["key"]:
             yield (*path, index, "key"), "is missing"
         if taint.get("effect") not in _TAINT_EFFECTS:
             yield (
                 (*path, index, "effect"),
-                f"must be one of {', '.join(_TAINT_EFFECTS)}, got {_said(taint.get('effect'))}",
+                f"must be one of {', '.join(_TAINT_EFFECTS)}, got {_quoted(taint.get('effect'))}",
             )
 
 
@@ -359,17 +358,17 @@ def _check_resources(value: Document, path: Path) -> Iterator[Mistake]:
     if resources is None:
         return
     if not isinstance(resources, dict):
-        yield path, f"must be resources and their amounts, got {_said(resources)}"
+        yield path, f"must be resources and their amounts, got {_quoted(resources)}"
         return
     for name, amount in resources.items():
         try:
             if isinstance(amount, bool) or exact(str(amount)) < 0:
-                yield (*path, name), f"must be an amount of at least 0, got {_said(amount)}"
+                yield (*path, name), f"must be an amount of at least 0, got {_quoted(amount)}"
         except ValueError:
-            yield (*path, name), f'must be a quantity such as "4", "500m" or "16Gi", got {_said(amount)}'
+            yield (*path, name), f'must be a quantity such as "4", "500m" or "16Gi", got {_quoted(amount)}'
 
 
-def _said(value: object) -> str:
+def _quoted(value: object) -> str:
     return "nothing" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
 
 

@@ -1,9 +1,8 @@
-"""Events of kubelets and controllers, as core/v1 writes them, written after everything that matters more.
+"""Records core/v1 events of kubelets and controllers, in the background.
 
 Upstream's kubelet and controllers still write core/v1 with a source, and `kubectl describe` shows that source. An event
-that repeats is one object with a count. A burst
-of events about one object is cut as upstream cuts it (25, then one in five minutes); what the server does not take in
-time is dropped and counted.
+that repeats is one object with a count. Events about one object are rate-limited as upstream (25, then one in five
+minutes); events that the server rejects, or that find the queue full, are dropped and counted.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ _MOST_SERIES = 4096
 
 @dataclass(frozen=True)
 class Source:
-    """Who speaks: `kubelet` on a host, or a controller on none."""
+    """The component that reports an event: `kubelet` on a host, or a controller without one."""
 
     component: str
     host: str = ""
 
 
-_What = tuple[Source, str, str, str, str, bool]
-"""Two events that agree in these are one that repeats: source, uid, reason, message, field, is a warning."""
+_EventKey = tuple[Source, str, str, str, str, bool]
+"""Equal events are counted as one that repeats: source, uid, reason, message, field, is a warning."""
 
 
 @dataclass(eq=False)
 class _Series:
-    """One event object: what it says now, and how much of that the server has."""
+    """One event object, and whether its last count is queued and its object created."""
 
     event: Document
     is_pending: bool = False
@@ -50,7 +49,7 @@ class _Series:
 
 
 class EventRecorder:
-    """Takes events at once and writes them when it can."""
+    """Queues events and writes them in the background."""
 
     def __init__(self, client: ApiClient, *, clock: Clock, log: Log, writers: int = 4) -> None:
         self._client = client
@@ -59,14 +58,14 @@ class EventRecorder:
         self._writers = writers
         self._pending: asyncio.Queue[_Series] = asyncio.Queue(_MOST_PENDING)
         self._buckets: OrderedDict[tuple[Source, str], tuple[float, float]] = OrderedDict()
-        self._series: OrderedDict[_What, _Series] = OrderedDict()
+        self._series: OrderedDict[_EventKey, _Series] = OrderedDict()
         self._numbers = itertools.count()
         self.dropped = 0
 
     def record(
         self, about: KubeObject, source: Source, reason: str, message: str, *, field: str = "", warning: bool = False
     ) -> None:
-        """Say what happened to an object; `field` names the part of it (`spec.containers{web}`)."""
+        """Record an event about an object; `field` is the part of it (`spec.containers{web}`)."""
         what = (source, about.uid, reason, message, field, warning)
         if (series := self._series.pop(what, None)) is None:
             series = _Series(self._event(about, source, reason, message, field, warning))
@@ -76,14 +75,14 @@ class EventRecorder:
         self._series[what] = series
         if len(self._series) > _MOST_SERIES:
             self._series.popitem(last=False)
-        if self._may_speak(source, about.uid):
+        if self._is_within_rate(source, about.uid):
             self._enqueue(series)
         else:
-            self.dropped += 1  # its count stays, and is written with the next one that may be
+            self.dropped += 1  # its count stays, and is written with the next event within the rate
 
     def _enqueue(self, series: _Series) -> None:
         if series.is_pending:
-            return  # it is written with what it says by then
+            return  # the count at the time of writing is sent
         try:
             self._pending.put_nowait(series)
             series.is_pending = True
@@ -97,7 +96,7 @@ class EventRecorder:
                 group.create_task(self._write())
 
     async def flush(self) -> None:
-        """Wait until everything taken so far is written or refused."""
+        """Wait until all queued events are written or dropped."""
         await self._pending.join()
 
     async def _write(self) -> None:
@@ -107,20 +106,20 @@ class EventRecorder:
             try:
                 await self._send(series)
             except ApiError as error:
-                # In a namespace that goes away nothing new is made; nobody is left to read it either.
+                # In a terminating namespace nothing can be created, and no client reads its events.
                 if error.code not in (403, 404, 409):
-                    self._log.v(2).warning("An event was refused", reason=series.event["reason"], err=str(error))
+                    self._log.v(2).warning("Failed to write event", reason=series.event["reason"], err=str(error))
                 self.dropped += 1
             except Fault:
                 self.dropped += 1
             finally:
                 series.is_pending = False
-                if series.event["count"] > count:  # it was repeated while it was written
+                if series.event["count"] > count:  # it was repeated meanwhile
                     self._enqueue(series)
                 self._pending.task_done()
 
     async def _send(self, series: _Series) -> None:
-        """Create the event, or write how often and when it was last repeated. One that has expired is created again."""
+        """Create the event, or patch count and time of one that repeats. An expired one is created again."""
         event, metadata = series.event, series.event["metadata"]
         if series.is_created:
             body = {"count": event["count"], "lastTimestamp": event["lastTimestamp"]}
@@ -169,7 +168,7 @@ class EventRecorder:
             "count": 1,
         }
 
-    def _may_speak(self, source: Source, uid: str) -> bool:
+    def _is_within_rate(self, source: Source, uid: str) -> bool:
         now = self._clock.monotonic()
         left, since = self._buckets.pop((source, uid), (float(BURST), now))
         left = min(float(BURST), left + (now - since) / REFILL_SECONDS)

@@ -1,7 +1,7 @@
-"""One watched kind, kept, and shared by everybody here who needs it: one watch however many readers.
+"""A shared informer: one list/watch of a kind, its cache, and any number of event handlers.
 
-Readers ask for what is known and are told what moved. What we have just written ourselves can be put in ahead of the
-watch (`expect`), so that a controller does not make a second pod because it has not yet seen its first.
+Objects that we have just written can be put into the cache ahead of the watch (`cache_write`), as with client-go's
+MutationCache, so that a controller does not create a second pod because the watch has not delivered the first.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from mooring.simulated.records import controller_of
 
 T = TypeVar("T", bound=KubeObject)
 
-_REMEMBERED_DELETIONS = 10_000
+_MAX_DELETED_UIDS = 10_000
 
 
 class Informer(Generic[T]):
-    """All objects of one kind, by key and by the controller that owns them."""
+    """The cached objects of one kind, by key and by the uid of their controller."""
 
     def __init__(self, client: ApiClient, type_: type[T]) -> None:
         self.type = type_
         self.reflector: Reflector[T] = Reflector(client, type_, self)
         self._objects: dict[str, T] = {}
         self._owned: defaultdict[str, dict[str, T]] = defaultdict(dict)
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._deleted_uids: OrderedDict[str, None] = OrderedDict()
         self._on_change: list[Callable[[T], None]] = []
         self._on_delete: list[Callable[[T], None]] = []
 
     def subscribe(
         self, *, changed: Callable[[T], None] | None = None, deleted: Callable[[T], None] | None = None
     ) -> None:
-        """Tell what moves from now on. A reader that subscribes before the watch runs misses nothing."""
+        """Add event handlers. Handlers added before the reflector runs miss nothing."""
         if changed is not None:
             self._on_change.append(changed)
         if deleted is not None:
@@ -50,12 +50,12 @@ class Informer(Generic[T]):
         """The objects whose controller has this uid."""
         return list(self._owned[uid].values()) if uid in self._owned else []
 
-    def expect(self, ours: T) -> None:
-        """Count what the server has just confirmed to us, unless the watch already knows better."""
-        if ours.uid not in self._gone and not self._knows_later(ours):
-            self._put(ours)
+    def cache_write(self, written: T) -> None:
+        """Cache an object that the server returned for our write, unless the watch has delivered a later version."""
+        if written.uid not in self._deleted_uids and not self._has_later(written):
+            self._put(written)
 
-    # The feed's side.
+    # Called by the reflector.
 
     def listed(self, objects: list[T], /) -> None:
         present = {each.uid for each in objects}
@@ -69,24 +69,24 @@ class Informer(Generic[T]):
         before = self._objects.get(object.key)
         if before is not None and before.uid != object.uid:
             self.deleted(before)
-        elif self._knows_later(object):
-            return  # the watch is on its way to what we have expected
+        elif self._has_later(object):
+            return  # the watch lags behind a write of ours
         self._put(object)
-        for tell in self._on_change:
-            tell(object)
+        for handle in self._on_change:
+            handle(object)
 
     def deleted(self, object: T, /) -> None:
-        self._gone[object.uid] = None
-        if len(self._gone) > _REMEMBERED_DELETIONS:
-            self._gone.popitem(last=False)
+        self._deleted_uids[object.uid] = None
+        if len(self._deleted_uids) > _MAX_DELETED_UIDS:
+            self._deleted_uids.popitem(last=False)
         known = self._objects.get(object.key)
         if known is not None and known.uid == object.uid:
             del self._objects[object.key]
             self._disown(known)
-        for tell in self._on_delete:
-            tell(object)
+        for handle in self._on_delete:
+            handle(object)
 
-    def _knows_later(self, object: T) -> bool:
+    def _has_later(self, object: T) -> bool:
         known = self._objects.get(object.key)
         if known is None or known.uid != object.uid:
             return False
@@ -108,6 +108,6 @@ class Informer(Generic[T]):
 
 
 def _version(object: KubeObject) -> int:
-    """Resource versions of one kind are numbers that grow; since 1.35 clients may rely on it."""
+    """The resourceVersion as a number; since 1.35 clients may compare those of one kind."""
     text = object.metadata.resource_version
     return int(text) if text.isdecimal() else 0

@@ -1,7 +1,7 @@
-"""What kubelets and controllers read of the objects they watch.
+"""The fields of watched objects that kubelets and controllers read.
 
-Narrower than `mooring.objects` in scheduling and wider in running: a template or a selector stays the document it
-is on the wire, because it is copied, never interpreted.
+Fewer than `mooring.objects` for scheduling, and more for running pods. A template stays the document it is on the wire,
+because it is copied, never interpreted.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from mooring.objects.wire import Wire
 Document = dict[str, Any]
 
 SIMULATED = "mooring.dev/simulated"
-"""The annotation of nodes that have no machine behind them; ours to speak for."""
+"""The annotation of simulated nodes: the kubelets here act for them, and for no others."""
 
 RUN_SECONDS = "mooring.dev/run-seconds"
 """A pod annotation: how long its containers run before they complete."""
 
 
 class RecordMeta(ObjectMeta):
-    """Metadata with what only those read who remove things."""
+    """Metadata with finalizers."""
 
     finalizers: list[str] = []
 
 
 class Record(KubeObject):
-    """An object that we watch in order to run, replace or remove it."""
+    """An object that a kubelet or controller here watches."""
 
     metadata: RecordMeta = msgspec.field(default_factory=RecordMeta)
 
@@ -49,7 +49,7 @@ class ContainerRecord(Wire):
 
     @property
     def is_sidecar(self) -> bool:
-        """Only said of init containers: one that goes on running beside the others."""
+        """Of init containers: one that keeps running beside the others."""
         return self.restart_policy == "Always"
 
 
@@ -58,7 +58,7 @@ class ReadinessGate(Wire):
 
 
 class PodClaimRecord(Wire):
-    """A claim of devices that the pod names, or one that is made for it after a template."""
+    """A ResourceClaim that the pod references, or one that is created for it from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -88,7 +88,7 @@ class ConditionRecord(Wire):
 
 
 class PodClaimStatus(Wire):
-    """The claim that was made after a template; without a name none was needed."""
+    """The claim that was created from a template; without a name none was needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -105,7 +105,7 @@ class PodRecordStatus(Wire):
 
 
 class PodRecord(Record, version="v1", plural="pods", kind="Pod"):
-    """A pod as its kubelet and its controller see it."""
+    """A pod, for its kubelet and its controller."""
 
     KIND: ClassVar[Kind]
 
@@ -118,7 +118,7 @@ class PodRecord(Record, version="v1", plural="pods", kind="Pod"):
 
     @property
     def is_active(self) -> bool:
-        """Counts as a replica: neither finished nor on its way out."""
+        """Counts as a replica: neither finished nor terminating."""
         return not self.is_finished and not self.is_terminating
 
     @property
@@ -142,7 +142,7 @@ class NodeRecordStatus(Wire):
 
 
 class NodeRecord(Record, version="v1", plural="nodes", scope="Cluster", kind="Node"):
-    """A node as its kubelet sees it."""
+    """A node, for its kubelet."""
 
     KIND: ClassVar[Kind]
 
@@ -161,7 +161,7 @@ class ClaimStatus(Wire):
 
 
 class ClaimRecord(Record, group="resource.k8s.io", version="v1", plural="resourceclaims", kind="ResourceClaim"):
-    """A claim of devices as its controller sees it: who uses it, not what it asks for."""
+    """A ResourceClaim, for its controller: allocation and reservations, not requests."""
 
     KIND: ClassVar[Kind]
 
@@ -176,7 +176,7 @@ class ClaimTemplateSpec(Wire):
 class ClaimTemplate(
     Record, group="resource.k8s.io", version="v1", plural="resourceclaimtemplates", kind="ResourceClaimTemplate"
 ):
-    """What claims of devices are made after."""
+    """A ResourceClaimTemplate."""
 
     KIND: ClassVar[Kind]
 
@@ -200,7 +200,7 @@ class BudgetStatus(Wire):
 
 
 class BudgetRecord(Record, group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"):
-    """A disruption budget as its controller sees it."""
+    """A PodDisruptionBudget, for its controller."""
 
     KIND: ClassVar[Kind]
 
@@ -209,7 +209,7 @@ class BudgetRecord(Record, group="policy", version="v1", plural="poddisruptionbu
 
 
 def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:
-    """Kind, name and uid of the one owner that manages the object."""
+    """Kind, name and uid of the object's controller."""
     for owner in subject.metadata.owner_references:
         if owner.controller:
             return owner.kind, owner.name, owner.uid
@@ -217,7 +217,7 @@ def controller_of(subject: KubeObject) -> tuple[str, str, str] | None:
 
 
 def owned_by(owner: KubeObject) -> list[Document]:
-    """The ownerReferences of an object that this one manages."""
+    """The ownerReferences of an object that this one controls."""
     kind = type(owner).KIND
     return [
         {

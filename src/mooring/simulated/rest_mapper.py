@@ -1,4 +1,4 @@
-"""Which kinds an API server serves, asked of the server: built-in and custom ones alike."""
+"""Maps an apiVersion and kind to its resource by the server's discovery, for built-in and custom kinds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class NoKindMatch(Fault):
 
 
 class RestMapper:
-    """Asks once per group and version; a kind that is not there is asked for again next time."""
+    """Requests discovery once per group and version, and again for a kind that is not known yet."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._known: dict[tuple[str, str], Kind] = {}
 
     async def kind(self, api_version: str, kind: str) -> Kind:
-        """Where the kind is served."""
+        """The resource of the kind."""
         if (api_version, kind) not in self._known:
             for found in await self._served(api_version):
                 self._known[api_version, found.kind] = found
@@ -32,7 +32,7 @@ class RestMapper:
             raise NoKindMatch(f"the server has no kind {kind} in {api_version}") from None
 
     async def _served(self, api_version: str) -> list[Kind]:
-        """The resources of a group and version; subresources are left out."""
+        """The resources of a group and version, without subresources."""
         group, _, version = api_version.rpartition("/")
         try:
             listed = await self._get(f"/apis/{api_version}" if group else f"/api/{version}")
@@ -47,5 +47,5 @@ class RestMapper:
         ]
 
     async def _get(self, path: str) -> dict[str, Any]:
-        answer = decode(await self._client.transport.request("GET", path))
-        return answer if isinstance(answer, dict) else {}
+        body = decode(await self._client.transport.request("GET", path))
+        return body if isinstance(body, dict) else {}

@@ -1,6 +1,6 @@
-"""Keys to be looked at, each by one worker at a time, again with growing patience when it fails.
+"""A work queue of keys, as client-go's: one worker per key at a time, deduplicated, with exponential backoff.
 
-A key that is added while it is worked on is worked on once more afterwards; added ten times before its turn, once.
+A key that is added while it is processed is processed once more afterwards; added ten times before its turn, once.
 """
 
 from __future__ import annotations
@@ -18,84 +18,84 @@ LAST_RETRY_SECONDS = 30.0
 
 
 class WorkQueue:
-    """Runs `handle(key)` for every key added, at most `workers` at once."""
+    """Calls `sync(key)` for every key added, at most `workers` at once."""
 
     def __init__(
-        self, name: str, handle: Callable[[str], Awaitable[None]], *, clock: Clock, log: Log, workers: int = 16
+        self, name: str, sync: Callable[[str], Awaitable[None]], *, clock: Clock, log: Log, workers: int = 16
     ) -> None:
         self._name = name
-        self._handle = handle
+        self._sync = sync
         self._clock = clock
         self._log = log
         self._workers = workers
         self._ready: deque[str] = deque()
         self._queued: set[str] = set()
-        self._running: set[str] = set()
-        self._again: set[str] = set()
+        self._processing: set[str] = set()
+        self._dirty: set[str] = set()
         self._failures: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
-        """Why a key failed last, as it was logged."""
-        self._later: dict[str, tuple[float, asyncio.Task[None]]] = {}
-        self._news = asyncio.Event()
+        """The last failure of a key, as it was logged."""
+        self._delayed: dict[str, tuple[float, asyncio.Task[None]]] = {}
+        self._wake = asyncio.Event()
 
     def add(self, key: str) -> None:
-        """Look at the key soon."""
-        if key in self._running:
-            self._again.add(key)
+        """Enqueue the key."""
+        if key in self._processing:
+            self._dirty.add(key)
         elif key not in self._queued:
             self._queued.add(key)
             self._ready.append(key)
-            self._news.set()
+            self._wake.set()
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Look at the key then; of several times asked for one key the earliest counts."""
+        """Enqueue the key later; of several times for one key the earliest counts."""
         due = self._clock.monotonic() + seconds
-        if (waiting := self._later.get(key)) is not None:
+        if (waiting := self._delayed.get(key)) is not None:
             if waiting[0] <= due:
                 return
             waiting[1].cancel()
-        self._later[key] = due, asyncio.create_task(self._add_at(key, due), name=f"{self._name} {key} later")
+        self._delayed[key] = due, asyncio.create_task(self._add_at(key, due), name=f"{self._name} {key} later")
 
     async def _add_at(self, key: str, due: float) -> None:
         await self._clock.sleep(due - self._clock.monotonic())
-        self._later.pop(key, None)
+        self._delayed.pop(key, None)
         self.add(key)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to do now (something may be due later)."""
-        return not self._ready and not self._running
+        """No key is queued or processed; keys may be delayed."""
+        return not self._ready and not self._processing
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Process keys until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 free = asyncio.Semaphore(self._workers)
                 while True:
                     await free.acquire()
                     while not self._ready:
-                        self._news.clear()
-                        await self._news.wait()
+                        self._wake.clear()
+                        await self._wake.wait()
                     key = self._ready.popleft()
                     self._queued.discard(key)
-                    self._running.add(key)
-                    group.create_task(self._work(key)).add_done_callback(lambda _: free.release())
+                    self._processing.add(key)
+                    group.create_task(self._queue(key)).add_done_callback(lambda _: free.release())
         finally:
-            for _, task in self._later.values():
+            for _, task in self._delayed.values():
                 task.cancel()
-            self._later.clear()
+            self._delayed.clear()
 
-    async def _work(self, key: str) -> None:
+    async def _queue(self, key: str) -> None:
         try:
-            await self._handle(key)
+            await self._sync(key)
             self._failures.pop(key, None)
             self._reasons.pop(key, None)
-        except Exception as error:  # one object's trouble must not stop the others
+        except Exception as error:  # a failure of one object must not stop the others
             self._failed(key, error)
         finally:
-            self._running.discard(key)
-            if key in self._again:
-                self._again.discard(key)
+            self._processing.discard(key)
+            if key in self._dirty:
+                self._dirty.discard(key)
                 self.add(key)
 
     def _failed(self, key: str, error: Exception) -> None:
@@ -107,7 +107,7 @@ class WorkQueue:
             reason = str(error) if expected else f"{type(error).__name__}: {error}"
             is_new = self._reasons.get(key) != reason
             self._reasons[key] = reason
-            # What keeps failing for one reason is one line, however long the reason lasts.
+            # A failure that repeats for the same reason is logged once.
             log = self._log if is_new else self._log.v(2)
-            log.warning("Will try again", work=self._name, key=key, seconds=wait, err=reason)
+            log.warning("Sync failed and is retried", queue=self._name, key=key, seconds=wait, err=reason)
         self.add_after(key, wait)

@@ -161,7 +161,7 @@ PLANS: dict[str, tuple[DaemonSet, list[NodeRecord], list[PodRecord], tuple[list[
 
 
 def names(plan: DaemonPlan) -> tuple[list[str], list[str]]:
-    return list(plan.create), [pod.name for pod in plan.remove]
+    return list(plan.create), [pod.name for pod in plan.delete]
 
 
 @pytest.mark.parametrize(("owner", "nodes", "pods", "expected"), PLANS.values(), ids=PLANS.keys())
@@ -217,7 +217,7 @@ def test_with_surge_a_misplaced_pod_stays_until_the_others_are_available():
 def test_from_any_start_every_eligible_node_gets_one_new_pod(states, rolling, tainted):
     nodes = [a_node(f"n{at}", *(["x:NoExecute"] if at == tainted else [])) for at in range(len(states))]
     owner = a_daemon_set(**rolling)
-    made: dict[str, Callable[[str], list[PodRecord]]] = {
+    created: dict[str, Callable[[str], list[PodRecord]]] = {
         "none": lambda _: [],
         "old": lambda name: [on(name, "old")],
         "new": lambda name: [on(name)],
@@ -225,16 +225,16 @@ def test_from_any_start_every_eligible_node_gets_one_new_pod(states, rolling, ta
         "failed": lambda name: [on(name, "old", phase="Failed")],
         "waiting": lambda name: [on(name, ready=False)],
     }
-    pods = [pod for node, state in zip(nodes, states, strict=True) for pod in made[state](node.name)]
+    pods = [pod for node, state in zip(nodes, states, strict=True) for pod in created[state](node.name)]
     for _ in range(100):
         plan = plan_daemons(owner, nodes, pods, "new", NOW) or plan_update(owner, nodes, pods, "new", NOW)
         settled = not plan and all(pod.ready_since and not pod.is_terminating for pod in pods)
         if settled:
             break
         # What was going is gone, what waited is ready, what is removed goes next.
-        stay = [pod for pod in pods if not pod.is_terminating and pod not in plan.remove]
+        stay = [pod for pod in pods if not pod.is_terminating and pod not in plan.delete]
         pods = [on(pod.spec.node_name, pod.labels[HASH_LABEL], name=pod.name, phase=pod.status.phase) for pod in stay]
-        pods += [on(pod.spec.node_name, "old", name=pod.name, terminating=True) for pod in plan.remove]
+        pods += [on(pod.spec.node_name, "old", name=pod.name, terminating=True) for pod in plan.delete]
         pods += [on(name, ready=False, name=f"{name}-made") for name in plan.create]
     eligible = [node.name for node in nodes if not node.spec.taints]
     assert sorted((pod.spec.node_name, pod.labels[HASH_LABEL]) for pod in pods) == [(name, "new") for name in eligible]

@@ -129,7 +129,7 @@ class TestARollout:
     def test_forgets_empty_replica_sets_beyond_its_history(self):
         old = [an_old(f"old-{index}", replicas=0, revision=str(index)) for index in range(1, 5)]
         step = next_step(a_deployment(replicas=3, history=2), [*old, a_new(3, revision="9")], 0)
-        assert [each.name for each in step.forget] == ["old-1", "old-2"]
+        assert [each.name for each in step.clean_up] == ["old-1", "old-2"]
 
 
 class Cluster:
@@ -143,9 +143,9 @@ class Cluster:
         """Carry out one step; False when there was none."""
         step = next_step(self.owner, self.owned, sum(each.status.replicas for each in split(self.owner, self.owned)[1]))
         if step.create is not None:
-            made = msgspec.convert(step.create, ReplicaSet)
-            made.metadata.uid = made.name
-            self.owned.append(made)
+            created = msgspec.convert(step.create, ReplicaSet)
+            created.metadata.uid = created.name
+            self.owned.append(created)
         for scaling in step.scale:
             scaling.replica_set.spec.replicas = scaling.replicas
         for replica_set, stale in step.annotate:

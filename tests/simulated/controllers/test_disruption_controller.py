@@ -15,7 +15,7 @@ from mooring.base.errors import ApiError
 from mooring.objects.meta import Kind
 from mooring.simulated.controllers.disruption_budgets import (
     DELETION_TIMEOUT_SECONDS,
-    Uncountable,
+    UnknownScale,
     budget_status,
     expected_and_desired,
     failed_status,
@@ -87,7 +87,7 @@ def test_what_a_budget_allows(spec, states, scale, counts):
 @pytest.mark.parametrize("field", ["minAvailable", "maxUnavailable"])
 def test_an_amount_that_is_no_percentage_names_its_field(field):
     spec: dict[str, Any] = {field: "many"}
-    with pytest.raises(Uncountable, match=rf"spec\.{field}"):
+    with pytest.raises(UnknownScale, match=rf"spec\.{field}"):
         expected_and_desired(a_budget(**spec), 3, 3)
 
 

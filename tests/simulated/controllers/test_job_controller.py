@@ -41,21 +41,21 @@ PLANS = {
 @pytest.mark.parametrize(("job", "phases", "expected"), PLANS.values(), ids=PLANS.keys())
 def test_what_a_job_wants(job, phases, expected):
     plan = plan_job(job, pods(*phases))
-    assert (plan.create, len(plan.remove), plan.end) == expected
+    assert (plan.create, len(plan.delete), plan.end) == expected
 
 
 @given(st.integers(1, 6), st.integers(1, 12))
 def test_a_job_whose_pods_succeed_makes_exactly_as_many_as_it_needs(parallelism, completions):
     job = a_job(parallelism=parallelism, completions=completions)
-    made: list[PodRecord] = []
+    created: list[PodRecord] = []
     for _ in range(100):
-        plan = plan_job(job, made)
+        plan = plan_job(job, created)
         if plan.end:
             break
-        assert sum(pod.is_active for pod in made) + plan.create <= parallelism
-        made += [a_pod(f"pod-{len(made) + index}", phase="Running") for index in range(plan.create)]
-        next(pod for pod in made if pod.is_active).status.phase = "Succeeded"
-    assert (plan.end, len(made)) == ("Complete", completions)
+        assert sum(pod.is_active for pod in created) + plan.create <= parallelism
+        created += [a_pod(f"pod-{len(created) + index}", phase="Running") for index in range(plan.create)]
+        next(pod for pod in created if pod.is_active).status.phase = "Succeeded"
+    assert (plan.end, len(created)) == ("Complete", completions)
 
 
 def test_the_status_says_why_before_that():

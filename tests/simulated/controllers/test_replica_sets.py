@@ -10,7 +10,7 @@ from tests.simulated.builders import NOW, a_pod, a_replica_set
 from mooring.simulated.controllers.replica_sets import (
     BURST,
     DELETION_COST,
-    first_to_go,
+    deletion_order,
     is_available,
     plan_replicas,
     replica_set_status,
@@ -37,8 +37,8 @@ def test_one_plan_reaches_the_wanted_number_from_any_start(drawn, wanted):
 
     plan = plan_replicas(wanted, active)
 
-    assert not (plan.create and plan.remove)
-    assert len(active) + plan.create - len(plan.remove) == wanted
+    assert not (plan.create and plan.delete)
+    assert len(active) + plan.create - len(plan.delete) == wanted
 
 
 def test_a_large_step_is_taken_in_bursts():
@@ -68,14 +68,14 @@ GOES_FIRST = {
 
 @pytest.mark.parametrize(("first", "second"), GOES_FIRST.values(), ids=GOES_FIRST.keys())
 def test_who_goes_first(first, second):
-    assert [pod.name for pod in first_to_go([second, first])] == [first.name, second.name]
+    assert [pod.name for pod in deletion_order([second, first])] == [first.name, second.name]
 
 
 def test_a_crowded_node_gives_a_pod_before_a_lonely_one():
     lonely = a_pod("a", node="node-1", phase="Running", ready=True)
     crowd = [a_pod(name, node="node-2", phase="Running", ready=True) for name in ("b", "c")]
 
-    assert first_to_go([lonely, *crowd])[-1] is lonely
+    assert deletion_order([lonely, *crowd])[-1] is lonely
 
 
 def test_the_status_counts_what_is_there():

@@ -110,7 +110,7 @@ STEPS: dict[str, tuple[StatefulSet, list[PodRecord], tuple[list[int], list[str]]
 @pytest.mark.parametrize(("owner", "pods", "expected"), STEPS.values(), ids=STEPS.keys())
 def test_the_next_step(owner, pods, expected):
     step = next_step(owner, pods, "new", NOW)
-    assert (list(step.create), [pod.name for pod in step.remove]) == expected
+    assert (list(step.create), [pod.name for pod in step.delete]) == expected
 
 
 @given(
@@ -127,12 +127,12 @@ def test_from_any_start_the_set_reaches_its_pods_and_its_revision(drawn, replica
         step = next_step(owner, list(pods.values()), "new", NOW)
         assert not set(step.create) & set(pods)
         if management == "OrderedReady":
-            assert len(step.create) + len(step.remove) <= 1
-        for pod in step.remove:
+            assert len(step.create) + len(step.delete) <= 1
+        for pod in step.delete:
             del pods[ordinal_of(owner, pod) or 0]
         pods |= {ordinal: pending(ordinal, "old" if ordinal < start + partition else "new") for ordinal in step.create}
         waiting = sorted(ordinal for ordinal, pod in pods.items() if pod.status.phase == "Pending")
-        if not step.create and not step.remove and not waiting:
+        if not step.create and not step.delete and not waiting:
             break
         if waiting:
             pods[waiting[0]] = up(waiting[0], pods[waiting[0]].labels[REVISION])

@@ -77,12 +77,12 @@ async def test_scaling_up_and_down_makes_and_removes_pods(bench):
 
 async def test_exactly_as_many_pods_are_made_as_wanted(bench):
     await bench.start()
-    made: set[str] = set()
+    created: set[str] = set()
     assert bench.cluster is not None
-    bench.cluster.pods.subscribe(changed=lambda pod: made.add(pod.uid))
+    bench.cluster.pods.subscribe(changed=lambda pod: created.add(pod.uid))
     await a_deployment(bench, 40)
 
-    assert len(made) == 40
+    assert len(created) == 40
 
 
 async def test_a_new_image_is_rolled_out_and_rolled_back(bench):

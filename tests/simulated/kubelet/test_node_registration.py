@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulated.builders import NOW, a_node
 
-from mooring.simulated.kubelet.node_registration import completed, node_document
+from mooring.simulated.kubelet.node_registration import node_document, registered_node
 from mooring.simulated.kubelet.simulated_nodes import free_ordinal
 from mooring.simulated.records import SIMULATED
 
@@ -61,13 +61,13 @@ def test_a_node_written_by_hand_keeps_what_it_says():
         },
     }
 
-    node = completed(written, ordinal=0, now=NOW)
+    node = registered_node(written, ordinal=0, now=NOW)
 
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == "other"
     assert node["status"]["allocatable"] == node["status"]["capacity"] == {"cpu": "2"}
     ready = [each for each in node["status"]["conditions"] if each["type"] == "Ready"]
     assert ready == [{"type": "Ready", "status": "False"}]
-    assert completed(node, ordinal=5, now=NOW + 1) == node
+    assert registered_node(node, ordinal=5, now=NOW + 1) == node
 
 
 def test_a_new_node_gets_a_range_that_is_free():

@@ -42,14 +42,14 @@ def test_an_image_of_the_nodes_status_is_present():
 def test_a_policy_of_always_asks_the_registry_every_time():
     host = SimulatedNode(a_node(images=["nginx:1.27"]))
     assert reasons(host.pull(nginx("Always"))) == ["Pulling", "Pulled"]
-    assert not host.has_news
+    assert not host.has_unreported_images
 
 
 def test_pulled_images_are_news_for_the_nodes_status():
     host = SimulatedNode(a_node())
     host.pull(nginx())
 
-    assert host.has_news
+    assert host.has_unreported_images
     assert [image["names"] for image in host.reported_images()] == [["nginx:1.27"]]
 
 

@@ -1,7 +1,7 @@
-"""The templates that a StatefulSet or a DaemonSet has had, as ControllerRevisions.
+"""The revision history of StatefulSets and DaemonSets, as ControllerRevisions.
 
 `kubectl rollout history` lists them and `kubectl rollout undo` applies one. The newest is the owner's present template;
-one that comes back gets a new number instead of a second revision.
+an equal older one is renumbered instead of created again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Owner = StatefulSet | DaemonSet
 
 
 class ControllerHistory:
-    """Records templates for one controller; `hash_label` is where its revisions carry the template's hash."""
+    """The revisions of one controller; `hash_label` is their label with the template's hash."""
 
     def __init__(self, client: ApiClient, revisions: Informer[ControllerRevision], *, hash_label: str) -> None:
         self._client = client
@@ -37,10 +37,10 @@ class ControllerHistory:
         return sorted(owned, key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.name))
 
     async def record(self, owner: Owner, observed: str = "") -> tuple[ControllerRevision, int]:
-        """The revision of the owner's present template, and how often its name was taken by another.
+        """The revision of the owner's present template, created if needed, and the collision count.
 
-        `observed` is the revision that the owner's status names, if that is about the present template. Without any
-        history, as when only the owner and its pods were restored, it is made under that name: its pods carry it.
+        `observed` is the revision in the owner's status, if that is of the present template. Without any history, as
+        when only the owner and its pods were restored, it is created under that name, which the pods reference.
         """
         history, collisions = self.of(owner) or await self._adopted(owner), owner.status.collision_count
         if (known := next((each for each in history if each.name == observed), None)) is not None:
@@ -54,7 +54,7 @@ class ControllerHistory:
             return await self._renumber(equal[-1], next_number(history)), collisions
         return equal[-1], collisions
 
-    async def remove(self, revisions: Sequence[ControllerRevision]) -> None:
+    async def delete(self, revisions: Sequence[ControllerRevision]) -> None:
         for each in revisions:
             try:
                 await self._client.delete(ControllerRevision.KIND, each.name, each.namespace, uid=each.uid)
@@ -80,12 +80,12 @@ class ControllerHistory:
                     continue
             else:
                 found = msgspec.convert(created, ControllerRevision)
-            self._revisions.expect(found)
+            self._revisions.cache_write(found)
             return found, collisions
-        raise Fault(f"{_MOST_COLLISIONS} names for a revision of {owner.key} are taken")
+        raise Fault(f"{_MOST_COLLISIONS} names for a revision of {owner.key} are in use")
 
     async def _adopted(self, owner: Owner) -> list[ControllerRevision]:
-        """The revisions that an earlier owner of the same pods left behind, now this one's."""
+        """Adopt the orphaned revisions of the owner's selector."""
         for each in list(self._revisions.all()):
             is_orphan = each.namespace == owner.namespace and controller_of(each) is None and not each.is_terminating
             if is_orphan and owner.spec.selector.matches(each.labels):
@@ -96,9 +96,9 @@ class ControllerHistory:
         return await self._patch(revision, {"revision": number})
 
     async def _patch(self, revision: ControllerRevision, body: Document) -> ControllerRevision:
-        answer = await self._client.patch(ControllerRevision.KIND, revision.name, revision.namespace, body)
-        patched = msgspec.convert(answer, ControllerRevision)
-        self._revisions.expect(patched)
+        document = await self._client.patch(ControllerRevision.KIND, revision.name, revision.namespace, body)
+        patched = msgspec.convert(document, ControllerRevision)
+        self._revisions.cache_write(patched)
         return patched
 
     def _document(self, owner: Owner, data: Document, number: int, hashed: str) -> Document:
@@ -117,12 +117,12 @@ class ControllerHistory:
 
 
 def revision_data(template: Document) -> Document:
-    """A strategic merge patch that brings the template back."""
+    """A strategic merge patch that restores the template."""
     return {"spec": {"template": {"$patch": "replace", **template}}}
 
 
 def template_in(revision: ControllerRevision) -> Document:
-    """The template that the revision brings back."""
+    """The template that the revision restores."""
     return {key: value for key, value in revision.data["spec"]["template"].items() if key != "$patch"}
 
 
@@ -131,5 +131,5 @@ def next_number(history: Sequence[ControllerRevision]) -> int:
 
 
 def not_in_use(history: Sequence[ControllerRevision], in_use: Collection[str]) -> list[ControllerRevision]:
-    """The revisions whose names nothing uses any more."""
+    """The revisions that are not live."""
     return [each for each in history if each.name not in in_use]

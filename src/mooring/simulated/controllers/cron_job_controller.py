@@ -1,4 +1,4 @@
-"""The controller that makes the Jobs of CronJobs when their time has come."""
+"""The CronJob controller: creates Jobs by schedule. `cron_jobs` computes when they are due."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mooring.simulated.controllers.cron_jobs import (
     reference,
     seconds_until_next,
 )
-from mooring.simulated.controllers.pod_control import namespace_is_ending, report_status
+from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import CronJob, Job
 from mooring.simulated.event_recorder import EventRecorder, Source
 from mooring.simulated.informer import Informer
@@ -36,7 +36,7 @@ _ACTIVE = "Not starting job because prior execution is running and concurrency p
 
 
 class CronJobController:
-    """Makes Jobs by schedules."""
+    """Creates Jobs by schedule, and deletes finished ones beyond the history limits."""
 
     def __init__(
         self,
@@ -52,33 +52,33 @@ class CronJobController:
         self._jobs = jobs
         self._events = events
         self._clock = clock
-        self._removing: set[str] = set()
-        self._work = WorkQueue("cronjob", self._sync, clock=clock, log=Log("workloads"), workers=8)
-        cron_jobs.subscribe(changed=lambda each: self._work.add(each.key))
-        jobs.subscribe(changed=self._job_moved, deleted=self._job_went)
+        self._deleting: set[str] = set()
+        self._queue = WorkQueue("cronjob", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        cron_jobs.subscribe(changed=lambda each: self._queue.add(each.key))
+        jobs.subscribe(changed=self._job_changed, deleted=self._job_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"cronjobs": self._work.run}
+        return {"cronjobs": self._queue.run}
 
-    def _job_moved(self, job: Job) -> None:
+    def _job_changed(self, job: Job) -> None:
         owner = controller_of(job)
         if owner is not None and owner[0] == "CronJob":
-            self._work.add(f"{job.namespace}/{owner[1]}")
+            self._queue.add(f"{job.namespace}/{owner[1]}")
 
-    def _job_went(self, job: Job) -> None:
-        self._removing.discard(job.uid)
-        self._job_moved(job)
+    def _job_deleted(self, job: Job) -> None:
+        self._deleting.discard(job.uid)
+        self._job_changed(job)
 
     async def _sync(self, key: str) -> None:
         owner = self._cron_jobs.get(key)
         if owner is None:
             return
-        jobs = [job for job in self._jobs.owned_by(owner.uid) if job.uid not in self._removing]
+        jobs = [job for job in self._jobs.owned_by(owner.uid) if job.uid not in self._deleting]
         active = await self._still_active(owner, jobs)
         status: Document = {"active": active}
         if (success := last_success(owner, jobs)) is not None:
             status["lastSuccessfulTime"] = success
-        await self._remove(owner, beyond_history(owner, jobs))
+        await self._delete(owner, beyond_history(owner, jobs))
         try:
             if not owner.is_terminating:
                 await self._start_what_is_due(owner, status)
@@ -86,7 +86,7 @@ class CronJobController:
             await report_status(self._client, self._cron_jobs, owner, owner.status, status)
 
     async def _still_active(self, owner: CronJob, jobs: Sequence[Job]) -> list[Document]:
-        """The Jobs that were active and still are; those that are not are told of."""
+        """The Jobs of the status that are still active; events report the others."""
         known = {job.uid: job for job in jobs}
         listed = {each["uid"] for each in owner.status.active}
         for job in jobs:
@@ -106,8 +106,8 @@ class CronJobController:
         return active
 
     async def _is_gone(self, owner: CronJob, active: Document) -> bool:
-        """Asked of the server: the watch may be late."""
-        if active["uid"] in self._removing:
+        """Read from the server: the watch may lag."""
+        if active["uid"] in self._deleting:
             return True
         try:
             found = await self._client.get(Job.KIND, active["name"], owner.namespace)
@@ -118,7 +118,7 @@ class CronJobController:
         return bool(found["metadata"]["uid"] != active["uid"])
 
     async def _start_what_is_due(self, owner: CronJob, status: Document) -> None:
-        """Make the Job whose time has come, unless something stands against it, and look again at the next time."""
+        """Create the Job that is due, if the concurrency policy allows it, and requeue for the next schedule time."""
         if (found := self._schedule(owner)) is None or owner.spec.suspend:
             return
         schedule, zone = found
@@ -134,7 +134,7 @@ class CronJobController:
             await self._start(owner, pending.scheduled, zone, status)
         wait = seconds_until_next(owner, schedule, now)
         if wait is not None:
-            self._work.add_after(owner.key, max(wait, 0))
+            self._queue.add_after(owner.key, max(wait, 0))
 
     def _schedule(self, owner: CronJob) -> tuple[Schedule, tzinfo] | None:
         try:
@@ -159,18 +159,18 @@ class CronJobController:
             return
         if owner.spec.concurrency_policy == "Replace":
             running = {each["uid"] for each in active}
-            await self._remove(owner, [job for job in self._jobs.owned_by(owner.uid) if job.uid in running])
+            await self._delete(owner, [job for job in self._jobs.owned_by(owner.uid) if job.uid in running])
             status["active"] = active = []
         job = await self._create(owner, job_document(owner, scheduled, zone))
         if job is not None:
             status |= {"active": [*active, reference(job)], "lastScheduleTime": timestamp(scheduled)}
 
     async def _create(self, owner: CronJob, document: Document) -> Job | None:
-        """The Job, also if an earlier attempt made it and did not come to say so; None: another's has its name."""
+        """The Job, also if an earlier sync created it; None if a Job of another owner has its name."""
         try:
             created = await self._client.create(Job.KIND, document, owner.namespace)
         except ApiError as error:
-            if namespace_is_ending(error):
+            if is_namespace_terminating(error):
                 return None
             if error.reason != "AlreadyExists":
                 self._warn(owner, "FailedCreate", f"Error creating job: {error}")
@@ -179,17 +179,17 @@ class CronJobController:
             controller = controller_of(found)
             return found if controller is not None and controller[2] == owner.uid else None
         job = msgspec.convert(created, Job)
-        self._jobs.expect(job)
+        self._jobs.cache_write(job)
         self._record(owner, "SuccessfulCreate", f"Created job {job.name}")
         return job
 
-    async def _remove(self, owner: CronJob, jobs: Sequence[Job]) -> None:
+    async def _delete(self, owner: CronJob, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            self._removing.add(job.uid)
+            self._deleting.add(job.uid)
             try:
                 await self._client.delete(Job.KIND, job.name, job.namespace, uid=job.uid)
             except ApiError as error:
-                self._removing.discard(job.uid)
+                self._deleting.discard(job.uid)
                 if error.code in (404, 409):
                     continue
                 self._warn(owner, "FailedDelete", f"Deleted job: {error}")

@@ -1,4 +1,4 @@
-"""When a CronJob makes its next Job, which Jobs it forgets, and what its status says. Pure."""
+"""When a CronJob creates its next Job, which Jobs it deletes, and its status. Pure."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from mooring.simulated.records import Document, owned_by
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 MANY_MISSED = 100
 PADDING_SECONDS = 0.1
-"""So much later than its time a Job is looked for, as upstream, for clocks that do not quite agree."""
+"""Added to the next requeue, as upstream, for clock skew."""
 
 
 class NeverDue(ValueError):
-    """A schedule that reads well and never comes."""
+    """A valid schedule that never comes due."""
 
 
 @dataclass(frozen=True)
 class Due:
-    """The latest time that has come and has no Job yet."""
+    """The latest missed schedule time."""
 
     scheduled: float
     missed_many: bool = False
 
 
 def due(owner: CronJob, schedule: Schedule, now: float) -> Due | None:
-    """What is due now; None: nothing. Of several times that were missed, the latest counts."""
+    """The schedule time that is due now, if any. Of several missed ones, the latest counts."""
     since = _since(owner)
     if owner.spec.starting_deadline_seconds is not None:
         since = max(since, now - owner.spec.starting_deadline_seconds)
@@ -51,25 +51,25 @@ def is_too_late(owner: CronJob, scheduled: float, now: float) -> bool:
 
 
 def seconds_until_next(owner: CronJob, schedule: Schedule, now: float) -> float | None:
-    """How long until the schedule comes due again; None: never."""
+    """How long until the next schedule time; None: never."""
     since = _since(owner)
     following = schedule.after(schedule.latest(since, now) or since)
     return following + PADDING_SECONDS - now if following is not None else None
 
 
 def _since(owner: CronJob) -> float:
-    """After what the first time counts that has no Job yet."""
+    """The time after which schedule times have no Job yet."""
     moment = owner.status.last_schedule_time or owner.metadata.creation_timestamp
     return parse_timestamp(moment) if moment else 0.0
 
 
 def job_name(owner: CronJob, scheduled: float) -> str:
-    """One name for one minute, so that no time gets two Jobs."""
+    """One name per minute, so that no schedule time has two Jobs."""
     return f"{owner.name}-{int(scheduled // 60)}"
 
 
 def job_document(owner: CronJob, scheduled: float, zone: tzinfo) -> Document:
-    """The Job of that time."""
+    """The Job of a schedule time."""
     template = owner.spec.job_template
     moment = datetime.fromtimestamp(scheduled, zone).isoformat(timespec="seconds")
     annotations = template.metadata.get("annotations") or {}
@@ -85,7 +85,7 @@ def job_document(owner: CronJob, scheduled: float, zone: tzinfo) -> Document:
 
 
 def beyond_history(owner: CronJob, jobs: Iterable[Job]) -> list[Job]:
-    """Finished Jobs beyond the limits, the oldest first."""
+    """Finished Jobs beyond the history limits, oldest first."""
     by_start = sorted(jobs, key=lambda job: (job.status.start_time is None, job.status.start_time or "", job.name))
     limits = {"Complete": owner.spec.successful_jobs_history_limit, "Failed": owner.spec.failed_jobs_history_limit}
     surplus: list[Job] = []
@@ -97,7 +97,7 @@ def beyond_history(owner: CronJob, jobs: Iterable[Job]) -> list[Job]:
 
 
 def last_success(owner: CronJob, jobs: Sequence[Job]) -> str | None:
-    """When the last Job that ended well did."""
+    """When the last successful Job completed."""
     ends = [job.status.completion_time for job in jobs if job.outcome == "Complete" and job.status.completion_time]
     known = [owner.status.last_successful_time] if owner.status.last_successful_time else []
     return max(known + ends, key=parse_timestamp, default=None)

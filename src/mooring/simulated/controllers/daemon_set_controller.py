@@ -1,4 +1,4 @@
-"""The controller that keeps a pod of every DaemonSet on every eligible node."""
+"""The DaemonSet controller: keeps a pod on every eligible node. `daemon_sets` computes what a sync does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.simulated.controllers.daemon_sets import (
     plan_update,
     target_node,
 )
-from mooring.simulated.controllers.pod_control import PodControl, namespace_is_ending, report_status
+from mooring.simulated.controllers.pod_control import PodControl, is_namespace_terminating, report_status
 from mooring.simulated.controllers.replica_sets import seconds_until_available
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet
 from mooring.simulated.event_recorder import EventRecorder, Source
@@ -30,7 +30,7 @@ _SOURCE = Source("daemonset-controller")
 
 
 class DaemonSetController:
-    """Keeps every DaemonSet on its nodes."""
+    """Syncs DaemonSets when they, their pods or nodes change."""
 
     def __init__(
         self,
@@ -50,36 +50,36 @@ class DaemonSetController:
         self._clock = clock
         self._history = ControllerHistory(client, revisions, hash_label=HASH_LABEL)
         self._control = PodControl(client, pods, events, _SOURCE)
-        self._work = WorkQueue("daemonset", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        self._queue = WorkQueue("daemonset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         self._node_rules: dict[str, object] = {}
-        daemon_sets.subscribe(changed=lambda each: self._work.add(each.key), deleted=self._control.forget)
+        daemon_sets.subscribe(changed=lambda each: self._queue.add(each.key), deleted=self._control.forget)
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
-        pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
+        pods.subscribe(changed=self._pod_changed, deleted=self._pod_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"daemonsets": self._work.run}
+        return {"daemonsets": self._queue.run}
 
-    # What moves.
+    # Event handlers.
 
     def _node_changed(self, node: NodeRecord) -> None:
-        """Only what decides where daemons run: a node's status changes all the time."""
+        """Only labels and taints matter: a node's status changes all the time."""
         rules = (node.labels, node.spec.taints)
         if self._node_rules.get(node.name) != rules:
             self._node_rules[node.name] = rules
-            self._look_at_all()
+            self._enqueue_all()
 
     def _node_deleted(self, node: NodeRecord) -> None:
         self._node_rules.pop(node.name, None)
-        self._look_at_all()
+        self._enqueue_all()
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         for owner in self._daemon_sets.all():
-            self._work.add(owner.key)
+            self._queue.add(owner.key)
 
-    def _pod_moved(self, pod: PodRecord) -> None:
+    def _pod_changed(self, pod: PodRecord) -> None:
         owner = controller_of(pod)
         if owner is not None and owner[0] == "DaemonSet":
-            self._work.add(f"{pod.namespace}/{owner[1]}")
+            self._queue.add(f"{pod.namespace}/{owner[1]}")
 
     # One DaemonSet.
 
@@ -90,20 +90,20 @@ class DaemonSetController:
         try:
             revision, collisions = await self._history.record(owner)
         except ApiError as error:
-            if namespace_is_ending(error):
+            if is_namespace_terminating(error):
                 return
             raise
         await self._control.adopt(owner, owner.spec.selector)
         hashed = revision.labels.get(HASH_LABEL, revision.name)
-        await self._carry_out(owner, self._plan(owner, hashed), hashed)
+        await self._execute(owner, self._plan(owner, hashed), hashed)
         await self._report(owner, hashed, collisions)
-        await self._forget_old(owner, revision)
+        await self._truncate_history(owner, revision)
 
     def _plan(self, owner: DaemonSet, hashed: str) -> DaemonPlan:
-        nodes, pods, now = list(self._nodes.all()), self._control.pods_to_the_last(owner), self._clock.now()
+        nodes, pods, now = list(self._nodes.all()), self._control.pods_until_deleted(owner), self._clock.now()
         return plan_daemons(owner, nodes, pods, hashed, now) or plan_update(owner, nodes, pods, hashed, now)
 
-    async def _carry_out(self, owner: DaemonSet, plan: DaemonPlan, hashed: str) -> None:
+    async def _execute(self, owner: DaemonSet, plan: DaemonPlan, hashed: str) -> None:
         for pod in plan.finished:
             where = f"daemon pod {pod.key} on node {target_node(pod)}, will try to"
             if pod.status.phase == "Failed":
@@ -111,19 +111,19 @@ class DaemonSetController:
             else:
                 self._events.record(owner, _SOURCE, "SucceededDaemonPod", f"Found succeeded {where} delete it")
         await self._control.create(owner, [daemon_pod(owner, node, hashed) for node in plan.create])
-        await self._control.remove(owner, plan.remove)
+        await self._control.delete(owner, plan.delete)
 
     async def _report(self, owner: DaemonSet, hashed: str, collisions: int) -> None:
-        now, pods = self._clock.now(), self._control.pods_to_the_last(owner)
+        now, pods = self._clock.now(), self._control.pods_until_deleted(owner)
         status = daemon_set_status(owner, list(self._nodes.all()), pods, hashed, collisions, now)
         await report_status(self._client, self._daemon_sets, owner, owner.status, status)
         wait = seconds_until_available(pods, owner.spec.min_ready_seconds, now)
         if wait is not None:
-            self._work.add_after(owner.key, wait)
+            self._queue.add_after(owner.key, wait)
 
-    async def _forget_old(self, owner: DaemonSet, present: ControllerRevision) -> None:
-        """Keep as many old revisions as the limit says, and those that pods are of."""
-        in_use = {pod.labels.get(HASH_LABEL) for pod in self._control.pods_to_the_last(owner)}
+    async def _truncate_history(self, owner: DaemonSet, present: ControllerRevision) -> None:
+        """Delete old revisions beyond the history limit, unless pods use them."""
+        in_use = {pod.labels.get(HASH_LABEL) for pod in self._control.pods_until_deleted(owner)}
         old = [each for each in self._history.of(owner) if each.name != present.name]
         unused = [each for each in old if each.labels.get(HASH_LABEL) not in in_use]
-        await self._history.remove(unused[: max(0, len(old) - owner.spec.revision_history_limit)])
+        await self._history.delete(unused[: max(0, len(old) - owner.spec.revision_history_limit)])

@@ -1,7 +1,7 @@
-"""What a DaemonSet wants done: on which nodes to create a pod, which pods to remove, and its status. Pure.
+"""What a sync of a DaemonSet does: on which nodes to create a pod, which pods to delete, and its status. Pure.
 
-A pod is meant for one node by its affinity, and the scheduler places it. A failed pod is replaced at once: upstream's
-backoff protects against kubelets that refuse pods, which ours do not.
+A pod targets one node by its affinity, and the scheduler binds it. A failed pod is replaced at once: upstream's backoff
+protects against kubelets that reject pods, which ours do not.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from mooring.objects.core import Pod, PodSpec
 from mooring.objects.placement_rules import DO_NOT_SCHEDULE, admits, first_untolerated
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import is_available
-from mooring.simulated.controllers.workload_records import DaemonSet, pods_in
+from mooring.simulated.controllers.workload_records import DaemonSet, scaled_value
 from mooring.simulated.records import Document, NodeRecord, PodRecord
 
 HASH_LABEL = "controller-revision-hash"
 GENERATION_LABEL = "pod-template-generation"
 GENERATION = "deprecated.daemonset.template.generation"
-"""An annotation of the DaemonSet: how often its template has changed, counted by the API server."""
+"""An annotation of the DaemonSet: the template generation, incremented by the API server."""
 BURST = 250
-"""How many pods one pass creates or removes at most, as upstream's burst."""
+"""Pods that one sync creates or deletes at most, as upstream's burst."""
 
 _NAME_FIELD = "metadata.name"
 _TOLERATED = (
@@ -40,27 +40,27 @@ _TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSched
 
 @dataclass(frozen=True)
 class DaemonPlan:
-    """What to do now."""
+    """What a sync does."""
 
     create: tuple[str, ...] = ()
     """Names of nodes."""
-    remove: tuple[PodRecord, ...] = ()
+    delete: tuple[PodRecord, ...] = ()
     finished: tuple[PodRecord, ...] = ()
-    """Those of `remove` that have ended, though daemons should not."""
+    """Those of `delete` that have finished, which daemons should not."""
 
     def __bool__(self) -> bool:
-        return bool(self.create or self.remove)
+        return bool(self.create or self.delete)
 
 
 class Eligibility:
-    """Which nodes are to have a pod of the DaemonSet."""
+    """Which nodes should run a pod of the DaemonSet."""
 
     def __init__(self, owner: DaemonSet) -> None:
         spec = owner.spec.template.get("spec") or {}
         self._pod = Pod(spec=msgspec.convert(spec | {"tolerations": _tolerations(spec)}, PodSpec))
 
     def of(self, node: NodeRecord) -> tuple[bool, bool]:
-        """Whether a pod should run there, and whether one that runs there may stay."""
+        """`shouldRun` and `shouldContinueRunning` of upstream."""
         spec = self._pod.spec
         if spec.node_name not in ("", node.name) or not admits(self._pod, node.name, node.labels):
             return False, False
@@ -85,7 +85,7 @@ def daemon_pod(owner: DaemonSet, node: str, hashed: str) -> Document:
 
 
 def _tolerations(spec: Document) -> list[Document]:
-    """The template's, with those that every daemon has."""
+    """The template's tolerations, and those of every daemon pod."""
     added = [*_TOLERATED, *((_TOLERATED_ON_HOST_NETWORK,) if spec.get("hostNetwork") else ())]
     ours = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
     named = {(each["key"], each["effect"]) for each in ours}
@@ -94,13 +94,13 @@ def _tolerations(spec: Document) -> list[Document]:
 
 
 def _is_replaced(toleration: Document, named: set[tuple[str, str]]) -> bool:
-    """Whether ours say the same, for longer: those of a template may have an end."""
+    """Whether a toleration of every daemon pod covers it; that of a template may have `tolerationSeconds`."""
     is_whole = toleration.get("operator") == "Exists" and not toleration.get("value")
     return is_whole and (toleration.get("key"), toleration.get("effect")) in named
 
 
 def target_node(pod: PodRecord) -> str:
-    """The node that the pod is on, or is meant for."""
+    """The node that the pod is bound to, or targets by affinity."""
     if pod.spec.node_name:
         return pod.spec.node_name
     required: Any = pod.spec.affinity
@@ -114,7 +114,7 @@ def target_node(pod: PodRecord) -> str:
 
 
 def on_nodes(pods: Iterable[PodRecord]) -> dict[str, list[PodRecord]]:
-    """The pods by their nodes; of one node those that are placed first, then the oldest."""
+    """The pods by node: bound ones first, then the oldest."""
     found: dict[str, list[PodRecord]] = {}
     for pod in sorted(pods, key=_age):
         is_over = pod.is_finished and pod.is_terminating
@@ -128,7 +128,7 @@ def _age(pod: PodRecord) -> tuple[bool, str, str]:
 
 
 def is_updated(owner: DaemonSet, pod: PodRecord, hashed: str) -> bool:
-    """Whether the pod is of the present template."""
+    """Whether the pod has the present template."""
     generation = owner.metadata.annotations.get(GENERATION)
     return pod.labels.get(HASH_LABEL) == hashed or (
         generation is not None and pod.labels.get(GENERATION_LABEL) == generation
@@ -141,30 +141,30 @@ def plan_daemons(
     """One pod on every eligible node and none elsewhere; during an update with surge, an old one beside a new one."""
     eligibility, placed = Eligibility(owner), on_nodes(pods)
     create: list[str] = []
-    remove: list[PodRecord] = []
+    delete: list[PodRecord] = []
     finished: list[PodRecord] = []
     for node in nodes:
         present = placed.get(node.name, [])
         living = [pod for pod in present if not pod.is_terminating]
         should_run, may_stay = eligibility.of(node)
         if not may_stay:
-            remove += living
+            delete += living
             continue
         ended = [pod for pod in living if pod.is_finished]
         running = [pod for pod in living if not pod.is_finished]
         finished += ended
-        remove += ended
+        delete += ended
         if should_run and not (running if _surges(owner) else present):
             create.append(node.name)
-        remove += _surplus(owner, running, hashed, now) if _surges(owner) else running[1:]
+        delete += _surplus(owner, running, hashed, now) if _surges(owner) else running[1:]
     known = {node.name for node in nodes}
-    remove += [
+    delete += [
         pod
         for name, meant in placed.items()
         for pod in meant
         if name not in known and not pod.spec.node_name and not pod.is_terminating
     ]
-    return DaemonPlan(tuple(create[:BURST]), tuple(remove[:BURST]), tuple(finished))
+    return DaemonPlan(tuple(create[:BURST]), tuple(delete[:BURST]), tuple(finished))
 
 
 def _surges(owner: DaemonSet) -> bool:
@@ -173,7 +173,7 @@ def _surges(owner: DaemonSet) -> bool:
 
 
 def _surplus(owner: DaemonSet, running: Sequence[PodRecord], hashed: str, now: float) -> list[PodRecord]:
-    """All but the oldest new pod and the oldest old one; of both only one when they need not share the node."""
+    """All but the oldest new and the oldest old pod, and the old one too when it is no longer needed."""
     new = [pod for pod in running if pod.labels.get(HASH_LABEL) == hashed]
     old = [pod for pod in running if pod.labels.get(HASH_LABEL) != hashed]
     surplus = new[1:] + old[1:]
@@ -183,17 +183,17 @@ def _surplus(owner: DaemonSet, running: Sequence[PodRecord], hashed: str, now: f
 
 
 def surge_and_unavailable(owner: DaemonSet, desired: int) -> tuple[int, int]:
-    """How many nodes an update may have with two pods, and how many without an available one."""
+    """maxSurge and maxUnavailable as numbers of nodes."""
     rolling = owner.spec.update_strategy.rolling_update
     if owner.spec.update_strategy.type != "RollingUpdate" or rolling is None:
         return 0, 0
-    return pods_in(rolling.max_surge, desired, up=True), pods_in(rolling.max_unavailable, desired, up=True)
+    return scaled_value(rolling.max_surge, desired, up=True), scaled_value(rolling.max_unavailable, desired, up=True)
 
 
 def plan_update(
     owner: DaemonSet, nodes: Sequence[NodeRecord], pods: Sequence[PodRecord], hashed: str, now: float
 ) -> DaemonPlan:
-    """The next step of a rolling update, once every node has the pods it should have."""
+    """The next step of a rolling update, once every eligible node has its pod."""
     if owner.spec.update_strategy.type != "RollingUpdate":
         return DaemonPlan()
     eligibility = Eligibility(owner)
@@ -236,9 +236,9 @@ class _NodeState:
 
 
 def _replace(states: Mapping[str, _NodeState], max_unavailable: int) -> DaemonPlan:
-    """Remove old pods that are not available, and as many others as may be unavailable beyond those that are."""
+    """Delete unavailable old pods, and available ones within maxUnavailable."""
     unavailable = 0
-    remove: list[PodRecord] = []
+    delete: list[PodRecord] = []
     candidates: list[PodRecord] = []
     for state in states.values():
         if state.is_crowded or (state.new is None) == (state.old is None):
@@ -249,14 +249,14 @@ def _replace(states: Mapping[str, _NodeState], max_unavailable: int) -> DaemonPl
             candidates.append(state.old)
         else:
             unavailable += 1
-            remove.append(state.old)
-    return DaemonPlan(remove=tuple((remove + candidates[: max(0, max_unavailable - unavailable)])[:BURST]))
+            delete.append(state.old)
+    return DaemonPlan(delete=tuple((delete + candidates[: max(0, max_unavailable - unavailable)])[:BURST]))
 
 
 def _surge(states: Mapping[str, _NodeState], should_run: Mapping[str, bool], max_surge: int) -> DaemonPlan:
-    """Create new pods beside old ones, and remove an old one when its new one is available."""
+    """Create new pods beside old ones within maxSurge, and delete an old one when its new one is available."""
     surging = available = 0
-    remove: list[PodRecord] = []
+    delete: list[PodRecord] = []
     misplaced: list[PodRecord] = []
     create: list[str] = []
     candidates: list[str] = []
@@ -269,17 +269,17 @@ def _surge(states: Mapping[str, _NodeState], should_run: Mapping[str, bool], max
             continue
         if state.new is not None:
             if state.new_is_available:
-                remove.append(state.old)
+                delete.append(state.old)
             else:
                 surging += 1
         elif not should_run.get(name):
-            (misplaced if state.old_is_available else remove).append(state.old)
+            (misplaced if state.old_is_available else delete).append(state.old)
         else:
             (candidates if state.old_is_available else create).append(name)
-    # A pod where none should be stays until the pods that should be are available.
-    remove += misplaced[: max(0, available - sum(should_run.values()))]
+    # A misscheduled pod stays until enough scheduled ones are available.
+    delete += misplaced[: max(0, available - sum(should_run.values()))]
     create += candidates[: max(0, max_surge - surging)]
-    return DaemonPlan(tuple(create[:BURST]), tuple(remove[:BURST]))
+    return DaemonPlan(tuple(create[:BURST]), tuple(delete[:BURST]))
 
 
 def daemon_set_status(
@@ -290,7 +290,7 @@ def daemon_set_status(
     collisions: int,
     now: float,
 ) -> Document:
-    """The status the DaemonSet should have."""
+    """The desired status of the DaemonSet."""
     eligibility, placed = Eligibility(owner), on_nodes(pods)
     desired = misscheduled = 0
     oldest: list[PodRecord] = []

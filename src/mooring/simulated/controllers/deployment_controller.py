@@ -12,7 +12,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.simulated.controllers.deployment_status import deployment_status, progressing, seconds_until_overdue
 from mooring.simulated.controllers.deployments import REVISION, Scaling, next_step, split
-from mooring.simulated.controllers.pod_control import namespace_is_ending, report_status
+from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet
 from mooring.simulated.event_recorder import EventRecorder, Source
 from mooring.simulated.informer import Informer
@@ -23,7 +23,7 @@ _DEPLOYMENTS = Source("deployment-controller")
 
 
 class DeploymentController:
-    """Rolls Deployments out."""
+    """Rolls out Deployments."""
 
     def __init__(
         self,
@@ -41,21 +41,21 @@ class DeploymentController:
         self._pods = pods
         self._events = events
         self._clock = clock
-        self._work = WorkQueue("deployment", self._sync, clock=clock, log=Log("workloads"), workers=8)
-        deployments.subscribe(changed=lambda each: self._work.add(each.key))
+        self._queue = WorkQueue("deployment", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        deployments.subscribe(changed=lambda each: self._queue.add(each.key))
         replica_sets.subscribe(changed=self._owned_changed, deleted=self._owned_changed)
         pods.subscribe(deleted=self._pod_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"deployments": self._work.run}
+        return {"deployments": self._queue.run}
 
     def _owned_changed(self, owned: Record) -> None:
         owner = controller_of(owned)
         if owner is not None and owner[0] == "Deployment":
-            self._work.add(f"{owned.namespace}/{owner[1]}")
+            self._queue.add(f"{owned.namespace}/{owner[1]}")
 
     def _pod_deleted(self, pod: PodRecord) -> None:
-        """A Deployment that recreates waits for the last old pod to go."""
+        """A Deployment with strategy Recreate waits until the last old pod is deleted."""
         owner = controller_of(pod)
         if owner is not None and (replica_set := self._replica_sets.get(f"{pod.namespace}/{owner[1]}")) is not None:
             self._owned_changed(replica_set)
@@ -74,20 +74,20 @@ class DeploymentController:
     async def _step(self, owner: Deployment) -> None:
         owned = self._owned(owner)
         _, old = split(owner, owned)
-        step = next_step(owner, owned, sum(self._living_pods(each) for each in old))
+        step = next_step(owner, owned, sum(self._unfinished_pods(each) for each in old))
         if step.create is not None:
             await self._create(owner, step.create)
         for scaling in step.scale:
             await self._scale(owner, scaling)
         for replica_set, stale in step.annotate:
             await self._patch(replica_set, {"metadata": {"annotations": stale}})
-        for forgotten in step.forget:
-            await self._client.delete(ReplicaSet.KIND, forgotten.name, forgotten.namespace, uid=forgotten.uid)
+        for old_set in step.clean_up:
+            await self._client.delete(ReplicaSet.KIND, old_set.name, old_set.namespace, uid=old_set.uid)
         if step.revision and owner.metadata.annotations.get(REVISION) != step.revision:
             revision = {"metadata": {"annotations": {REVISION: step.revision}}}
             await self._client.patch(Deployment.KIND, owner.name, owner.namespace, revision)
 
-    def _living_pods(self, replica_set: ReplicaSet) -> int:
+    def _unfinished_pods(self, replica_set: ReplicaSet) -> int:
         return sum(not pod.is_finished for pod in self._pods.owned_by(replica_set.uid))
 
     async def _create(self, owner: Deployment, document: Document) -> None:
@@ -96,26 +96,26 @@ class DeploymentController:
         try:
             created = await self._client.create(ReplicaSet.KIND, document, owner.namespace)
         except ApiError as error:
-            if namespace_is_ending(error):
+            if is_namespace_terminating(error):
                 return
             if error.reason != "AlreadyExists":
                 message = f'Failed to create new replica set "{name}": {error}'
                 self._events.record(owner, _DEPLOYMENTS, "ReplicaSetCreateError", message, warning=True)
                 raise
-            await self._use_or_avoid(owner, name)
+            await self._resolve_collision(owner, name)
             return
-        self._replica_sets.expect(msgspec.convert(created, ReplicaSet))
+        self._replica_sets.cache_write(msgspec.convert(created, ReplicaSet))
         if size := document["spec"]["replicas"]:
             message = f"Scaled up replica set {name} from 0 to {size}"
             self._events.record(owner, _DEPLOYMENTS, "ScalingReplicaSet", message)
 
-    async def _use_or_avoid(self, owner: Deployment, name: str) -> None:
-        """A ReplicaSet of that name exists: ours, and the watch is late; or another's, and ours needs another name."""
+    async def _resolve_collision(self, owner: Deployment, name: str) -> None:
+        """A ReplicaSet of that name exists: the Deployment's own, or a hash collision that needs another name."""
         found = await self._client.get_as(ReplicaSet, name, owner.namespace)
         controller = controller_of(found)
         if controller is not None and controller[2] == owner.uid:
-            self._replica_sets.expect(found)
-            self._work.add(owner.key)
+            self._replica_sets.cache_write(found)
+            self._queue.add(owner.key)
             return
         collisions = {"status": {"collisionCount": owner.status.collision_count + 1}}
         await self._client.patch(Deployment.KIND, owner.name, owner.namespace, collisions, subresource="status")
@@ -126,7 +126,7 @@ class DeploymentController:
 
     async def _patch(self, replica_set: ReplicaSet, body: Document) -> None:
         patched = await self._client.patch(ReplicaSet.KIND, replica_set.name, replica_set.namespace, body)
-        self._replica_sets.expect(msgspec.convert(patched, ReplicaSet))
+        self._replica_sets.cache_write(msgspec.convert(patched, ReplicaSet))
 
     async def _report(self, owner: Deployment) -> None:
         now = self._clock.now()
@@ -134,4 +134,4 @@ class DeploymentController:
         await report_status(self._client, self._deployments, owner, owner.status, status)
         wait = seconds_until_overdue(owner, progressing(owner), now)
         if wait is not None and wait > 0:
-            self._work.add_after(owner.key, wait)
+            self._queue.add_after(owner.key, wait)

@@ -1,4 +1,4 @@
-"""What a Deployment says of itself: counts, and the conditions that `kubectl rollout status` reads. Pure."""
+"""The status of a Deployment: counts, and the conditions that `kubectl rollout status` reads. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_REST = ("NewReplicaSetAvailable", "DeploymentPaused", "ProgressDeadlineExcee
 
 
 def deployment_status(owner: Deployment, owned: Sequence[ReplicaSet], now: float) -> Document:
-    """The status the Deployment should have, with the conditions that `kubectl rollout status` reads."""
+    """The desired status of the Deployment."""
     new, _ = split(owner, owned)
     total = sum(each.status.replicas for each in owned)
     available = sum(each.status.available_replicas for each in owned)
@@ -25,10 +25,10 @@ def deployment_status(owner: Deployment, owned: Sequence[ReplicaSet], now: float
         "availableReplicas": available,
         "unavailableReplicas": max(0, sum(each.spec.replicas for each in owned) - available),
     }
-    moved = _has_moved(owner, status)
+    progressed = _has_progressed(owner, status)
     status["conditions"] = [
         _dated(owner, _availability(owner, available), now),
-        _dated(owner, _progress(owner, owned, moved, now), now, moved=moved),
+        _dated(owner, _progress(owner, owned, progressed, now), now, progressed=progressed),
     ]
     return status
 
@@ -50,7 +50,7 @@ def _availability(owner: Deployment, available: int) -> ConditionRecord:
     )
 
 
-def _progress(owner: Deployment, owned: Sequence[ReplicaSet], moved: bool, now: float) -> ConditionRecord:
+def _progress(owner: Deployment, owned: Sequence[ReplicaSet], progressed: bool, now: float) -> ConditionRecord:
     new, _ = split(owner, owned)
     subject = f'ReplicaSet "{new.name}"' if new else f'Deployment "{owner.name}"'
     before = progressing(owner)
@@ -65,7 +65,7 @@ def _progress(owner: Deployment, owned: Sequence[ReplicaSet], moved: bool, now: 
             reason="NewReplicaSetAvailable",
             message=f"{subject} has successfully progressed.",
         )
-    if not moved and before is not None and _is_overdue(owner, before, now):
+    if not progressed and before is not None and _is_overdue(owner, before, now):
         return ConditionRecord(
             type="Progressing",
             status="False",
@@ -80,8 +80,8 @@ def _progress(owner: Deployment, owned: Sequence[ReplicaSet], moved: bool, now: 
     )
 
 
-def _has_moved(owner: Deployment, status: Document) -> bool:
-    """Whether the rollout came closer since the status was last written."""
+def _has_progressed(owner: Deployment, status: Document) -> bool:
+    """Whether the rollout has progressed since the status was last written."""
     before = owner.status
     return bool(
         owner.metadata.generation != before.observed_generation
@@ -100,7 +100,7 @@ def _is_overdue(owner: Deployment, condition: ConditionRecord, now: float) -> bo
 
 
 def seconds_until_overdue(owner: Deployment, condition: ConditionRecord | None, now: float) -> float | None:
-    """How long the rollout may still stand where it is; None when nothing is under way."""
+    """The time left to the progress deadline; None when no rollout is in progress."""
     if condition is None or condition.reason in _AT_REST or not condition.last_update_time:
         return None
     return parse_timestamp(condition.last_update_time) + owner.spec.progress_deadline_seconds - now
@@ -114,8 +114,8 @@ def _condition(owner: Deployment, type_: str) -> ConditionRecord | None:
     return next((each for each in owner.status.conditions if each.type == type_), None)
 
 
-def _dated(owner: Deployment, condition: ConditionRecord, now: float, *, moved: bool = False) -> Document:
-    """With times: the update time moves with any change or any progress, the transition time with the status."""
+def _dated(owner: Deployment, condition: ConditionRecord, now: float, *, progressed: bool = False) -> Document:
+    """The condition with its times: lastUpdateTime also changes with progress, lastTransitionTime with the status."""
     before = _condition(owner, condition.type)
     same_status = before is not None and before.status == condition.status
     same = (
@@ -127,6 +127,6 @@ def _dated(owner: Deployment, condition: ConditionRecord, now: float, *, moved: 
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-        "lastUpdateTime": (before.last_update_time if same and before and not moved else None) or stamp,
+        "lastUpdateTime": (before.last_update_time if same and before and not progressed else None) or stamp,
         "lastTransitionTime": (before.last_transition_time if same_status and before else None) or stamp,
     }

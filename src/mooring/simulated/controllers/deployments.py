@@ -1,8 +1,7 @@
-"""How a Deployment rolls out: which ReplicaSet is the new one, and how many replicas each should have now. Pure.
+"""The rollout of a Deployment: which ReplicaSet is the new one, and how many replicas each should have now. Pure.
 
-One pass answers with one step; the controller carries it out and asks again when the cluster has moved. Simpler than
-upstream in one point: a Deployment that is scaled in the middle of a rollout scales its new ReplicaSet, not all of
-them in proportion.
+A sync computes one step; the controller executes it and syncs again when the cluster has changed. Simpler than upstream
+in one point: a Deployment that is scaled during a rollout scales its new ReplicaSet, not all of them in proportion.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mooring.simulated.controllers.pod_templates import template_hash
-from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet, pods_in
+from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet, scaled_value
 from mooring.simulated.records import Document
 
 HASH_LABEL = "pod-template-hash"
@@ -39,14 +38,14 @@ class Scaling:
 
 @dataclass(frozen=True)
 class RolloutStep:
-    """What to do now."""
+    """What a sync does."""
 
     create: Document | None = None
     scale: tuple[Scaling, ...] = ()
     annotate: tuple[tuple[ReplicaSet, dict[str, str]], ...] = ()
     revision: str = ""
-    forget: tuple[ReplicaSet, ...] = field(default=())
-    """Old, empty ReplicaSets beyond the revision history."""
+    clean_up: tuple[ReplicaSet, ...] = field(default=())
+    """Old, empty ReplicaSets beyond the revision history limit."""
 
 
 def split(owner: Deployment, owned: Sequence[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
@@ -67,12 +66,12 @@ def _same_template(owner: Deployment, candidate: ReplicaSet, expected_hash: str)
 
 
 def surge_and_unavailable(owner: Deployment) -> tuple[int, int]:
-    """How many pods too many and too few a rollout may have; percentages round up and down, and not both may be 0."""
+    """maxSurge and maxUnavailable as numbers: percentages round up and down, and not both may be 0."""
     if owner.spec.strategy.type == "Recreate":
         return 0, 0
     rolling = owner.spec.strategy.rolling_update
-    surge = pods_in(rolling.max_surge if rolling else "25%", owner.spec.replicas, up=True)
-    unavailable = pods_in(rolling.max_unavailable if rolling else "25%", owner.spec.replicas, up=False)
+    surge = scaled_value(rolling.max_surge if rolling else "25%", owner.spec.replicas, up=True)
+    unavailable = scaled_value(rolling.max_unavailable if rolling else "25%", owner.spec.replicas, up=False)
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
@@ -94,12 +93,12 @@ def next_step(owner: Deployment, owned: Sequence[ReplicaSet], pods_of_old: int) 
         scale=scale,
         annotate=((new, stale),) if stale else (),
         revision=revision,
-        forget=_beyond_history(owner, old) if is_complete(owner, new, owned) else (),
+        clean_up=_beyond_history(owner, old) if is_complete(owner, new, owned) else (),
     )
 
 
 def is_complete(owner: Deployment, new: ReplicaSet | None, owned: Sequence[ReplicaSet]) -> bool:
-    """All replicas are of the new template, and available."""
+    """All replicas are updated and available."""
     wanted = owner.spec.replicas
     return (
         new is not None
@@ -115,7 +114,7 @@ def _recreates(owner: Deployment) -> bool:
 
 
 def _first_size(owner: Deployment, old: Sequence[ReplicaSet], pods_of_old: int) -> int:
-    """How many replicas a new ReplicaSet starts with: what room the old ones leave."""
+    """The replicas that a new ReplicaSet starts with, beside the old ones."""
     if _recreates(owner):
         return 0 if pods_of_old or any(each.spec.replicas for each in old) else owner.spec.replicas
     surge, _ = surge_and_unavailable(owner)
@@ -124,7 +123,7 @@ def _first_size(owner: Deployment, old: Sequence[ReplicaSet], pods_of_old: int) 
 
 
 def _recreated(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet], pods_of_old: int) -> tuple[Scaling, ...]:
-    """All old pods go before the first new one comes."""
+    """Recreate: all old pods are deleted before the first new one is created."""
     shrink = tuple(Scaling(each, 0) for each in old if each.spec.replicas)
     if shrink or pods_of_old or new.spec.replicas == owner.spec.replicas:
         return shrink
@@ -132,7 +131,7 @@ def _recreated(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet], po
 
 
 def _rolled(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> tuple[Scaling, ...]:
-    """Grow the new one into the room there is; otherwise shrink the old ones as far as availability allows."""
+    """Scale up the new one within maxSurge; otherwise scale down the old ones within maxUnavailable."""
     wanted = owner.spec.replicas
     surge, max_unavailable = surge_and_unavailable(owner)
     total = new.spec.replicas + sum(each.spec.replicas for each in old)
@@ -144,7 +143,7 @@ def _rolled(owner: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> tu
 
 
 def _shrunk(new: ReplicaSet, old: Sequence[ReplicaSet], total: int, minimum: int) -> tuple[Scaling, ...]:
-    """Take away old replicas: first those that are not available, then as many available ones as can be spared."""
+    """Scale down old ReplicaSets: first unhealthy replicas, then as many available ones as maxUnavailable allows."""
     sizes = {each.uid: each.spec.replicas for each in old}
     not_yet_new = new.spec.replicas - new.status.available_replicas
     spare = total - minimum - not_yet_new
@@ -165,7 +164,7 @@ def _shrunk(new: ReplicaSet, old: Sequence[ReplicaSet], total: int, minimum: int
 
 
 def _scaled_while_paused(owner: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> tuple[Scaling, ...]:
-    """A paused Deployment rolls nothing out but can be scaled, through the ReplicaSet that carries its pods."""
+    """A paused Deployment does not roll out but can be scaled, by the ReplicaSet that has its pods."""
     carrying = [each for each in (*old, *((new,) if new else ())) if each.spec.replicas]
     others = sum(each.spec.replicas for each in carrying[:-1])
     if not carrying:
@@ -226,7 +225,7 @@ def _number(revision: str) -> int:
 
 
 def _next_revision(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> str:
-    """One more than any old revision; a template that comes back (rollback) gets a new number too."""
+    """One more than any old revision; a rollback gets a new number, too."""
     highest_old = max((_number(_revision_of(each)) for each in old), default=0)
     present = _number(_revision_of(new))
     return str(present if present > highest_old else highest_old + 1)

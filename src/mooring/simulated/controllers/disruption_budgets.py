@@ -1,4 +1,4 @@
-"""What the status of a PodDisruptionBudget is: how many of its pods may be evicted now, and why. Pure."""
+"""The status of a PodDisruptionBudget: how many of its pods may be evicted now, and why. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mooring.base.clock import parse_timestamp, timestamp
 from mooring.base.errors import Fault
-from mooring.simulated.controllers.workload_records import pods_in
+from mooring.simulated.controllers.workload_records import scaled_value
 from mooring.simulated.records import BudgetRecord, Document, PodRecord
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
@@ -15,27 +15,27 @@ DELETION_TIMEOUT_SECONDS = 120.0
 """How long after its eviction was admitted a pod is expected to be deleted."""
 
 
-class Uncountable(Fault):
+class UnknownScale(Fault):
     """The scale of the pods' controllers cannot be determined; only a change of the objects can help."""
 
 
 def needs_scale(budget: BudgetRecord) -> bool:
-    """Whether the budget is relative to what the pods' controllers want, and not to the pods that exist."""
+    """Whether the budget is relative to the scale of the pods' controllers, and not to the existing pods."""
     return budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)
 
 
 def expected_and_desired(budget: BudgetRecord, pods: int, scale: int) -> tuple[int, int]:
-    """How many pods there should be, and how many of them healthy. Percentages are rounded up."""
+    """expectedPods and desiredHealthy. Percentages are rounded up."""
     spec = budget.spec
     expected = scale if needs_scale(budget) else pods
     try:
         if spec.max_unavailable is not None:
-            return expected, max(0, expected - pods_in(spec.max_unavailable, expected, up=True))
+            return expected, max(0, expected - scaled_value(spec.max_unavailable, expected, up=True))
         if spec.min_available is not None:
-            return expected, pods_in(spec.min_available, expected, up=True)
+            return expected, scaled_value(spec.min_available, expected, up=True)
     except ValueError:
         field = "minAvailable" if spec.max_unavailable is None else "maxUnavailable"
-        raise Uncountable(f"spec.{field} is neither an integer nor a percentage") from None
+        raise UnknownScale(f"spec.{field} is neither an integer nor a percentage") from None
     return 0, 0
 
 
@@ -62,16 +62,16 @@ def overdue(budget: BudgetRecord, pods: Sequence[PodRecord], now: float) -> list
 
 
 def seconds_until_overdue(disrupted: Mapping[str, str], now: float) -> float | None:
-    """When the next of them will be overdue; None when none is expected to be deleted."""
+    """When the next of them is overdue; None when there is none."""
     return min((_deadline(since) - now for since in disrupted.values()), default=None)
 
 
 def budget_status(budget: BudgetRecord, pods: Sequence[PodRecord], scale: int, now: float) -> Document:
-    """The status that the budget should have, as a merge patch."""
+    """The desired status of the budget, as a merge patch."""
     expected, desired = expected_and_desired(budget, len(pods), scale)
     disrupted = still_expected(budget, pods, now)
     healthy = sum(not pod.is_terminating and pod.name not in disrupted and pod.ready_since is not None for pod in pods)
-    # A budget without pods allows nothing: it must be safe when the first ones appear and are not counted yet.
+    # A budget without pods allows nothing, so that the first ones are protected before they are counted.
     allowed = max(0, healthy - desired) if expected > 0 else 0
     generation = budget.metadata.generation
     dropped = dict.fromkeys(budget.status.disrupted_pods.keys() - disrupted.keys())
@@ -87,7 +87,7 @@ def budget_status(budget: BudgetRecord, pods: Sequence[PodRecord], scale: int, n
 
 
 def failed_status(budget: BudgetRecord, why: str, now: float) -> Document:
-    """The status of a budget whose pods could not be counted: nothing may be evicted."""
+    """The status of a budget whose sync failed: nothing may be evicted."""
     conditions = _conditions(budget, False, SYNC_FAILED, why, budget.status.observed_generation, now)
     return {"disruptionsAllowed": 0, "conditions": conditions}
 

@@ -1,6 +1,6 @@
-"""The controller that counts the pods of PodDisruptionBudgets, as kube-controller-manager's disruption controller does.
+"""The disruption controller: writes the status of PodDisruptionBudgets, which evictions and preemption read.
 
-Evictions and preemption read what it writes: `status.disruptionsAllowed`.
+`disruption_budgets` computes the status.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.client import ApiClient
 from mooring.objects.meta import OwnerReference
 from mooring.objects.selectors import LabelSelector
 from mooring.simulated.controllers.disruption_budgets import (
-    Uncountable,
+    UnknownScale,
     budget_status,
     failed_status,
     needs_scale,
@@ -33,11 +33,11 @@ from mooring.simulated.rest_mapper import RestMapper
 from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = Source("controllermanager")
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 
 @dataclass
-class _Selection:
+class _SelectedPods:
     """The keys of the pods that a budget selects."""
 
     selector: LabelSelector | None
@@ -72,28 +72,28 @@ class DisruptionController:
         self._rest_mapper = rest_mapper
         self._events = events
         self._clock = clock
-        self._selections: defaultdict[str, dict[str, _Selection]] = defaultdict(dict)
+        self._selections: defaultdict[str, dict[str, _SelectedPods]] = defaultdict(dict)
         """By namespace and the budget's key."""
         self._reported: dict[str, tuple[str, str]] = {}
         """By the budget's uid: the last event. Each is recorded once, not with every change of a pod."""
-        self._work = WorkQueue("poddisruptionbudget", self._sync, clock=clock, log=Log("disruption"), workers=8)
+        self._queue = WorkQueue("poddisruptionbudget", self._sync, clock=clock, log=Log("disruption"), workers=8)
         budgets.subscribe(changed=self._budget_changed, deleted=self._budget_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"disruption budgets": self._work.run}
+        return {"disruption budgets": self._queue.run}
 
-    # What changes.
+    # Event handlers.
 
     def _budget_changed(self, budget: BudgetRecord) -> None:
         selections = self._selections[budget.namespace]
         known = selections.get(budget.key)
         if known is None or known.selector != budget.spec.selector:
-            selection = selections[budget.key] = _Selection(budget.spec.selector)
+            selection = selections[budget.key] = _SelectedPods(budget.spec.selector)
             selection.pods = {
                 pod.key for pod in self._pods.all() if pod.namespace == budget.namespace and selection.selects(pod)
             }
-        self._work.add(budget.key)
+        self._queue.add(budget.key)
 
     def _budget_deleted(self, budget: BudgetRecord) -> None:
         self._reported.pop(budget.uid, None)
@@ -103,20 +103,20 @@ class DisruptionController:
             del self._selections[budget.namespace]
 
     def _pod_changed(self, pod: PodRecord) -> None:
-        """A pod whose labels changed concerns the budgets of the old ones too."""
+        """A pod whose labels changed concerns the budgets that selected it before, too."""
         for key, selection in self._selections.get(pod.namespace, {}).items():
             if selection.selects(pod):
                 selection.pods.add(pod.key)
-                self._work.add(key)
+                self._queue.add(key)
             elif pod.key in selection.pods:
                 selection.pods.discard(pod.key)
-                self._work.add(key)
+                self._queue.add(key)
 
     def _pod_deleted(self, pod: PodRecord) -> None:
         for key, selection in self._selections.get(pod.namespace, {}).items():
             if pod.key in selection.pods:
                 selection.pods.discard(pod.key)
-                self._work.add(key)
+                self._queue.add(key)
 
     # One budget.
 
@@ -129,7 +129,7 @@ class DisruptionController:
             await self._count(budget, selection)
         except Fault as error:
             if isinstance(error, ApiError) and error.code == 409:
-                raise  # an eviction came between: count again
+                raise  # an eviction was admitted meanwhile: sync again
             self._record(budget, "CalculateExpectedPodCountFailed", f"Cannot count the expected pods: {error}")
             await report_status(
                 self._client,
@@ -139,10 +139,10 @@ class DisruptionController:
                 failed_status(budget, str(error), self._clock.now()),
                 replaces=True,
             )
-            if not isinstance(error, Uncountable):
+            if not isinstance(error, UnknownScale):
                 raise
 
-    async def _count(self, budget: BudgetRecord, selection: _Selection) -> None:
+    async def _count(self, budget: BudgetRecord, selection: _SelectedPods) -> None:
         managed = self._selected(selection) if needs_scale(budget) else []
         scale, unmanaged = await self._expected_scale(managed)
         pods, now = self._selected(selection), self._clock.now()
@@ -159,13 +159,13 @@ class DisruptionController:
         await report_status(self._client, self._budgets, budget, budget.status, status, replaces=True)
         wait = seconds_until_overdue(still_expected(budget, pods, now), now)
         if wait is not None:
-            self._work.add_after(budget.key, wait)
+            self._queue.add_after(budget.key, wait)
 
-    def _selected(self, selection: _Selection) -> list[PodRecord]:
+    def _selected(self, selection: _SelectedPods) -> list[PodRecord]:
         return [pod for key in sorted(selection.pods) if (pod := self._pods.get(key)) is not None]
 
     async def _expected_scale(self, pods: Sequence[PodRecord]) -> tuple[int, list[str]]:
-        """How many pods their controllers want together, and the names of pods without one, which do not count."""
+        """The total scale of the pods' controllers, and the names of pods without one, which do not count."""
         scales: dict[str, int] = {}
         looked_up: set[str] = set()
         unmanaged: list[str] = []
@@ -177,7 +177,7 @@ class DisruptionController:
                 looked_up.add(owner.uid)
                 found = self._watched_scale(pod.namespace, owner) or await self._served_scale(pod.namespace, owner)
                 if found is None:
-                    raise Uncountable(f'found no controllers for pod "{pod.name}"')
+                    raise UnknownScale(f'found no controllers for pod "{pod.name}"')
                 scales[found[0]] = found[1]
         return sum(scales.values()), unmanaged
 
@@ -200,7 +200,7 @@ class DisruptionController:
         return replica_set.uid, replica_set.spec.replicas
 
     async def _served_scale(self, namespace: str, owner: OwnerReference) -> tuple[str, int] | None:
-        """The same of any other kind, by its scale subresource; None: the controller is gone."""
+        """The same of any other kind, by its scale subresource; None: the controller does not exist."""
         kind = await self._rest_mapper.kind(owner.api_version, owner.kind)
         try:
             scale = await self._client.get(kind, owner.name, namespace, subresource="scale")
@@ -209,7 +209,7 @@ class DisruptionController:
                 raise
             if await self._exists(namespace, owner):
                 qualified = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-                raise Uncountable(f"{qualified} does not implement the scale subresource") from None
+                raise UnknownScale(f"{qualified} does not implement the scale subresource") from None
             return None
         if scale["metadata"].get("uid") != owner.uid:
             return None
@@ -226,7 +226,7 @@ class DisruptionController:
         return True
 
     def _record_unmanaged(self, budget: BudgetRecord, names: Sequence[str]) -> None:
-        listed = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        listed = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
         message = (
             f"Selected pods have no controller and do not count as expected: {listed}."
             " Set .spec.minAvailable to an integer to count them"

@@ -1,4 +1,4 @@
-"""Claims for pods' ephemeral volumes: made from the template in the pod, owned by it, and gone when it is."""
+"""The ephemeral volume controller: creates the claims of pods' ephemeral volumes, owned by the pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.simulated.work_queue import WorkQueue
 
 
 class EphemeralVolumeController:
-    """Makes the claims of pods that bring their own volumes."""
+    """Creates the claims of ephemeral volumes."""
 
     def __init__(
         self, client: ApiClient, pods: Informer[PodRecord], claims: Informer[PersistentVolumeClaim], *, clock: Clock
@@ -23,15 +23,15 @@ class EphemeralVolumeController:
         self._client = client
         self._pods = pods
         self._claims = claims
-        self._work = WorkQueue("ephemeral volume", self._sync, clock=clock, log=Log("volumes"), workers=8)
-        pods.subscribe(changed=self._pod_moved)
+        self._queue = WorkQueue("ephemeral volume", self._sync, clock=clock, log=Log("volumes"), workers=8)
+        pods.subscribe(changed=self._pod_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"ephemeral volumes": self._work.run}
+        return {"ephemeral volumes": self._queue.run}
 
-    def _pod_moved(self, pod: PodRecord) -> None:
+    def _pod_changed(self, pod: PodRecord) -> None:
         if any("ephemeral" in volume for volume in pod.spec.volumes):
-            self._work.add(pod.key)
+            self._queue.add(pod.key)
 
     async def _sync(self, key: str) -> None:
         pod = self._pods.get(key)
@@ -39,11 +39,11 @@ class EphemeralVolumeController:
             return
         for volume in pod.spec.volumes:
             if "ephemeral" in volume:
-                await self._make(pod, f"{pod.name}-{volume['name']}", volume["ephemeral"])
+                await self._create(pod, f"{pod.name}-{volume['name']}", volume["ephemeral"])
 
-    async def _make(self, pod: PodRecord, name: str, volume: Document) -> None:
+    async def _create(self, pod: PodRecord, name: str, volume: Document) -> None:
         if self._claims.get(f"{pod.namespace}/{name}") is not None:
-            return  # its own, or one that is in its way: the scheduler says which
+            return  # its own, or a conflicting one, which the scheduler reports
         template = volume.get("volumeClaimTemplate") or {}
         metadata = template.get("metadata") or {}
         body = {

@@ -1,7 +1,7 @@
-"""Jobs: pods until enough of them have ended well.
+"""The Job controller: runs pods until enough of them have succeeded.
 
-Pods are counted as they are, not tracked by finalizers: a finished pod that somebody deletes is remembered only by
-the count in the status. Indexed completion, pod failure policies and deadlines are not simulated.
+Pods are counted as they are, not tracked by finalizers: a finished pod that is deleted is kept only in the count of the
+status. Indexed completion, pod failure policies and deadlines are not simulated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
-from mooring.simulated.controllers.replica_sets import first_to_go
+from mooring.simulated.controllers.replica_sets import deletion_order
 from mooring.simulated.controllers.workload_records import Job
 from mooring.simulated.event_recorder import EventRecorder, Source
 from mooring.simulated.informer import Informer
@@ -26,10 +26,10 @@ _JOBS = Source("job-controller")
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a Job wants done now, and whether it has come to its end."""
+    """What a sync of a Job does, and whether the Job has finished."""
 
     create: int = 0
-    remove: tuple[PodRecord, ...] = ()
+    delete: tuple[PodRecord, ...] = ()
     succeeded: int = 0
     failed: int = 0
     end: str = ""
@@ -37,14 +37,14 @@ class JobPlan:
 
 
 def plan_job(job: Job, pods: Sequence[PodRecord]) -> JobPlan:
-    """Keep as many pods running as may run at once and are still needed."""
+    """Keep as many pods active as parallelism allows and completions still need."""
     active = [pod for pod in pods if pod.is_active]
     succeeded = max(job.status.succeeded, sum(pod.status.phase == "Succeeded" for pod in pods))
     failed = max(job.status.failed, sum(pod.status.phase == "Failed" for pod in pods))
     if failed > job.spec.backoff_limit:
-        return JobPlan(remove=tuple(active), succeeded=succeeded, failed=failed, end="Failed")
+        return JobPlan(delete=tuple(active), succeeded=succeeded, failed=failed, end="Failed")
     if job.spec.completions is None:
-        # A work queue: the first that ends well says that the work is done, the others come to their own end.
+        # A work queue Job: no pods are created after the first success, and the others run to completion.
         wanted = job.spec.parallelism if not succeeded else min(len(active), job.spec.parallelism)
         end = "Complete" if succeeded and not active else ""
     else:
@@ -56,7 +56,7 @@ def plan_job(job: Job, pods: Sequence[PodRecord]) -> JobPlan:
     surplus = max(0, len(active) - wanted)
     return JobPlan(
         create=max(0, wanted - len(active)),
-        remove=tuple(first_to_go(active)[:surplus]),
+        delete=tuple(deletion_order(active)[:surplus]),
         succeeded=succeeded,
         failed=failed,
         end=end,
@@ -64,7 +64,7 @@ def plan_job(job: Job, pods: Sequence[PodRecord]) -> JobPlan:
 
 
 def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -> Document:
-    """The status the Job should have."""
+    """The desired status of the Job."""
     stamp = timestamp(now)
     active = [pod for pod in pods if pod.is_active]
     status: Document = {
@@ -77,7 +77,7 @@ def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -
         status["startTime"] = job.status.start_time or stamp
     if not plan.end:
         return status
-    # Servers insist on the intermediate condition: why it ends, before that it has ended.
+    # Servers require the interim condition (why the Job ends) before the terminal one.
     if plan.end == "Complete":
         first, reason = "SuccessCriteriaMet", "CompletionsReached"
         message = "Reached expected number of succeeded pods"
@@ -100,7 +100,7 @@ def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -
 
 
 class JobController:
-    """Runs Jobs to their end."""
+    """Runs Jobs to completion."""
 
     def __init__(
         self, client: ApiClient, jobs: Informer[Job], pods: Informer[PodRecord], events: EventRecorder, *, clock: Clock
@@ -110,17 +110,17 @@ class JobController:
         self._events = events
         self._clock = clock
         self._control = PodControl(client, pods, events, _JOBS)
-        self._work = WorkQueue("job", self._sync, clock=clock, log=Log("workloads"), workers=8)
-        jobs.subscribe(changed=lambda each: self._work.add(each.key))
-        pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
+        self._queue = WorkQueue("job", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        jobs.subscribe(changed=lambda each: self._queue.add(each.key))
+        pods.subscribe(changed=self._pod_changed, deleted=self._pod_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"jobs": self._work.run}
+        return {"jobs": self._queue.run}
 
-    def _pod_moved(self, pod: PodRecord) -> None:
+    def _pod_changed(self, pod: PodRecord) -> None:
         owner = controller_of(pod)
         if owner is not None and owner[0] == "Job":
-            self._work.add(f"{pod.namespace}/{owner[1]}")
+            self._queue.add(f"{pod.namespace}/{owner[1]}")
 
     async def _sync(self, key: str) -> None:
         job = self._jobs.get(key)
@@ -128,10 +128,10 @@ class JobController:
             return
         plan = plan_job(job, self._control.pods_of(job))
         await self._control.create(job, [pod_from_template(job, job.spec.template)] * plan.create)
-        await self._control.remove(job, plan.remove)
+        await self._control.delete(job, plan.delete)
         pods = self._control.pods_of(job)
         if plan.end and any(pod.is_active for pod in pods):
-            return  # it ends when its last pod has
+            return  # it finishes after its last active pod
         await report_status(self._client, self._jobs, job, job.status, job_status(job, plan, pods, self._clock.now()))
         if plan.end == "Complete":
             self._events.record(job, _JOBS, "Completed", "Job completed")

@@ -1,8 +1,8 @@
-"""The volume controller and a provisioner that can always make a volume, in one.
+"""The persistent volume controller, with a provisioner of every class.
 
-A claim gets the volume that is kept for it; one that need not wait for a pod, the smallest free volume that will do.
-Otherwise a volume is made, if the claim's class has a provisioner: at once, or when a scheduler has selected a node. It
-can be used from everywhere, as a disk in the network. A claim that goes takes the volume that was made for it with it.
+A claim is bound to the volume that is reserved for it; one with immediate binding, to the smallest matching volume.
+Otherwise a volume is provisioned, if the claim's class has a provisioner: at once, or when a scheduler has selected a
+node. It is accessible from every node. It is deleted with its claim, according to the reclaim policy.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ DEFAULT_CLASS: Document = {
     "provisioner": "mooring.dev/simulated",
     "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
 }
-"""What claims that name no class get in a cluster that brings no class of its own, as in clusters for development."""
+"""The default StorageClass of a cluster that has none of its own, as in clusters for development."""
 
 
 class PersistentVolumeController:
-    """Binds claims and volumes, and makes volumes."""
+    """Binds claims and volumes, and provisions volumes."""
 
     def __init__(
         self,
@@ -63,34 +63,34 @@ class PersistentVolumeController:
         self._classes = classes
         self._events = events
         log = Log("volumes")
-        self._claim_work = WorkQueue("claim", self._sync_claim, clock=clock, log=log, workers=_WORKERS)
-        self._volume_work = WorkQueue("volume", self._sync_volume, clock=clock, log=log, workers=_WORKERS)
-        claims.subscribe(changed=lambda claim: self._claim_work.add(claim.key), deleted=self._claim_went)
-        volumes.subscribe(changed=self._volume_moved)
-        classes.subscribe(changed=lambda each: self._look_at_claims_of(each.name))
+        self._claim_queue = WorkQueue("claim", self._sync_claim, clock=clock, log=log, workers=_WORKERS)
+        self._volume_queue = WorkQueue("volume", self._sync_volume, clock=clock, log=log, workers=_WORKERS)
+        claims.subscribe(changed=lambda claim: self._claim_queue.add(claim.key), deleted=self._claim_deleted)
+        volumes.subscribe(changed=self._volume_changed)
+        classes.subscribe(changed=lambda each: self._enqueue_claims_of(each.name))
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"claims": self._claim_work.run, "volumes": self._volume_work.run}
+        return {"claims": self._claim_queue.run, "volumes": self._volume_queue.run}
 
-    # What moves
+    # Event handlers
 
-    def _volume_moved(self, volume: PersistentVolume) -> None:
-        self._volume_work.add(volume.key)
+    def _volume_changed(self, volume: PersistentVolume) -> None:
+        self._volume_queue.add(volume.key)
         ref = volume.spec.claim_ref
         if ref is not None:
-            self._claim_work.add(f"{ref.namespace}/{ref.name}")
+            self._claim_queue.add(f"{ref.namespace}/{ref.name}")
         else:
-            self._look_at_claims_of(volume.storage_class)
+            self._enqueue_claims_of(volume.storage_class)
 
-    def _claim_went(self, claim: PersistentVolumeClaim) -> None:
+    def _claim_deleted(self, claim: PersistentVolumeClaim) -> None:
         for volume in self._volumes.all():
             if volume.is_claimed_by(claim):
-                self._volume_work.add(volume.key)
+                self._volume_queue.add(volume.key)
 
-    def _look_at_claims_of(self, storage_class: str) -> None:
+    def _enqueue_claims_of(self, storage_class: str) -> None:
         for claim in self._claims.all():
             if claim.storage_class == storage_class and not claim.is_bound:
-                self._claim_work.add(claim.key)
+                self._claim_queue.add(claim.key)
 
     # Claims
 
@@ -113,7 +113,7 @@ class PersistentVolumeController:
         kept = next((volume for volume in self._volumes.all() if volume.is_claimed_by(claim)), None)
         if kept is not None or self._waits_for_pods(claim):
             return kept
-        free = [volume for volume in self._volumes.all() if _will_do(volume, claim)]
+        free = [volume for volume in self._volumes.all() if _is_match(volume, claim)]
         return min(free, key=lambda volume: volume.capacity_bytes, default=None)
 
     def _waits_for_pods(self, claim: PersistentVolumeClaim) -> bool:
@@ -121,7 +121,7 @@ class PersistentVolumeController:
         return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     async def _provision(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """A new volume for the claim; None if it is not time, or nobody makes volumes of its class."""
+        """A new volume for the claim; None if it waits for a node, or its class has no provisioner."""
         storage_class = self._classes.get(claim.storage_class)
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER) or claim.spec.volume_name:
             return None
@@ -142,18 +142,18 @@ class PersistentVolumeController:
             },
         }
         try:
-            made = await self._client.create(PersistentVolume.KIND, body)
+            created = await self._client.create(PersistentVolume.KIND, body)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            made = await self._client.get(PersistentVolume.KIND, name)
+            created = await self._client.get(PersistentVolume.KIND, name)
         else:
             message = f"Successfully provisioned volume {name}"
             self._events.record(claim, Source(driver), "ProvisioningSucceeded", message)
-        return msgspec.convert(made, PersistentVolume)
+        return msgspec.convert(created, PersistentVolume)
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        """The volume is the claim's, then the claim is the volume's; each step may have been done before."""
+        """Bind the volume to the claim, then the claim to the volume; each step may have been done before."""
         claimed = volume.claimed_by(claim)
         if claimed is not volume:
             annotations = {BOUND_BY_CONTROLLER: "yes"} if volume.spec.claim_ref is None else {}
@@ -180,7 +180,7 @@ class PersistentVolumeController:
             await self._release(volume)
 
     async def _is_gone(self, namespace: str, name: str, uid: str) -> bool:
-        """Asked of the server: one watch may be ahead of the other."""
+        """Read from the server: the watches of claims and volumes are not synchronized."""
         known = self._claims.get(f"{namespace}/{name}")
         if known is not None and known.uid == uid:
             return False
@@ -217,7 +217,7 @@ class PersistentVolumeController:
             )
 
 
-def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _is_match(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (
         volume.spec.claim_ref is None
         and volume.metadata.deletion_timestamp is None

@@ -1,4 +1,4 @@
-"""Making and removing pods for an owner: told as events, counted before the watch shows them, bounded together."""
+"""Creates, adopts and deletes pods for a controller: with events, cached ahead of the watch, bounded in concurrency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Record)
 
 @dataclass(frozen=True)
 class PodMessages:
-    """What the events of a controller say; `{pod}`, `{owner}` and `{error}` are filled in."""
+    """The messages of a controller's events; `{pod}`, `{owner}` and `{error}` are filled in."""
 
     created: str = "Created pod: {pod}"
     create_failed: str = "Error creating: {error}"
@@ -30,7 +30,7 @@ class PodMessages:
 
 
 class PodControl:
-    """One controller's hands."""
+    """Pod operations of one controller."""
 
     def __init__(
         self,
@@ -47,26 +47,26 @@ class PodControl:
         self._events = events
         self._source = source
         self._messages = messages or PodMessages()
-        self._removing: set[str] = set()
+        self._deleting: set[str] = set()
         self._has_adopted: set[str] = set()
         self._free = asyncio.Semaphore(concurrency)
-        pods.subscribe(deleted=lambda pod: self._removing.discard(pod.uid))
+        pods.subscribe(deleted=lambda pod: self._deleting.discard(pod.uid))
 
     def pods_of(self, owner: Record) -> list[PodRecord]:
-        """The owner's pods, without those that we have already sent away."""
-        return [pod for pod in self._pods.owned_by(owner.uid) if pod.uid not in self._removing]
+        """The owner's pods, without those that we have deleted."""
+        return [pod for pod in self._pods.owned_by(owner.uid) if pod.uid not in self._deleting]
 
-    def pods_to_the_last(self, owner: Record) -> list[PodRecord]:
-        """The owner's pods until they are gone; those that we have sent away are terminating, seen or not."""
+    def pods_until_deleted(self, owner: Record) -> list[PodRecord]:
+        """The owner's pods until the watch reports them as deleted; those that we have deleted count as terminating."""
         return [
-            _terminating(pod) if pod.uid in self._removing and not pod.is_terminating else pod
+            _terminating(pod) if pod.uid in self._deleting and not pod.is_terminating else pod
             for pod in self._pods.owned_by(owner.uid)
         ]
 
     async def adopt(self, owner: Record, selector: LabelSelector) -> None:
-        """Take over pods of the selector that have no controller: those that an earlier owner left behind.
+        """Adopt pods of the selector that have no controller, such as those that an earlier owner orphaned.
 
-        Looked for once for every owner, when it is new.
+        Done once for every owner, when it is new.
         """
         if owner.uid in self._has_adopted:
             return
@@ -81,15 +81,15 @@ class PodControl:
         for pod in orphans:
             body = {"metadata": {"uid": pod.uid, "ownerReferences": owned_by(owner)}}
             adopted = await self._client.patch(PodRecord.KIND, pod.name, pod.namespace, body)
-            self._pods.expect(msgspec.convert(adopted, PodRecord))
+            self._pods.cache_write(msgspec.convert(adopted, PodRecord))
         self._has_adopted.add(owner.uid)
 
     def forget(self, owner: Record) -> None:
-        """The owner is gone."""
+        """The owner was deleted."""
         self._has_adopted.discard(owner.uid)
 
     async def create(self, owner: Record, pods: Sequence[Document]) -> None:
-        """In batches that double, so that a template the server refuses is refused once and not five hundred times."""
+        """Create in batches that double (slow start), so that an invalid template fails once and not 500 times."""
         done, batch = 0, 1
         while done < len(pods):
             await asyncio.gather(*(self._create_one(owner, pod) for pod in pods[done : done + batch]))
@@ -101,26 +101,26 @@ class PodControl:
             try:
                 created = await self._client.create(PodRecord.KIND, pod, owner.namespace)
             except ApiError as error:
-                if namespace_is_ending(error):
+                if is_namespace_terminating(error):
                     return
                 if error.reason != "AlreadyExists":
                     message = self._messages.create_failed.format(pod=_name(pod), owner=owner.name, error=error)
                     self._events.record(owner, self._source, "FailedCreate", message, warning=True)
                 raise
-        self._pods.expect(msgspec.convert(created, PodRecord))
+        self._pods.cache_write(msgspec.convert(created, PodRecord))
         message = self._messages.created.format(pod=_name(created), owner=owner.name)
         self._events.record(owner, self._source, "SuccessfulCreate", message)
 
-    async def remove(self, owner: Record, pods: Iterable[PodRecord]) -> None:
-        await asyncio.gather(*(self._remove_one(owner, pod) for pod in pods if not pod.is_terminating))
+    async def delete(self, owner: Record, pods: Iterable[PodRecord]) -> None:
+        await asyncio.gather(*(self._delete_one(owner, pod) for pod in pods if not pod.is_terminating))
 
-    async def _remove_one(self, owner: Record, pod: PodRecord) -> None:
-        self._removing.add(pod.uid)
+    async def _delete_one(self, owner: Record, pod: PodRecord) -> None:
+        self._deleting.add(pod.uid)
         try:
             async with self._free:
                 await self._client.delete(PodRecord.KIND, pod.name, pod.namespace, uid=pod.uid)
         except Fault as error:
-            self._removing.discard(pod.uid)
+            self._deleting.discard(pod.uid)
             if isinstance(error, ApiError) and error.code in (404, 409):
                 return
             message = self._messages.delete_failed.format(pod=pod.name, owner=owner.name, error=error)
@@ -143,9 +143,9 @@ def _terminating(pod: PodRecord) -> PodRecord:
 async def report_status(
     client: ApiClient, informer: Informer[T], owner: T, present: Any, status: Document, *, replaces: bool = False
 ) -> None:
-    """Write the status where it differs from the present one.
+    """Patch the status where it differs from the present one.
 
-    With `replaces` it is a merge patch of exactly the object that was read: a conflict if another client has written
+    With `replaces` it is a merge patch with the resourceVersion that was read: a conflict if another client has written
     since.
     """
     known = msgspec.to_builtins(present)
@@ -156,7 +156,7 @@ async def report_status(
     if replaces:
         body["metadata"] = {"uid": owner.uid, "resourceVersion": owner.metadata.resource_version}
     try:
-        answer = await client.patch(
+        patched = await client.patch(
             kind,
             owner.name,
             owner.namespace,
@@ -168,14 +168,14 @@ async def report_status(
         if error.code != 404:
             raise
         return
-    informer.expect(msgspec.convert(answer, type(owner)))
+    informer.cache_write(msgspec.convert(patched, type(owner)))
 
 
-def namespace_is_ending(error: ApiError) -> bool:
-    """Nothing can be made there any more, and trying again would not help: the owner is about to go too."""
+def is_namespace_terminating(error: ApiError) -> bool:
+    """Nothing can be created in the namespace, and a retry would not help: the owner is about to be deleted, too."""
     return error.code == 403 and "is being terminated" in error.message
 
 
 def _as_if_absent(value: object) -> object:
-    """Zero counts and empty lists are not written on the wire."""
+    """Zero counts and empty lists are omitted on the wire."""
     return value or None

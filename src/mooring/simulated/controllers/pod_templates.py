@@ -1,4 +1,4 @@
-"""Pod templates: the pods that are made of them, and a short name for each. Pure."""
+"""Pod templates: the pods that are created from them, and their hash. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 from mooring.simulated.records import Document, Record, owned_by
 
 _SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and nothing that looks alike, as in names that Kubernetes makes up."""
+"""The alphabet of names that Kubernetes generates: no vowels, no similar characters."""
 
 
 def pod_from_template(owner: Record, template: Document) -> Document:
-    """A pod of the template that the owner manages."""
+    """A pod of the template, controlled by the owner."""
     metadata = template.get("metadata") or {}
     return {
         "apiVersion": "v1",
@@ -28,7 +28,7 @@ def pod_from_template(owner: Record, template: Document) -> Document:
 
 
 def template_hash(template: Document, collisions: int = 0) -> str:
-    """A short name for a pod template, equal for equal templates."""
+    """The pod template hash: a safe-encoded string, equal for equal templates."""
     text = json.dumps(template, sort_keys=True, separators=(",", ":")) + (str(collisions) if collisions else "")
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
     return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))

@@ -33,17 +33,17 @@ class ReplicaSetController:
         self._replica_sets = replica_sets
         self._clock = clock
         self._control = PodControl(client, pods, events, Source("replicaset-controller"))
-        self._work = WorkQueue("replicaset", self._sync, clock=clock, log=Log("workloads"), workers=8)
-        replica_sets.subscribe(changed=lambda each: self._work.add(each.key))
-        pods.subscribe(changed=self._pod_moved, deleted=self._pod_moved)
+        self._queue = WorkQueue("replicaset", self._sync, clock=clock, log=Log("workloads"), workers=8)
+        replica_sets.subscribe(changed=lambda each: self._queue.add(each.key))
+        pods.subscribe(changed=self._pod_changed, deleted=self._pod_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"replicasets": self._work.run}
+        return {"replicasets": self._queue.run}
 
-    def _pod_moved(self, pod: PodRecord) -> None:
+    def _pod_changed(self, pod: PodRecord) -> None:
         owner = controller_of(pod)
         if owner is not None and owner[0] == "ReplicaSet":
-            self._work.add(f"{pod.namespace}/{owner[1]}")
+            self._queue.add(f"{pod.namespace}/{owner[1]}")
 
     async def _sync(self, key: str) -> None:
         owner = self._replica_sets.get(key)
@@ -52,7 +52,7 @@ class ReplicaSetController:
         if not owner.is_terminating:
             plan = plan_replicas(owner.spec.replicas, self._active(owner))
             await self._control.create(owner, [pod_from_template(owner, owner.spec.template)] * plan.create)
-            await self._control.remove(owner, plan.remove)
+            await self._control.delete(owner, plan.delete)
         await self._report(owner)
 
     def _active(self, owner: ReplicaSet) -> list[PodRecord]:
@@ -68,4 +68,4 @@ class ReplicaSetController:
         )
         wait = seconds_until_available(active, owner.spec.min_ready_seconds, now)
         if wait is not None:
-            self._work.add_after(owner.key, wait)
+            self._queue.add_after(owner.key, wait)

@@ -1,4 +1,4 @@
-"""What a ReplicaSet wants done: how many pods to make, which to remove, and what its status says. Pure."""
+"""What a sync of a ReplicaSet does: how many pods to create, which to delete, and its status. Pure."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from mooring.simulated.records import Document, PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 BURST = 500
-"""How many pods one pass makes or removes at most, as upstream's burst."""
+"""Pods that one sync creates or deletes at most, as upstream's burst."""
 
 
 @dataclass(frozen=True)
 class ReplicaPlan:
-    """Either pods to make or pods to remove, never both."""
+    """Either pods to create or pods to delete, never both."""
 
     create: int = 0
-    remove: tuple[PodRecord, ...] = ()
+    delete: tuple[PodRecord, ...] = ()
 
 
 def plan_replicas(wanted: int, active: Sequence[PodRecord]) -> ReplicaPlan:
-    """From the active pods there are to the number wanted, at most a burst at a time."""
+    """Bring the active pods to the desired number, at most a burst at a time."""
     surplus = len(active) - wanted
     if surplus > 0:
-        return ReplicaPlan(remove=tuple(first_to_go(active)[: min(surplus, BURST)]))
+        return ReplicaPlan(delete=tuple(deletion_order(active)[: min(surplus, BURST)]))
     return ReplicaPlan(create=min(-surplus, BURST))
 
 
-def first_to_go(pods: Sequence[PodRecord]) -> list[PodRecord]:
-    """Whom to remove first: who does least, then who is cheapest, crowded, youngest; names break ties."""
+def deletion_order(pods: Sequence[PodRecord]) -> list[PodRecord]:
+    """The order of deletion: not running first, then by deletion cost, pods of the node, and age; names break ties."""
     ready_on = Counter(pod.spec.node_name for pod in pods if pod.ready_since is not None)
 
     def rank(pod: PodRecord) -> tuple[object, ...]:
@@ -53,7 +53,7 @@ def first_to_go(pods: Sequence[PodRecord]) -> list[PodRecord]:
 
 
 def replica_set_status(owner: ReplicaSet, active: Sequence[PodRecord], now: float) -> Document:
-    """The status the ReplicaSet should have."""
+    """The desired status of the ReplicaSet."""
     template_labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
     return {
         "replicas": len(active),
@@ -71,7 +71,7 @@ def is_available(pod: PodRecord, min_ready_seconds: int, now: float) -> bool:
 
 
 def seconds_until_available(pods: Sequence[PodRecord], min_ready_seconds: int, now: float) -> float | None:
-    """When the next ready pod will have been ready for long enough; None when none waits for that."""
+    """When the next ready pod becomes available; None when there is none."""
     waits = [
         parse_timestamp(pod.ready_since) + min_ready_seconds - now
         for pod in pods

@@ -1,7 +1,7 @@
-"""The controller of ResourceClaims: makes those that pods want after a template, and takes devices back.
+"""The resource claim controller: creates claims of pods from templates, and deallocates claims that are not in use.
 
-A claim that is made for a pod is named in the pod's status; whoever schedules the pod waits for that. When the last pod
-that a claim is reserved for has ended, its devices are free again; a claim that was made for that pod goes with it.
+The pod's status names the claim that was created for it, and schedulers wait for that. When the last pod that a claim
+is reserved for has finished, the claim is deallocated; a claim that was created for the pod is deleted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from mooring.simulated.records import (
 from mooring.simulated.work_queue import WorkQueue
 
 FOR_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim made after a template: which of the pod's claims it is."""
+"""The annotation of a claim from a template: which of the pod's claims it is."""
 
 PROTECTED = "resource.kubernetes.io/delete-protection"
-"""The finalizer that keeps a claim while it has devices."""
+"""The finalizer of a claim while it is allocated."""
 
-MOST_RESERVED = 256
-_LONGEST_BASE = 57
+MAX_RESERVED = 256
+_MAX_BASE = 57
 """A name has 63 characters; the server adds five."""
 
 _SOURCE = Source("resource_claim")
@@ -42,7 +42,7 @@ _WORKERS = 8
 
 
 class ResourceClaimController:
-    """Makes, frees and removes claims of devices."""
+    """Creates, deallocates and deletes ResourceClaims."""
 
     def __init__(
         self,
@@ -60,46 +60,46 @@ class ResourceClaimController:
         self._templates = templates
         self._events = events
         log = Log("devices")
-        self._pod_work = WorkQueue("claims of pod", self._sync_pod, clock=clock, log=log, workers=_WORKERS)
-        self._claim_work = WorkQueue("device claim", self._sync_claim, clock=clock, log=log, workers=_WORKERS)
-        pods.subscribe(changed=self._pod_moved, deleted=self._pod_went)
-        claims.subscribe(changed=self._claim_moved, deleted=self._claim_went)
-        templates.subscribe(changed=self._template_moved)
+        self._pod_queue = WorkQueue("claims of pod", self._sync_pod, clock=clock, log=log, workers=_WORKERS)
+        self._claim_queue = WorkQueue("device claim", self._sync_claim, clock=clock, log=log, workers=_WORKERS)
+        pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
+        claims.subscribe(changed=self._claim_changed, deleted=self._claim_deleted)
+        templates.subscribe(changed=self._template_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"claims of pods": self._pod_work.run, "device claims": self._claim_work.run}
+        return {"claims of pods": self._pod_queue.run, "device claims": self._claim_queue.run}
 
-    # What moves
+    # Event handlers
 
-    def _pod_moved(self, pod: PodRecord) -> None:
+    def _pod_changed(self, pod: PodRecord) -> None:
         if pod.spec.resource_claims and not _is_done(pod):
-            self._pod_work.add(pod.key)
+            self._pod_queue.add(pod.key)
         elif _is_done(pod):
-            self._look_at_claims_of(pod)
+            self._enqueue_claims_of(pod)
 
-    def _pod_went(self, pod: PodRecord) -> None:
-        self._look_at_claims_of(pod)
+    def _pod_deleted(self, pod: PodRecord) -> None:
+        self._enqueue_claims_of(pod)
 
-    def _look_at_claims_of(self, pod: PodRecord) -> None:
+    def _enqueue_claims_of(self, pod: PodRecord) -> None:
         names = {name for each in pod.spec.resource_claims if (name := _name_of(pod, each))}
         names |= {claim.name for claim in self._claims.owned_by(pod.uid)}
         for name in names:
-            self._claim_work.add(f"{pod.namespace}/{name}")
+            self._claim_queue.add(f"{pod.namespace}/{name}")
 
-    def _claim_moved(self, claim: ClaimRecord) -> None:
-        self._claim_work.add(claim.key)
+    def _claim_changed(self, claim: ClaimRecord) -> None:
+        self._claim_queue.add(claim.key)
 
-    def _claim_went(self, claim: ClaimRecord) -> None:
-        """One that a living pod still needs is made again."""
+    def _claim_deleted(self, claim: ClaimRecord) -> None:
+        """A claim that an active pod still needs is created again."""
         owner = controller_of(claim)
         if owner is not None and owner[0] == "Pod":
-            self._pod_work.add(f"{claim.namespace}/{owner[1]}")
+            self._pod_queue.add(f"{claim.namespace}/{owner[1]}")
 
-    def _template_moved(self, template: ClaimTemplate) -> None:
+    def _template_changed(self, template: ClaimTemplate) -> None:
         for pod in self._pods.all():
             wanted = (each.resource_claim_template_name for each in pod.spec.resource_claims)
             if pod.namespace == template.namespace and template.name in wanted:
-                self._pod_moved(pod)
+                self._pod_changed(pod)
 
     # Pods
 
@@ -107,58 +107,58 @@ class ResourceClaimController:
         pod = self._pods.get(key)
         if pod is None or pod.is_terminating or _is_done(pod):
             return
-        made = []
+        created = []
         for each in pod.spec.resource_claims:
             if each.resource_claim_template_name and not self._has_claim(pod, each):
-                claim = self._made_before(pod, each) or await self._make(pod, each)
-                made.append({"name": each.name, "resourceClaimName": claim.name})
-        if made:
-            # The uid makes it a word about this very pod, not about a namesake made meanwhile.
-            body = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": made}}
+                claim = self._existing_claim(pod, each) or await self._create(pod, each)
+                created.append({"name": each.name, "resourceClaimName": claim.name})
+        if created:
+            # The uid is a precondition: the pod may have been recreated under the same name.
+            body = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": created}}
             await self._client.patch(PodRecord.KIND, pod.name, pod.namespace, body, subresource="status")
         if pod.spec.node_name:
             await self._reserve(pod)
 
     def _has_claim(self, pod: PodRecord, each: PodClaimRecord) -> bool:
-        """Its status says so, and the claim is there. (One without a name: no claim is needed.)"""
+        """The pod's status names the claim and it exists. (A status without a name: no claim is needed.)"""
         for status in pod.status.resource_claim_statuses:
             if status.name == each.name:
                 if not status.resource_claim_name:
                     return True
                 claim = self._claims.get(f"{pod.namespace}/{status.resource_claim_name}")
-                return claim is not None and _is_made_for(claim, pod)
+                return claim is not None and _is_owned_by_pod(claim, pod)
         return False
 
-    def _made_before(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord | None:
-        """A claim that was made while the pod's status could not be written."""
+    def _existing_claim(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord | None:
+        """A claim that was created before, when the pod's status could not be written."""
         for claim in self._claims.owned_by(pod.uid):
             if claim.metadata.annotations.get(FOR_POD_CLAIM) == each.name:
                 return claim
         return None
 
-    async def _make(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord:
+    async def _create(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord:
         template = self._templates.get(f"{pod.namespace}/{each.resource_claim_template_name}")
         try:
             if template is None:
                 raise Fault(f'resource claim template "{each.resource_claim_template_name}" not found')
-            made = await self._client.create(ClaimRecord.KIND, _claim_of(pod, each, template), pod.namespace)
+            created = await self._client.create(ClaimRecord.KIND, _claim_of(pod, each, template), pod.namespace)
         except Fault as error:
             message = f"PodResourceClaim {each.name}: {error}"
             self._events.record(pod, _SOURCE, "FailedResourceClaimCreation", message, warning=True)
             raise
-        claim = msgspec.convert(made, ClaimRecord)
-        self._claims.expect(claim)
+        claim = msgspec.convert(created, ClaimRecord)
+        self._claims.cache_write(claim)
         return claim
 
     async def _reserve(self, pod: PodRecord) -> None:
-        """For a pod that got its node from somebody who knows nothing of claims."""
+        """Reserve allocated claims for a pod that was bound without a scheduler that does so."""
         for each in pod.spec.resource_claims:
             name = _name_of(pod, each)
             claim = self._claims.get(f"{pod.namespace}/{name}") if name else None
             if claim is None or claim.status.allocation is None:
                 continue
             reserved = claim.status.reserved_for
-            if len(reserved) < MOST_RESERVED and not any(user["uid"] == pod.uid for user in reserved):
+            if len(reserved) < MAX_RESERVED and not any(user["uid"] == pod.uid for user in reserved):
                 user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
                 await self._write(claim, {"status": {"reservedFor": [*reserved, user]}}, subresource="status")
 
@@ -180,11 +180,11 @@ class ResourceClaimController:
             if claim.status.allocation is not None:
                 claim = await self._write(claim, {"status": {"allocation": None}}, subresource="status")
             claim = await self._unprotect(claim)
-        if not remaining and await self._lost_its_pod(claim):
-            await self._remove(claim)
+        if not remaining and await self._has_lost_its_pod(claim):
+            await self._delete(claim)
 
     async def _unprotect(self, claim: ClaimRecord) -> ClaimRecord:
-        """Only after a deallocation, or for a claim that is being deleted.
+        """Remove the finalizer, after a deallocation or of a terminating claim.
 
         A scheduler adds the finalizer before the allocation, in two requests. A claim with the finalizer alone is
         about to be allocated.
@@ -196,11 +196,11 @@ class ResourceClaimController:
 
     async def _has_ended(self, claim: ClaimRecord, user: Document) -> bool:
         if user.get("apiGroup") or user.get("resource") != "pods":
-            return False  # not for us to say
+            return False  # another controller manages the reservation
         pod = await self._find_pod(claim.namespace, user["name"])
         return pod is None or pod.uid != user["uid"] or _is_done(pod)
 
-    async def _lost_its_pod(self, claim: ClaimRecord) -> bool:
+    async def _has_lost_its_pod(self, claim: ClaimRecord) -> bool:
         owner = controller_of(claim)
         if owner is None or owner[0] != "Pod" or claim.is_terminating:
             return False
@@ -208,7 +208,7 @@ class ResourceClaimController:
         return pod is None or pod.uid != owner[2] or _is_done(pod)
 
     async def _find_pod(self, namespace: str, name: str) -> PodRecord | None:
-        """Where our watch knows of none the server is asked: one watch may be ahead of the other."""
+        """From the cache, or else from the server: the watches of pods and claims are not synchronized."""
         if (known := self._pods.get(f"{namespace}/{name}")) is not None:
             return known
         try:
@@ -219,9 +219,9 @@ class ResourceClaimController:
             return None
 
     async def _write(self, claim: ClaimRecord, body: Document, *, subresource: str | None = None) -> ClaimRecord:
-        """Only if nobody else has written meanwhile; otherwise the work is done again."""
+        """Patch with the resourceVersion as precondition; a conflict is retried by the work queue."""
         metadata = {"resourceVersion": claim.metadata.resource_version, **body.get("metadata", {})}
-        answer = await self._client.patch(
+        patched = await self._client.patch(
             ClaimRecord.KIND,
             claim.name,
             claim.namespace,
@@ -229,11 +229,11 @@ class ResourceClaimController:
             subresource=subresource,
             form="merge",
         )
-        written = msgspec.convert(answer, ClaimRecord)
-        self._claims.expect(written)
+        written = msgspec.convert(patched, ClaimRecord)
+        self._claims.cache_write(written)
         return written
 
-    async def _remove(self, claim: ClaimRecord) -> None:
+    async def _delete(self, claim: ClaimRecord) -> None:
         try:
             await self._client.delete(ClaimRecord.KIND, claim.name, claim.namespace, uid=claim.uid)
         except ApiError as error:
@@ -246,7 +246,7 @@ def _is_protected(claim: ClaimRecord) -> bool:
 
 
 def _is_done(pod: PodRecord) -> bool:
-    """It will not run any more: it has ended, or goes without ever having had a node."""
+    """It does not run any more: it has finished, or is terminating without a node."""
     return pod.is_finished or (pod.is_terminating and not pod.spec.node_name)
 
 
@@ -258,7 +258,7 @@ def _name_of(pod: PodRecord, each: PodClaimRecord) -> str | None:
     return next(named, None)
 
 
-def _is_made_for(claim: ClaimRecord, pod: PodRecord) -> bool:
+def _is_owned_by_pod(claim: ClaimRecord, pod: PodRecord) -> bool:
     owner = controller_of(claim)
     return owner is not None and owner[2] == pod.uid
 
@@ -267,7 +267,7 @@ def _claim_of(pod: PodRecord, each: PodClaimRecord, template: ClaimTemplate) -> 
     metadata = template.spec.metadata
     made_for = {FOR_POD_CLAIM: each.name}
     [owner] = owned_by(pod)
-    del owner["blockOwnerDeletion"]  # the pod need not wait for its claims
+    del owner["blockOwnerDeletion"]  # deleting the pod does not wait for its claims
     return {
         "metadata": {
             "generateName": _generate_name(pod.name, each.name),
@@ -280,9 +280,9 @@ def _claim_of(pod: PodRecord, each: PodClaimRecord, template: ClaimTemplate) -> 
 
 
 def _generate_name(pod: str, claim: str) -> str:
-    """Where both names do not fit, each gives in proportion: the claim's must still be seen after a long pod's."""
+    """Names that are too long together are truncated in proportion, so that the claim's stays recognizable."""
     whole = f"{pod}-{claim}-"
-    if len(whole) <= _LONGEST_BASE:
+    if len(whole) <= _MAX_BASE:
         return whole
-    first, second = (name[: len(name) * _LONGEST_BASE // len(whole)] for name in (pod, claim))
+    first, second = (name[: len(name) * _MAX_BASE // len(whole)] for name in (pod, claim))
     return f"{first}-{second}"

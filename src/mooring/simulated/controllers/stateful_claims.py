@@ -1,4 +1,4 @@
-"""The claims of a StatefulSet's pods: made after templates, and owned as the retention policy has it. Pure."""
+"""The claims of a StatefulSet's pods: created from templates, and owned according to the retention policy. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def claim_documents(owner: StatefulSet, ordinal: int) -> list[Document]:
 
 
 def volumes_of(owner: StatefulSet, ordinal: int, volumes: Sequence[Document]) -> list[Document]:
-    """The pod's volumes: those of its claims, and the template's where no claim has the name."""
+    """The pod's volumes: those of its claims, and the template's volumes with other names."""
     of_claims = {
         template.name: {
             "name": template.name,
@@ -41,10 +41,9 @@ def volumes_of(owner: StatefulSet, ordinal: int, volumes: Sequence[Document]) ->
 
 
 def claim_owners(owner: StatefulSet, pod: PodRecord, references: Sequence[Document]) -> list[Document]:
-    """The ownerReferences that a pod's claim should have, given those it has.
+    """The desired ownerReferences of a pod's claim, given its present ones.
 
-    A claim whose set or pod was an earlier one of the same name is left as it is, as is one that another controller
-    manages.
+    A claim of an earlier set or pod of the same name is left as it is, as is one that another controller owns.
     """
     ours = [each for each in references if _names(each, owner) or _names(each, pod)]
     others = [each for each in references if each not in ours]
@@ -61,12 +60,12 @@ def claim_owners(owner: StatefulSet, pod: PodRecord, references: Sequence[Docume
 
 
 def is_same_ownership(one: Sequence[Document], other: Sequence[Document]) -> bool:
-    """Whether two lists of ownerReferences name the same owners, and the same of them as controller."""
+    """Whether two lists of ownerReferences have the same owners and the same controller."""
     return _ownership(one) == _ownership(other)
 
 
 def is_of_an_earlier_pod(references: Sequence[Document], pod_name: str) -> bool:
-    """Whether the claim goes with a pod that is gone: a new pod of the name must wait until it has gone too."""
+    """Whether a deleted pod owns the claim: a new pod of the name must wait until the claim is deleted, too."""
     return any((each.get("kind"), each.get("name")) == ("Pod", pod_name) for each in references)
 
 

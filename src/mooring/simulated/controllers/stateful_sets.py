@@ -1,8 +1,8 @@
-"""What a StatefulSet wants done: which ordinals to create, which pods to remove, and its status. Pure.
+"""What a sync of a StatefulSet does: which ordinals to create, which pods to delete, and its status. Pure.
 
-One pass gives one step; the controller carries it out and asks again when the cluster has moved. Ordered sets wait for
-every pod before the next, parallel ones do not. An update replaces one pod at a time, from the highest ordinal down to
-the partition.
+A sync computes one step; the controller executes it and syncs again when the cluster has changed. OrderedReady sets
+wait for every pod before the next, Parallel ones do not. An update replaces one pod at a time, from the highest ordinal
+down to the partition.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _NAME = re.compile(r"(.*)-([0-9]{1,10})")
 
 @dataclass(frozen=True)
 class StatefulStep:
-    """What to do now."""
+    """What a sync does."""
 
     create: tuple[int, ...] = ()
     """Ordinals."""
-    remove: tuple[PodRecord, ...] = ()
+    delete: tuple[PodRecord, ...] = ()
 
 
 def ordinal_of(owner: StatefulSet, pod: PodRecord) -> int | None:
-    """The pod's place in the set; None: its name has none."""
+    """The pod's ordinal; None: its name has none."""
     match = _NAME.fullmatch(pod.name)
     return int(match[2]) if match is not None and match[1] == owner.name else None
 
@@ -51,29 +51,29 @@ def next_step(owner: StatefulSet, pods: Sequence[PodRecord], update: str, now: f
     placed = by_ordinal(owner, pods)
     is_ordered = owner.spec.pod_management_policy != "Parallel"
     create: list[int] = []
-    remove: list[PodRecord] = []
+    delete: list[PodRecord] = []
     for ordinal in owner.ordinals:
         pod = placed.get(ordinal)
         if pod is None:
             create.append(ordinal)
         elif pod.is_finished and not pod.is_terminating:
-            remove.append(pod)
+            delete.append(pod)
         if is_ordered and (pod is None or _is_unavailable(owner, pod, now)):
-            return StatefulStep(tuple(create), tuple(remove))
-        if len(create) == BURST:  # the rest when these are there: a set may want billions
+            return StatefulStep(tuple(create), tuple(delete))
+        if len(create) == BURST:  # the rest with later syncs: a set may have billions of replicas
             break
 
     condemned = [placed[ordinal] for ordinal in sorted(placed, reverse=True) if ordinal not in owner.ordinals]
     if condemned and is_ordered:
-        return StatefulStep(remove=_next_condemned(owner, condemned, now))
-    remove += [pod for pod in condemned if not pod.is_terminating]
-    if (outdated := _next_outdated(owner, placed, update, now)) is not None and outdated not in remove:
-        remove.append(outdated)
-    return StatefulStep(tuple(create), tuple(remove))
+        return StatefulStep(delete=_next_condemned(owner, condemned, now))
+    delete += [pod for pod in condemned if not pod.is_terminating]
+    if (outdated := _next_outdated(owner, placed, update, now)) is not None and outdated not in delete:
+        delete.append(outdated)
+    return StatefulStep(tuple(create), tuple(delete))
 
 
 def _next_condemned(owner: StatefulSet, condemned: Sequence[PodRecord], now: float) -> tuple[PodRecord, ...]:
-    """The highest ordinal goes first; while another pod is unavailable, only that one may go."""
+    """The highest ordinal is deleted first; while another pod is unavailable, only that one."""
     highest = condemned[0]
     unavailable = [pod for pod in reversed(condemned) if _is_unavailable(owner, pod, now)]
     is_blocked = highest.is_terminating or (highest in unavailable and highest is not unavailable[0])
@@ -81,7 +81,7 @@ def _next_condemned(owner: StatefulSet, condemned: Sequence[PodRecord], now: flo
 
 
 def _next_outdated(owner: StatefulSet, placed: dict[int, PodRecord], update: str, now: float) -> PodRecord | None:
-    """The pod that an update replaces next; None while one that was replaced is not available."""
+    """The pod that an update deletes next; None while a replaced one is not available."""
     if owner.spec.update_strategy.type == "OnDelete":
         return None
     for ordinal in reversed(owner.ordinals[owner.partition :]):
@@ -101,7 +101,7 @@ def _is_unavailable(owner: StatefulSet, pod: PodRecord, now: float) -> bool:
 def revision_for(
     owner: StatefulSet, ordinal: int, current: ControllerRevision, update: ControllerRevision
 ) -> ControllerRevision:
-    """Pods below the partition are made as they were before the update."""
+    """Pods below the partition keep the current revision."""
     return current if ordinal < owner.ordinals.start + owner.partition else update
 
 
@@ -120,14 +120,14 @@ def stateful_pod(owner: StatefulSet, ordinal: int, revision: ControllerRevision)
 
 
 def identity(owner: StatefulSet, ordinal: int) -> dict[str, str]:
-    """The labels that say which pod of the set it is."""
+    """The labels that identify a pod of the set."""
     return {POD_NAME: f"{owner.name}-{ordinal}", POD_INDEX: str(ordinal)}
 
 
 def stateful_set_status(
     owner: StatefulSet, pods: Sequence[PodRecord], current: str, update: str, collisions: int, now: float
 ) -> Document:
-    """The status the StatefulSet should have; `current` and `update` name revisions."""
+    """The desired status of the StatefulSet; `current` and `update` name revisions."""
     living = [pod.labels.get(REVISION) for pod in pods if not pod.is_terminating]
     ready = [pod for pod in pods if pod.status.phase == "Running" and pod.ready_since is not None]
     status: Document = {

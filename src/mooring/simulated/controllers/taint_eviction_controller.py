@@ -1,8 +1,8 @@
-"""Eviction of pods from nodes with NoExecute taints, as kube-controller-manager's taint-eviction-controller does it.
+"""The taint eviction controller: deletes pods from nodes with NoExecute taints.
 
 A pod that does not tolerate every such taint is deleted at once. One that tolerates them for a time is deleted after
-the shortest of its `tolerationSeconds`, counted from when the taint was first seen, unless the taint goes before. The
-pod's condition DisruptionTarget and an event say why.
+the shortest of its `tolerationSeconds`, counted from when the taint was first observed, unless the taint is removed
+before. The pod's condition DisruptionTarget and an event report the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REASON = "TaintManagerEviction"
 
 
 def tolerated_seconds(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | Literal["forever"]:
-    """How long the pod may stay; 0 where a taint is not tolerated. The first toleration of a taint counts."""
+    """How long the taints are tolerated; 0 where one is not. The first toleration of a taint counts."""
     used = [next((each for each in tolerations if tolerates(each, taint)), None) for taint in taints]
     if None in used:
         return 0.0
@@ -36,7 +36,7 @@ def tolerated_seconds(taints: Sequence[Taint], tolerations: Sequence[Toleration]
 
 
 class TaintEvictionController:
-    """Watches taints and tolerations, and deletes pods when their time is up."""
+    """Syncs pods when their tolerations or the taints of their nodes change."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TaintEvictionController:
         self._taints: dict[str, list[Taint]] = {}
         """Of the nodes that have any."""
         self._pods_on: defaultdict[str, set[str]] = defaultdict(set)
-        self._work = WorkQueue("taint eviction", self._sync, clock=clock, log=Log("taint-eviction"))
+        self._queue = WorkQueue("taint eviction", self._sync, clock=clock, log=Log("taint-eviction"))
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
 
@@ -67,7 +67,7 @@ class TaintEvictionController:
         return len(self._due)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"taint evictions": self._work.run}
+        return {"taint evictions": self._queue.run}
 
     def _node_changed(self, node: NodeRecord) -> None:
         taints = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
@@ -78,7 +78,7 @@ class TaintEvictionController:
         else:
             del self._taints[node.name]
         for key in self._pods_on.get(node.name, ()):
-            self._work.add(key)
+            self._queue.add(key)
 
     def _node_deleted(self, node: NodeRecord) -> None:
         self._taints.pop(node.name, None)
@@ -88,7 +88,7 @@ class TaintEvictionController:
             return
         self._pods_on[pod.spec.node_name].add(pod.key)
         if pod.spec.node_name in self._taints:
-            self._work.add(pod.key)
+            self._queue.add(pod.key)
 
     def _pod_deleted(self, pod: PodRecord) -> None:
         self._due.pop(pod.uid, None)
@@ -108,11 +108,11 @@ class TaintEvictionController:
             if self._due.pop(pod.uid, None) is not None:
                 self._record(pod, "Cancelling deletion of Pod")
             return
-        # A time that runs goes on, also where taints or tolerations change.
+        # A scheduled eviction keeps its time, also where taints or tolerations change.
         now = self._clock.monotonic()
         due = self._due.setdefault(pod.uid, now + stays) if stays else now
         if due > now:
-            self._work.add_after(key, due - now)
+            self._queue.add_after(key, due - now)
         else:
             await self._evict(pod)
 
@@ -133,7 +133,7 @@ class TaintEvictionController:
                 await self._client.patch(PodRecord.KIND, pod.name, pod.namespace, body, subresource="status")
             await self._client.delete(PodRecord.KIND, pod.name, pod.namespace, uid=pod.uid)
         except ApiError as error:
-            if error.code not in (404, 409):  # gone, or a namesake in its place
+            if error.code not in (404, 409):  # deleted, or recreated under the same name
                 raise
         self._due.pop(pod.uid, None)
 

@@ -1,4 +1,4 @@
-"""What controllers read of the workloads they run: apps and batch."""
+"""The fields of workloads that their controllers read: apps and batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Amount = int | str
 """A number of pods, or a percentage of them."""
 
 
-def pods_in(amount: Amount, whole: int, *, up: bool) -> int:
-    """How many pods an amount is; percentages of the whole are rounded up or down."""
+def scaled_value(amount: Amount, whole: int, *, up: bool) -> int:
+    """The value of an int-or-percent; percentages of the total are rounded up or down."""
     if isinstance(amount, int):
         return amount
     percent = int(amount.removesuffix("%"))
@@ -40,7 +40,7 @@ class ReplicaSetStatus(Wire):
 
 
 class ReplicaSet(Record, group="apps", version="v1", plural="replicasets"):
-    """So many pods of one template."""
+    """A number of pods of one template."""
 
     KIND: ClassVar[Kind]
 
@@ -81,7 +81,7 @@ class DeploymentStatus(Wire):
 
 
 class Deployment(Record, group="apps", version="v1", plural="deployments"):
-    """A template whose changes are rolled out, replica set by replica set."""
+    """A template whose changes are rolled out by ReplicaSets."""
 
     KIND: ClassVar[Kind]
 
@@ -90,7 +90,7 @@ class Deployment(Record, group="apps", version="v1", plural="deployments"):
 
 
 class ControllerRevision(Record, group="apps", version="v1", plural="controllerrevisions"):
-    """A template that a StatefulSet or DaemonSet has had, as a patch that brings it back."""
+    """An earlier or present template of a StatefulSet or DaemonSet, as a patch that restores it."""
 
     KIND: ClassVar[Kind]
 
@@ -112,7 +112,7 @@ class StatefulSetUpdateStrategy(Wire):
 
 
 class ClaimRetention(Wire):
-    """What becomes of claims when their set, or their pod by scaling down, goes."""
+    """What happens to claims when the set is deleted or scaled down."""
 
     when_deleted: str = "Retain"
     when_scaled: str = "Retain"
@@ -168,7 +168,7 @@ class StatefulSet(Record, group="apps", version="v1", plural="statefulsets"):
 
     @property
     def partition(self) -> int:
-        """How many of the first pods an update leaves as they are."""
+        """The ordinals below it are not updated."""
         rolling = self.spec.update_strategy.rolling_update
         return rolling.partition if rolling is not None else 0
 
@@ -204,7 +204,7 @@ class DaemonSetStatus(Wire):
 
 
 class DaemonSet(Record, group="apps", version="v1", plural="daemonsets"):
-    """A pod on every node that will have it."""
+    """A pod on every eligible node."""
 
     KIND: ClassVar[Kind]
 
@@ -231,7 +231,7 @@ class JobStatus(Wire):
 
 
 class Job(Record, group="batch", version="v1", plural="jobs"):
-    """Pods that are to end well, so many times."""
+    """Pods that run to completion, a number of times."""
 
     KIND: ClassVar[Kind]
 
@@ -272,7 +272,7 @@ class CronJobStatus(Wire):
 
 
 class CronJob(Record, group="batch", version="v1", plural="cronjobs"):
-    """A Job again and again, by a schedule."""
+    """A Job that is created by a schedule."""
 
     KIND: ClassVar[Kind]
 

@@ -1,7 +1,7 @@
-"""The kubelets of all simulated nodes in one: bound pods run, terminating pods end, short-lived pods complete.
+"""The kubelets of all simulated nodes: they start bound pods, stop terminating ones and complete short-lived ones.
 
-A node is ours when it carries the annotation `mooring.dev/simulated`, or when we were told that all nodes are. Nothing
-is ever written about another node or a pod on one.
+A node is simulated when it has the annotation `mooring.dev/simulated`, or with `all_nodes_are_ours`. Other nodes and
+their pods are never written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.simulated.event_recorder import EventRecorder, Source
 from mooring.simulated.informer import Informer
-from mooring.simulated.kubelet.node_registration import completed
+from mooring.simulated.kubelet.node_registration import registered_node
 from mooring.simulated.kubelet.pod_status import (
     completed_status,
     gates_changed,
@@ -32,7 +32,7 @@ IMAGE_REPORT_SECONDS = 10.0
 
 
 class Kubelets:
-    """Speaks for every simulated node."""
+    """Registers simulated nodes, syncs their pods, and reports their images."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Kubelets:
         self._log = Log("kubelets")
         self._all_nodes_are_ours = all_nodes_are_ours
         self.simulated_nodes: dict[str, SimulatedNode] = {}
-        self._former: set[str] = set()
+        self._deleted_nodes: set[str] = set()
         self._pods_on: defaultdict[str, dict[str, PodRecord]] = defaultdict(dict)
-        self._ended: set[str] = set()
-        self._pod_work = WorkQueue("pod", self._sync_pod, clock=clock, log=self._log, workers=concurrency)
-        self._node_work = WorkQueue("node", self._register, clock=clock, log=self._log, workers=8)
+        self._terminated: set[str] = set()
+        self._pod_queue = WorkQueue("pod", self._sync_pod, clock=clock, log=self._log, workers=concurrency)
+        self._node_queue = WorkQueue("node", self._register, clock=clock, log=self._log, workers=8)
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What must run for the kubelets to live."""
-        return {"pods": self._pod_work.run, "nodes": self._node_work.run, "images": self._report_images}
+        """The tasks of the kubelets, by name."""
+        return {"pods": self._pod_queue.run, "nodes": self._node_queue.run, "images": self._report_images}
 
     # Nodes.
 
@@ -79,21 +79,21 @@ class Kubelets:
             host.changed(node)
         else:
             self.simulated_nodes[node.name] = SimulatedNode(node)
-            self._former.discard(node.name)
+            self._deleted_nodes.discard(node.name)
             for pod in self._pods_on[node.name].values():
                 self._pod_changed(pod)
         if _is_incomplete(node) or _has_stale_taint(node):
-            self._node_work.add(node.name)
+            self._node_queue.add(node.name)
 
     def _node_deleted(self, node: NodeRecord) -> None:
-        """Pods of a machine that is gone are gone with it."""
+        """Delete the pods of a deleted node, as the pod garbage collector does."""
         if self.simulated_nodes.pop(node.name, None) is not None:
-            self._former.add(node.name)
+            self._deleted_nodes.add(node.name)
             for key in self._pods_on[node.name]:
-                self._pod_work.add(key)
+                self._pod_queue.add(key)
 
     async def _register(self, name: str) -> None:
-        """Say of a node what its kubelet would; once it is ready, nothing may keep pods off it for not being so."""
+        """Register the node as its kubelet would, and remove a stale not-ready taint."""
         node = self._nodes.get(name)
         if node is None or name not in self.simulated_nodes:
             return
@@ -101,10 +101,12 @@ class Kubelets:
             others = (each for each in self._nodes.all() if each.name != name)
             now = self._clock.now()
             written = await self._client.get(NodeRecord.KIND, name)
-            whole = completed(written, ordinal=free_ordinal(others), now=now)
-            metadata = {key: whole["metadata"][key] for key in ("labels", "annotations")}
-            await self._client.patch(NodeRecord.KIND, name, None, {"metadata": metadata, "spec": whole["spec"]})
-            await self._client.patch(NodeRecord.KIND, name, None, {"status": whole["status"]}, subresource="status")
+            registered = registered_node(written, ordinal=free_ordinal(others), now=now)
+            metadata = {key: registered["metadata"][key] for key in ("labels", "annotations")}
+            await self._client.patch(NodeRecord.KIND, name, None, {"metadata": metadata, "spec": registered["spec"]})
+            await self._client.patch(
+                NodeRecord.KIND, name, None, {"status": registered["status"]}, subresource="status"
+            )
             self._log.v(1).info("Registered a simulated node", node=name)
         elif _has_stale_taint(node):
             written = await self._client.get(NodeRecord.KIND, name)
@@ -115,17 +117,17 @@ class Kubelets:
             )
 
     async def _report_images(self) -> None:
-        """List newly pulled images in the nodes' statuses, as often as a kubelet does at most."""
+        """Report newly pulled images in the nodes' statuses, as often as a kubelet does at most."""
         while True:
             await self._clock.sleep(IMAGE_REPORT_SECONDS)
-            for host in [host for host in self.simulated_nodes.values() if host.has_news]:
-                host.has_news = False
+            for host in [host for host in self.simulated_nodes.values() if host.has_unreported_images]:
+                host.has_unreported_images = False
                 images: Document = {"status": {"images": host.reported_images()}}
                 try:
                     await self._client.patch(NodeRecord.KIND, host.name, None, images, subresource="status")
                 except ApiError as error:
-                    host.has_news = error.code != 404
-                    self._log.v(2).warning("Images were not reported", node=host.name, err=str(error))
+                    host.has_unreported_images = error.code != 404
+                    self._log.v(2).warning("Failed to report images", node=host.name, err=str(error))
 
     # Pods.
 
@@ -138,18 +140,18 @@ class Kubelets:
         if host is None:
             return
         if pod.status.pod_ip and not host.runs(pod):
-            host.admit(pod)  # it ran before we began to watch
-        is_ending = pod.is_terminating and pod.uid not in self._ended
+            host.admit(pod)  # it was running before we watched
+        is_ending = pod.is_terminating and pod.uid not in self._terminated
         will_complete = pod.status.phase == "Running" and run_seconds(pod) is not None
         if is_ending or needs_start(pod) or gates_changed(pod) or will_complete:
-            self._pod_work.add(pod.key)
+            self._pod_queue.add(pod.key)
 
     def _pod_deleted(self, pod: PodRecord) -> None:
         name = pod.spec.node_name
         self._pods_on[name].pop(pod.key, None)
         if not self._pods_on[name]:
             del self._pods_on[name]
-        self._ended.discard(pod.uid)
+        self._terminated.discard(pod.uid)
         if (host := self.simulated_nodes.get(name)) is not None:
             host.forget(pod)
 
@@ -159,8 +161,8 @@ class Kubelets:
             return
         host = self.simulated_nodes.get(pod.spec.node_name)
         if host is None:
-            if pod.spec.node_name in self._former:
-                await self._remove(pod)
+            if pod.spec.node_name in self._deleted_nodes:
+                await self._delete(pod)
         elif pod.is_terminating:
             await self._stop(pod, host)
         elif needs_start(pod):
@@ -171,9 +173,9 @@ class Kubelets:
             await self._complete_in_time(pod, seconds)
 
     async def _start(self, pod: PodRecord, host: SimulatedNode) -> None:
-        """One report takes the pod from bound to running."""
+        """Report the bound pod as running."""
         if host.runs(pod):
-            return  # reported already; the watch has yet to bring it back
+            return  # reported already; the watch has not delivered the status yet
         status = self._running(pod, host)
         try:
             reported = await self._report(pod, status)
@@ -197,35 +199,35 @@ class Kubelets:
         started = parse_timestamp(pod.status.start_time) if pod.status.start_time else self._clock.now()
         left = started + seconds - self._clock.now()
         if left > 0:
-            self._pod_work.add_after(pod.key, left)
+            self._pod_queue.add_after(pod.key, left)
         else:
             await self._report(pod, completed_status(pod, now=self._clock.now()))
 
     async def _stop(self, pod: PodRecord, host: SimulatedNode) -> None:
-        """Containers of a simulated pod end as soon as they are asked to."""
-        if pod.uid in self._ended:
+        """Stop a terminating pod: simulated containers exit at once."""
+        if pod.uid in self._terminated:
             return
         if pod.status.phase == "Running":
             for field, container in _containers(pod):
                 if field.startswith("spec.containers") or container.is_sidecar:
                     message = f"Stopping container {container.name}"
                     self._events.record(pod, Source("kubelet", host.name), "Killing", message, field=field)
-        self._ended.add(pod.uid)
+        self._terminated.add(pod.uid)
         try:
-            await self._remove(pod)
+            await self._delete(pod)
         except BaseException:
-            self._ended.discard(pod.uid)
+            self._terminated.discard(pod.uid)
             raise
 
-    async def _remove(self, pod: PodRecord) -> None:
+    async def _delete(self, pod: PodRecord) -> None:
         try:
             await self._client.delete(PodRecord.KIND, pod.name, pod.namespace, grace_seconds=0, uid=pod.uid)
         except ApiError as error:
-            if error.code not in (404, 409):  # gone, or a namesake in its place
+            if error.code not in (404, 409):  # deleted, or recreated under the same name
                 raise
 
     async def _report(self, pod: PodRecord, status: Document) -> bool:
-        """Write the status; False when the pod is gone."""
+        """Patch the status; False when the pod is deleted."""
         body = {"metadata": {"uid": pod.uid}, "status": status}
         try:
             await self._client.patch(PodRecord.KIND, pod.name, pod.namespace, body, subresource="status")
@@ -237,7 +239,7 @@ class Kubelets:
 
 
 def _containers(pod: PodRecord) -> list[tuple[str, ContainerRecord]]:
-    """The pod's containers in the order they start, each with the path that events name."""
+    """The pod's containers in the order they start, each with the field path of its events."""
     return [
         *((f"spec.initContainers{{{each.name}}}", each) for each in pod.spec.init_containers),
         *((f"spec.containers{{{each.name}}}", each) for each in pod.spec.containers),
@@ -245,11 +247,11 @@ def _containers(pod: PodRecord) -> list[tuple[str, ContainerRecord]]:
 
 
 def _is_incomplete(node: NodeRecord) -> bool:
-    """A node that somebody wrote by hand: no kubelet has spoken for it yet."""
+    """A node that no kubelet has registered: it was created by hand."""
     return not node.address or not any(condition.type == "Ready" for condition in node.status.conditions)
 
 
 def _has_stale_taint(node: NodeRecord) -> bool:
-    """API servers taint every new node as not ready and leave it to a controller to find out that it is."""
+    """API servers taint every new node as not ready; the node lifecycle controller would remove the taint."""
     is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
     return is_ready and any(taint.key == NOT_READY_TAINT for taint in node.spec.taints)

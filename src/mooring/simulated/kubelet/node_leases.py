@@ -1,8 +1,8 @@
-"""Signs of life of the simulated nodes: each renews its Lease, as kubelets do.
+"""Node leases: each simulated node renews its Lease, as kubelets do.
 
-Nothing in the embedded cluster misses them, but `kubectl describe node` shows them and a node lifecycle controller of
-a real cluster marks a node as lost without them. So many nodes that ten renewals a second would not do renew less
-often, unless an interval is asked for.
+The embedded cluster does not need them, but `kubectl describe node` shows them, and the node lifecycle controller of a
+real cluster marks a node without them as unreachable. More than ten renewals a second are avoided by a longer interval,
+unless one is configured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.simulated.records import Document, NodeRecord
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 LEASE_NAMESPACE = "kube-node-lease"
 INTERVAL_SECONDS = 10.0
-MOST_RENEWALS_A_SECOND = 10
+MAX_RENEWALS_PER_SECOND = 10
 
 
 class NodeLeases:
@@ -37,12 +37,12 @@ class NodeLeases:
         self._client = client
         self._machines = simulated_nodes
         self._clock = clock
-        self._asked = interval_seconds
+        self._interval_seconds = interval_seconds
         self._log = Log("heartbeats")
 
     async def run(self) -> None:
-        """Beat until cancelled; an interval of 0 is a heart that does not."""
-        if self._asked == 0:
+        """Renew the leases until cancelled; an interval of 0 disables them."""
+        if self._interval_seconds == 0:
             return
         is_first_round = True
         while True:
@@ -50,17 +50,17 @@ class NodeLeases:
             interval = self.interval(len(simulated_nodes))
             pause = interval / max(1, len(simulated_nodes))
             if is_first_round:
-                pause, is_first_round = 1 / MOST_RENEWALS_A_SECOND, False
+                pause, is_first_round = 1 / MAX_RENEWALS_PER_SECOND, False
             for host in simulated_nodes:
-                await self._beat(host.node, interval)
+                await self._renew(host.node, interval)
                 await self._clock.sleep(pause)
             if not simulated_nodes:
                 await self._clock.sleep(interval)
 
     def interval(self, nodes: int) -> float:
-        return self._asked or max(INTERVAL_SECONDS, nodes / MOST_RENEWALS_A_SECOND)
+        return self._interval_seconds or max(INTERVAL_SECONDS, nodes / MAX_RENEWALS_PER_SECOND)
 
-    async def _beat(self, node: NodeRecord, interval: float) -> None:
+    async def _renew(self, node: NodeRecord, interval: float) -> None:
         try:
             renewal = {"spec": self._spec(node, interval)}
             try:
@@ -70,7 +70,7 @@ class NodeLeases:
                     raise
                 await self._client.create(LEASE, self._lease(node, interval), LEASE_NAMESPACE)
         except Fault as error:
-            self._log.v(2).warning("A lease was not renewed", node=node, err=str(error))
+            self._log.v(2).warning("Failed to renew node lease", node=node, err=str(error))
 
     def _spec(self, node: NodeRecord, interval: float) -> Document:
         return {

@@ -1,7 +1,7 @@
-"""What a kubelet says of its node when it registers: the Node document of a machine that does not exist.
+"""Node registration: the Node object of a simulated node, as its kubelet would create it.
 
-`node_document` makes one from nothing; `completed` gives a Node that somebody wrote by hand what its kubelet would
-have added, and changes nothing that is there.
+`node_document` builds one; `registered_node` adds to a Node that was written by hand what its kubelet would have
+added, and changes no field that is set.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def node_document(
     zones: Sequence[str] = ZONES,
     now: float,
 ) -> Document:
-    """The Node of one simulated machine. The ordinal decides its addresses and, round robin, its zone."""
+    """A simulated Node. The ordinal determines its addresses and, round robin, its zone."""
     resources = {**DEFAULT_CAPACITY, "cpu": cpu, "memory": memory, "pods": str(pods), **(allocatable or {})}
     topology = {"topology.kubernetes.io/region": REGION}
     if zones:
@@ -57,11 +57,11 @@ def node_document(
         "spec": {"taints": [dict(taint) for taint in taints]} if taints else {},
         "status": {"allocatable": resources},
     }
-    return completed(node, ordinal=ordinal, now=now)
+    return registered_node(node, ordinal=ordinal, now=now)
 
 
-def completed(node: Document, *, ordinal: int, now: float) -> Document:
-    """The same Node with what its kubelet would add: labels, addresses, capacity, conditions, system information."""
+def registered_node(node: Document, *, ordinal: int, now: float) -> Document:
+    """The Node with what its kubelet adds: labels, addresses, capacity, conditions, system information."""
     metadata = dict(node.get("metadata") or {})
     spec = dict(node.get("spec") or {})
     status = dict(node.get("status") or {})
@@ -121,7 +121,7 @@ def node_conditions(now: float) -> list[Document]:
 
 
 def node_info(name: str) -> Document:
-    """System information: the version that we behave as, plainly marked as simulated."""
+    """System information: the version that is simulated, marked as such."""
     identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.simulated.mooring.dev")
     return {
         "machineID": identity.hex,
@@ -142,7 +142,7 @@ def node_address(ordinal: int) -> str:
 
 
 def pod_range(ordinal: int) -> str:
-    """The node's own 256 pod addresses. Ranges repeat after 32,768 nodes, which is more than Kubernetes allows."""
+    """The node's pod CIDR of 256 addresses. They repeat after 32,768 nodes, more than Kubernetes supports."""
     ranges = _POD_RANGE.num_addresses // _PODS_PER_RANGE
     first = _POD_RANGE.network_address + ordinal % ranges * _PODS_PER_RANGE
     return f"{first}/24"

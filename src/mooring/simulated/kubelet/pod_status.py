@@ -1,7 +1,7 @@
-"""What a kubelet reports of a pod: running, or completed. Pure: a pod, addresses and a time in, a status out.
+"""The status that a kubelet reports of a running or completed pod. Pure: a pod, addresses and a time in, a status out.
 
-A status is the body of one strategic-merge patch, so it says everything the kubelet owns and nothing that others do:
-PodScheduled, the QoS class and the nomination stay as they are.
+A status is the body of one strategic merge patch. It has all fields that the kubelet owns and no others: PodScheduled,
+the QoS class and the nomination stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GATES_NOT_READY = "ReadinessGatesNotReady"
 
 
 def running_status(pod: PodRecord, *, host_ip: str, pod_ip: str, now: float) -> Document:
-    """Every container of the pod runs and is ready; init containers are done, sidecars among them run."""
+    """All containers run and are ready; init containers have completed, sidecars run."""
     stamp = timestamp(now)
     missing = _closed_gates(pod)
     status: Document = _observed(pod) | {
@@ -47,7 +47,7 @@ def running_status(pod: PodRecord, *, host_ip: str, pod_ip: str, now: float) -> 
 
 
 def completed_status(pod: PodRecord, *, now: float) -> Document:
-    """Every container of a running pod has ended well."""
+    """All containers of a running pod have completed."""
     stamp = timestamp(now)
     started = pod.status.start_time or stamp
     ended: Document = _observed(pod) | {
@@ -73,19 +73,19 @@ def completed_status(pod: PodRecord, *, now: float) -> Document:
 
 
 def needs_start(pod: PodRecord) -> bool:
-    """Bound, alive, and not yet reported as running."""
+    """Bound, active, and not yet reported as running."""
     return bool(pod.spec.node_name) and pod.is_active and pod.status.phase in ("", "Pending")
 
 
 def gates_changed(pod: PodRecord) -> bool:
-    """Whether somebody opened or closed a readiness gate since Ready was last reported."""
+    """Whether a readiness gate changed since Ready was last reported."""
     if not pod.spec.readiness_gates or pod.status.phase != "Running":
         return False
     return (pod.ready_since is not None) == bool(_closed_gates(pod))
 
 
 def run_seconds(pod: PodRecord) -> float | None:
-    """How long the pod is meant to run: None is for ever, as is anything that is not a number of seconds."""
+    """How long the pod runs before it completes; None: for ever, also where the annotation is not a number."""
     if pod.spec.restart_policy == "Always":
         return None
     try:
@@ -100,7 +100,7 @@ def container_id(pod_uid: str, container: str) -> str:
 
 
 def image_id(image: str) -> str:
-    """The image by digest. A digest in the name is the digest; otherwise one is made up from the name, always alike."""
+    """The image by digest: the one in the name, or else a stable one that is derived from the name."""
     name, at, digest = image.partition("@")
     if at:
         return f"{name}@{digest}"
@@ -110,12 +110,12 @@ def image_id(image: str) -> str:
 
 
 def image_bytes(image: str) -> int:
-    """A made-up size between 5 and 205 MB, always the same for an image."""
+    """A simulated size between 5 and 205 MB, stable per image."""
     return 5_000_000 + int.from_bytes(hashlib.sha256(image.encode()).digest()[:4], "big") % 200_000_000
 
 
 def always_pulls(container: ContainerRecord) -> bool:
-    """The container's pull policy, or what Kubernetes takes where none is written: `Always` for `:latest` or no tag."""
+    """The container's pull policy, or Kubernetes' default: `Always` for `:latest` or no tag."""
     if container.image_pull_policy:
         return container.image_pull_policy == "Always"
     name, at, _ = container.image.partition("@")
@@ -124,7 +124,7 @@ def always_pulls(container: ContainerRecord) -> bool:
 
 
 def _observed(pod: PodRecord) -> Document:
-    """Which generation of the pod this was said of; servers that do not count generations are told nothing."""
+    """The generation that the status was computed from; absent on servers without pod generations."""
     return {"observedGeneration": pod.metadata.generation} if pod.metadata.generation else {}
 
 
@@ -150,7 +150,7 @@ def _conditions(pod: PodRecord, stamp: str, *stated: tuple[str, bool, str, str])
 
 
 def _closed_gates(pod: PodRecord) -> str:
-    """Why readiness gates keep the pod from being ready, in the kubelet's words; empty when none does."""
+    """The kubelet's message about readiness gates that are not met; empty when all are."""
     conditions = {condition.type: condition.status for condition in pod.status.conditions}
     reasons = []
     for gate in pod.spec.readiness_gates:
@@ -167,7 +167,7 @@ def _running(pod: PodRecord, container: ContainerRecord, stamp: str) -> Document
 
 
 def _terminated(pod: PodRecord, container: ContainerRecord, start: str, end: str, *, ready: bool = True) -> Document:
-    """A container that ended well. A completed init container counts as ready, a completed ordinary one does not."""
+    """A completed container. Init containers count as ready then, regular ones do not."""
     state = {
         "terminated": {
             "exitCode": 0,

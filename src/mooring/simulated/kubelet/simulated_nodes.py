@@ -1,4 +1,4 @@
-"""What a simulated node remembers between pods: addresses given out, images pulled, pods started. No I/O."""
+"""The state of a simulated node: pod addresses, pulled images, started pods. No I/O."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mooring.simulated.records import ContainerRecord, Document, NodeRecord, Pod
 
 _OVERFLOW = ipaddress.IPv4Network("10.64.0.0/10")
 _BYTES_PER_SECOND = 80_000_000
-MOST_REPORTED_IMAGES = 50
-"""As many as a kubelet lists in its node's status."""
+MAX_REPORTED_IMAGES = 50
+"""As many as a kubelet reports in its node's status."""
 
 
 class SimulatedNode:
@@ -21,8 +21,8 @@ class SimulatedNode:
 
     def __init__(self, node: NodeRecord) -> None:
         self.node = node
-        self.has_news = False
-        """Images were pulled that the node's status does not list yet."""
+        self.has_unreported_images = False
+        """Images were pulled that the node's status does not report yet."""
         self._addresses = _Addresses(node.spec.pod_cidr)
         self._address_of: dict[str, str] = {}
         self._images = {name: int(image.get("sizeBytes", 0)) for image in node.status.images for name in image["names"]}
@@ -40,7 +40,7 @@ class SimulatedNode:
         return pod.uid in self._address_of
 
     def admit(self, pod: PodRecord) -> str:
-        """Take the pod in: its address, from now on the same until it is forgotten."""
+        """Admit the pod; returns its address, which stays the same until `forget`."""
         known = self._address_of.get(pod.uid) or pod.status.pod_ip
         if not known:
             known = self.node.address if pod.spec.host_network else self._addresses.next()
@@ -50,18 +50,18 @@ class SimulatedNode:
 
     def forget(self, pod: PodRecord) -> None:
         if (address := self._address_of.pop(pod.uid, None)) is not None:
-            self._addresses.give_back(address)
+            self._addresses.release(address)
 
     def pull(self, container: ContainerRecord) -> list[tuple[str, str]]:
-        """Have the container's image: the reasons and messages of the events that tells of."""
+        """Pull the container's image; returns reasons and messages of the events."""
         image = container.image
         if image in self._images and not always_pulls(container):
             return [("Pulled", f'Container image "{image}" already present on machine and can be accessed by the pod')]
         size = image_bytes(image)
-        # An image that is there already is only asked after.
+        # Pulling a present image only resolves its tag.
         seconds = 0.2 + (0.0 if image in self._images else size / _BYTES_PER_SECOND)
-        took = go_duration(round(seconds, 3))  # a kubelet tells it to the millisecond
-        self.has_news |= image not in self._images
+        took = go_duration(round(seconds, 3))  # in milliseconds, as a kubelet reports it
+        self.has_unreported_images |= image not in self._images
         self._images[image] = size
         return [
             ("Pulling", f'Pulling image "{image}"'),
@@ -72,13 +72,13 @@ class SimulatedNode:
         ]
 
     def reported_images(self) -> list[Document]:
-        """The images for the node's status, largest first, as a kubelet lists them."""
+        """The images for the node's status, largest first, as a kubelet reports them."""
         largest = sorted(self._images.items(), key=lambda image: (-image[1], image[0]))
-        return [{"names": [name], "sizeBytes": size} for name, size in largest[:MOST_REPORTED_IMAGES]]
+        return [{"names": [name], "sizeBytes": size} for name, size in largest[:MAX_REPORTED_IMAGES]]
 
 
 def free_ordinal(nodes: Iterable[NodeRecord]) -> int:
-    """The first ordinal whose pod range no node has."""
+    """The first ordinal whose pod CIDR is free."""
     taken = {node.spec.pod_cidr for node in nodes}
     ordinal = 0
     while pod_range(ordinal) in taken:
@@ -87,7 +87,7 @@ def free_ordinal(nodes: Iterable[NodeRecord]) -> int:
 
 
 class _Addresses:
-    """Pod addresses of one node, in turn; beyond the node's range from one that is nobody's."""
+    """Pod addresses of one node, in turn; from an overflow range where the node's pod CIDR is exhausted."""
 
     def __init__(self, cidr: str, taken: Iterable[str] = ()) -> None:
         network = ipaddress.ip_network(cidr, strict=False) if cidr else ipaddress.ip_network("0.0.0.0/32")
@@ -99,7 +99,7 @@ class _Addresses:
         self._beyond = 0
 
     def next(self) -> str:
-        # A new pod does not get the address that another has just left: whoever still holds it would meet a stranger.
+        # An address is not reused at once: clients of the pod that had it would reach another one.
         for _ in range(self._size):
             address = str(self._family(self._first + self._cursor))
             self._cursor = (self._cursor + 1) % self._size
@@ -111,5 +111,5 @@ class _Addresses:
     def take(self, address: str) -> None:
         self._taken.add(address)
 
-    def give_back(self, address: str) -> None:
+    def release(self, address: str) -> None:
         self._taken.discard(address)
