@@ -1,4 +1,4 @@
-"""A server in this process on a clock that tests own, and a client that speaks HTTPS to it."""
+"""A server in this process on a clock that tests own, and an HTTPS client of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.base.clock import ManualClock
 Document = dict[str, Any]
 
 
-class Answer:
+class Response:
     """Status code, headers and decoded body."""
 
     def __init__(self, code: int, headers: Any, body: Any) -> None:
@@ -65,7 +65,7 @@ class Client:
         for response in self._watches:
             response.close()
 
-    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
         sent = {key.replace("_", "-"): value for key, value in headers.items()}
         data: Any = None
         if body is not None:
@@ -74,21 +74,21 @@ class Client:
         async with self._session.request(method, self.server.url + path, data=data, headers=sent) as response:
             raw = await response.read()
             is_json = response.content_type.startswith("application/json")
-            return Answer(response.status, response.headers, json.loads(raw) if is_json else raw.decode())
+            return Response(response.status, response.headers, json.loads(raw) if is_json else raw.decode())
 
-    async def get(self, path: str, **headers: str) -> Answer:
+    async def get(self, path: str, **headers: str) -> Response:
         return await self.call("GET", path, **headers)
 
-    async def post(self, path: str, body: Any, **headers: str) -> Answer:
+    async def post(self, path: str, body: Any, **headers: str) -> Response:
         return await self.call("POST", path, body, **headers)
 
-    async def put(self, path: str, body: Any) -> Answer:
+    async def put(self, path: str, body: Any) -> Response:
         return await self.call("PUT", path, body)
 
-    async def delete(self, path: str, body: Any = None) -> Answer:
+    async def delete(self, path: str, body: Any = None) -> Response:
         return await self.call("DELETE", path, body)
 
-    async def patch(self, path: str, body: Any, kind: str = "strategic-merge") -> Answer:
+    async def patch(self, path: str, body: Any, kind: str = "strategic-merge") -> Response:
         return await self.call("PATCH", path, body, Content_Type=f"application/{kind}-patch+json")
 
     async def watch(self, path: str) -> Watching:

@@ -1,4 +1,4 @@
-"""Objects as people write them, with all left out that the API fills in: some of each kind of the embedded server.
+"""Objects without the fields that the API defaults: some of each kind of the embedded server.
 
 Pods name their service account: on the real control plane of these tests no controller makes accounts.
 """
@@ -228,7 +228,9 @@ SHORT: dict[str, Document] = {
     "a service that remembers clients for a time": a_service(
         sessionAffinity="ClientIP", sessionAffinityConfig={"clientIP": {"timeoutSeconds": 5}}
     ),
-    "a service that remembers nobody": a_service(sessionAffinityConfig={"clientIP": {"timeoutSeconds": 5}}),
+    "a service with a session timeout and no affinity": a_service(
+        sessionAffinityConfig={"clientIP": {"timeoutSeconds": 5}}
+    ),
     "a service that remembers clients": a_service(sessionAffinity="ClientIP"),
     "an external name": a_manifest("v1", "Service", spec={"type": "ExternalName", "externalName": "example.com"}),
     "a service with external addresses": a_service(externalIPs=["1.2.3.4"]),

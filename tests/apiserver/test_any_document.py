@@ -1,4 +1,4 @@
-"""Whatever well-typed or ill-typed document comes, it is stored or refused; the server never trips over it."""
+"""Any document, well-typed or ill-typed, is stored or rejected; none causes an internal error."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ async def test_a_pod_on_a_node_waits_for_its_kubelet(api: Client):
 
 async def test_a_second_deletion_may_only_shorten_the_grace(api: Client):
     await a_running_pod(api)
-    for asked, expected in ((30, 30), (60, 30), (5, 5)):
-        answer = await api.delete(f"{PODS}/web?gracePeriodSeconds={asked}")
-        assert answer.body["metadata"]["deletionGracePeriodSeconds"] == expected
+    for requested, expected in ((30, 30), (60, 30), (5, 5)):
+        response = await api.delete(f"{PODS}/web?gracePeriodSeconds={requested}")
+        assert response.body["metadata"]["deletionGracePeriodSeconds"] == expected
 
 
 async def test_a_pod_that_has_ended_goes_at_once(api: Client):
@@ -56,18 +56,18 @@ async def test_a_finalizer_keeps_the_object_until_it_is_taken_away(api: Client):
     assert (await api.get(f"{MAPS}/m")).code == 404
 
 
-async def test_a_deletion_answers_what_was_deleted(api: Client):
+async def test_a_deletion_returns_the_deleted_object(api: Client):
     uid = (await api.post(DEPLOYMENTS, a_deployment())).body["metadata"]["uid"]
-    answer = (await api.delete(f"{DEPLOYMENTS}/web")).body
-    assert (answer["kind"], answer["status"]) == ("Status", "Success")
-    assert answer["details"] == {"name": "web", "kind": "deployments", "group": "apps", "uid": uid}
+    response = (await api.delete(f"{DEPLOYMENTS}/web")).body
+    assert (response["kind"], response["status"]) == ("Status", "Success")
+    assert response["details"] == {"name": "web", "kind": "deployments", "group": "apps", "uid": uid}
 
 
 async def test_preconditions_hold(api: Client):
     await api.post(MAPS, a_config_map("m"))
     for wrong in ({"uid": "other"}, {"resourceVersion": "1"}):
-        answer = await api.delete(f"{MAPS}/m", {"preconditions": wrong})
-        assert (answer.code, "Precondition failed" in answer.message) == (409, True)
+        response = await api.delete(f"{MAPS}/m", {"preconditions": wrong})
+        assert (response.code, "Precondition failed" in response.message) == (409, True)
 
 
 def owned(name: str, owner: dict[str, Any]) -> dict[str, Any]:
@@ -115,16 +115,16 @@ async def test_a_namespace_goes_with_what_is_in_it(api: Client):
 
 
 async def test_the_namespaces_every_cluster_has_stay(api: Client):
-    answer = await api.delete("/api/v1/namespaces/default")
-    assert (answer.code, answer.message) == (
+    response = await api.delete("/api/v1/namespaces/default")
+    assert (response.code, response.message) == (
         403,
         'namespaces "default" is forbidden: this namespace may not be deleted',
     )
 
 
 async def test_an_unknown_namespace_takes_nothing(api: Client):
-    answer = await api.post("/api/v1/namespaces/nope/pods", a_pod() | {"metadata": {"name": "web"}})
-    assert (answer.code, answer.message) == (404, 'namespaces "nope" not found')
+    response = await api.post("/api/v1/namespaces/nope/pods", a_pod() | {"metadata": {"name": "web"}})
+    assert (response.code, response.message) == (404, 'namespaces "nope" not found')
 
 
 async def test_every_namespace_has_a_default_account(api: Client):

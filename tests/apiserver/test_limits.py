@@ -47,12 +47,12 @@ async def is_ended(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-async def test_more_requests_than_are_served_at_once_are_asked_to_come_again(
+async def test_more_requests_than_are_served_at_once_get_429_with_retry_after(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(handlers, "MAX_IN_FLIGHT", 0)
-    answer = await api.get(MAPS)
-    assert (answer.code, answer.body["reason"], answer.headers["Retry-After"]) == (429, "TooManyRequests", "1")
+    response = await api.get(MAPS)
+    assert (response.code, response.body["reason"], response.headers["Retry-After"]) == (429, "TooManyRequests", "1")
 
 
 async def test_a_request_that_takes_too_long_is_cut(monkeypatch: pytest.MonkeyPatch):
@@ -103,8 +103,8 @@ async def test_an_object_that_is_too_large_is_refused_and_the_old_one_stays(
 ):
     await api.post(MAPS, a_config_map("a", text="short"))
     monkeypatch.setattr(storage, "MAX_OBJECT_BYTES", 1000)
-    answer = await api.patch(f"{MAPS}/a", {"data": {"text": "x" * 2000}}, "merge")
-    assert (answer.code, answer.body["reason"]) == (413, "RequestEntityTooLarge")
+    response = await api.patch(f"{MAPS}/a", {"data": {"text": "x" * 2000}}, "merge")
+    assert (response.code, response.body["reason"]) == (413, "RequestEntityTooLarge")
     assert (await api.get(f"{MAPS}/a")).body["data"] == {"text": "short"}
 
 

@@ -19,9 +19,9 @@ async def three(api: Client) -> Client:
 
 
 async def names(api: Client, path: str) -> list[str]:
-    answer = await api.get(path)
-    assert answer.code == 200, answer.body
-    return [item["metadata"]["name"] for item in answer.body["items"]]
+    response = await api.get(path)
+    assert response.code == 200, response.body
+    return [item["metadata"]["name"] for item in response.body["items"]]
 
 
 SELECTIONS = {
@@ -42,8 +42,8 @@ async def test_selection(three: Client, query: str, expected: list[str]):
 
 
 async def test_a_field_that_cannot_be_selected_is_a_bad_request(api: Client):
-    answer = await api.get("/api/v1/pods?fieldSelector=spec.foo%3Dx")
-    assert (answer.code, answer.message) == (400, "field label not supported: spec.foo")
+    response = await api.get("/api/v1/pods?fieldSelector=spec.foo%3Dx")
+    assert (response.code, response.message) == (400, "field label not supported: spec.foo")
 
 
 async def test_a_selector_that_cannot_be_read_is_a_bad_request(api: Client):
@@ -84,8 +84,8 @@ async def test_a_page_older_than_history_has_expired(three: Client, monkeypatch:
 
 
 async def test_a_revision_from_the_future_is_a_timeout(api: Client):
-    answer = await api.get(f"{MAPS}?resourceVersion=999999")
-    assert (answer.code, answer.body["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
+    response = await api.get(f"{MAPS}?resourceVersion=999999")
+    assert (response.code, response.body["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
 
 
 async def test_a_list_names_its_kind_and_revision(three: Client):

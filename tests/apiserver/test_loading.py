@@ -1,4 +1,4 @@
-"""Objects of a file, created before the first client comes."""
+"""Objects of a file, created before the server starts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_all_that_is_wrong_is_named_and_the_rest_is_there(server: Embedded
         a_pod("right"),
         a_pod("wrong", nodename="a", priorityClassName="none"),
         an_object("cilium.io/v2", "CiliumNode", "one"),
-        an_object("authorization.k8s.io/v1", "SubjectAccessReview", "asked"),
+        an_object("authorization.k8s.io/v1", "SubjectAccessReview", "review"),
     ]
     problems = server.load(documents, documents.index)
     assert [(problem.path, problem.line) for problem in problems] == [
@@ -69,7 +69,7 @@ async def test_all_that_is_wrong_is_named_and_the_rest_is_there(server: Embedded
         ('Pod "default/wrong"', 2),
         ('Pod "default/wrong"', 2),
         ('CiliumNode "one"', 3),
-        ('SubjectAccessReview "asked"', 4),
+        ('SubjectAccessReview "review"', 4),
     ]
     assert problems[1].message == 'unknown field "spec.nodename"'
     assert "no PriorityClass with name none was found" in problems[2].message

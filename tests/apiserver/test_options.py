@@ -18,8 +18,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 @pytest.mark.parametrize("text", ["true", "True", "TRUE", "t", "1", "yes", "", "2", "no", "off", "null"])
 async def test_everything_but_zero_and_false_is_true(api: Client, text: str):
     await api.post(MAPS, a_config_map("a"))
-    answer = await api.get(f"{MAPS}?watch={text}&timeoutSeconds=-1")
-    assert (answer.code, answer.body["type"]) == (200, "ADDED")
+    response = await api.get(f"{MAPS}?watch={text}&timeoutSeconds=-1")
+    assert (response.code, response.body["type"]) == (200, "ADDED")
 
 
 @pytest.mark.parametrize("query", ["", "watch=0", "watch=false", "watch=False", "watch=FALSE", "watch=0&watch=1"])
@@ -45,16 +45,16 @@ BAD_NUMBERS = ["", "x", "1.0", "1e3", " 1", "1_000", "٣", "²", "0x10", "+-1", 
 @pytest.mark.parametrize("text", BAD_NUMBERS, ids=lambda text: repr(text)[:20])
 @pytest.mark.parametrize("name", ["limit", "timeoutSeconds"])
 async def test_what_is_no_number_is_a_bad_request(api: Client, name: str, text: str):
-    answer = await api.call("GET", f"{MAPS}?{name}={text.replace('+', '%2B')}")
-    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
+    response = await api.call("GET", f"{MAPS}?{name}={text.replace('+', '%2B')}")
+    assert (response.code, response.body["reason"]) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize("limit", ["-1", "0", "-9223372036854775808", "9223372036854775807", "3"])
 async def test_a_limit_that_limits_nothing_lists_everything(api: Client, limit: str):
     for name in ("a", "b", "c"):
         await api.post(MAPS, a_config_map(name))
-    answer = await api.get(f"{MAPS}?limit={limit}")
-    assert (answer.code, len(answer.body["items"])) == (200, 3)
+    response = await api.get(f"{MAPS}?limit={limit}")
+    assert (response.code, len(response.body["items"])) == (200, 3)
 
 
 @pytest.mark.parametrize("seconds", ["-1", "-9223372036854775808"])
@@ -87,8 +87,8 @@ LISTS = {
 
 @pytest.mark.parametrize("query", LISTS.values(), ids=LISTS.keys())
 async def test_options_of_a_list_that_contradict_each_other_are_invalid(api: Client, query: str):
-    answer = await api.get(f"{MAPS}?{query}")
-    assert (answer.code, answer.message.split('"')[0]) == (422, "ListOptions.meta.k8s.io ")
+    response = await api.get(f"{MAPS}?{query}")
+    assert (response.code, response.message.split('"')[0]) == (422, "ListOptions.meta.k8s.io ")
 
 
 TOKENS = ["nonsense", "e30", "eyJ2IjoxfQ", "AAAA", "é", "////", "W10", "bnVsbA", "=" * 100]
@@ -128,8 +128,8 @@ DELETIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("body", DELETIONS.values(), ids=DELETIONS.keys())
 async def test_options_of_a_deletion_that_are_not_known_are_invalid(api: Client, body: dict[str, Any]):
     await api.post(MAPS, a_config_map("a"))
-    answer = await api.delete(f"{MAPS}/a", body)
-    assert (answer.code, answer.message.split('"')[0]) == (422, "DeleteOptions.meta.k8s.io ")
+    response = await api.delete(f"{MAPS}/a", body)
+    assert (response.code, response.message.split('"')[0]) == (422, "DeleteOptions.meta.k8s.io ")
     assert (await api.get(f"{MAPS}/a")).code == 200
 
 
@@ -141,7 +141,7 @@ def test_a_deletions_query_counts_only_without_a_body():
     assert (options.grace_seconds, options.propagation, options.dry_run, options.uid) == (7, None, False, "1")
 
 
-def test_without_a_query_nothing_is_asked_for():
+def test_without_a_query_all_options_have_their_defaults():
     assert not list_options({}).is_watch
     assert not write_options(MultiDict()).dry_run
 

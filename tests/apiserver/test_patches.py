@@ -127,7 +127,7 @@ def test_strategic_merge(document: dict[str, Any], patch: dict[str, Any], expect
     assert spec(document, patch) == expected
 
 
-def test_lists_of_texts_merge_and_shrink_where_the_type_says_so():
+def test_lists_of_texts_merge_and_shrink_where_the_type_has_a_merge_strategy():
     metadata = {"metadata": {"finalizers": ["a", "b"]}}
     added = strategic_patch(metadata, {"metadata": {"finalizers": ["c"]}}, POD)
     assert added["metadata"]["finalizers"] == ["a", "b", "c"]
@@ -156,14 +156,14 @@ def test_a_json_patch_applies_in_order_and_stops_at_a_failed_test():
 
 
 async def test_server_side_apply_is_refused_with_what_to_do(api: Client):
-    answer = await api.call("PATCH", f"{PODS}/web", a_pod(), Content_Type="application/apply-patch+yaml")
-    assert (answer.code, answer.body["reason"]) == (415, "UnsupportedMediaType")
-    assert "use kubectl apply without --server-side" in answer.message
+    response = await api.call("PATCH", f"{PODS}/web", a_pod(), Content_Type="application/apply-patch+yaml")
+    assert (response.code, response.body["reason"]) == (415, "UnsupportedMediaType")
+    assert "use kubectl apply without --server-side" in response.message
 
 
 async def test_a_patch_of_an_unknown_kind_names_those_there_are(api: Client):
-    answer = await api.call("PATCH", f"{PODS}/web", {}, Content_Type="application/json")
-    assert (answer.code, "application/strategic-merge-patch+json" in answer.message) == (415, True)
+    response = await api.call("PATCH", f"{PODS}/web", {}, Content_Type="application/json")
+    assert (response.code, "application/strategic-merge-patch+json" in response.message) == (415, True)
 
 
 async def test_a_patch_of_what_is_not_there_is_not_found(api: Client):

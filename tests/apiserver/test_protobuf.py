@@ -1,4 +1,4 @@
-"""Binary request bodies, as kubectl's typed commands send them."""
+"""Protobuf request bodies, as kubectl's typed commands send them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_deployment():
         "kind": "Deployment",
         "metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {
-            # Said on purpose: Go has a pointer here. `minReadySeconds` and `paused` are not.
+            # An explicit zero: Go has a pointer here. `minReadySeconds` and `paused` are not.
             "replicas": 0,
             "template": {
                 "spec": {"containers": [{"name": "main", "image": "app:1", "resources": {"limits": {"cpu": "500m"}}}]}
@@ -70,10 +70,10 @@ def test_inlined_structs_numbers_times_and_bytes():
     assert secret["data"] == {"a": "/w=="}
 
 
-async def test_a_binary_body_is_taken_and_answered_in_json(api: Client):
+async def test_a_protobuf_body_is_accepted_and_the_response_is_json(api: Client):
     body = an_object("v1", "ConfigMap", METADATA + field(2, field(1, "a") + field(2, "b")))
-    answer = await api.post("/api/v1/namespaces/default/configmaps", body, Content_Type=CONTENT_TYPE)
-    assert (answer.code, answer.body["data"]) == (201, {"a": "b"})
+    response = await api.post("/api/v1/namespaces/default/configmaps", body, Content_Type=CONTENT_TYPE)
+    assert (response.code, response.body["data"]) == (201, {"a": "b"})
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ async def test_a_binary_body_is_taken_and_answered_in_json(api: Client):
     [b"", b"{}", an_object("v1", "Nothing", b""), an_object("v1", "Pod", b"\x0a\xff"), an_object("v1", "Pod", b"\x0f")],
 )
 async def test_what_is_no_object_is_a_bad_request(api: Client, body: bytes):
-    answer = await api.post("/api/v1/namespaces/default/configmaps", body or b"\x00", Content_Type=CONTENT_TYPE)
-    assert answer.code == 400
+    response = await api.post("/api/v1/namespaces/default/configmaps", body or b"\x00", Content_Type=CONTENT_TYPE)
+    assert response.code == 400
 
 
 @given(st.binary(max_size=60))

@@ -1,4 +1,4 @@
-"""Objects of another API server: taken over as they are, refused by name, or left out with a sentence."""
+"""Objects of another API server: restored as they are, rejected by name, or left out with a warning."""
 
 from __future__ import annotations
 

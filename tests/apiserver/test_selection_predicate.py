@@ -1,4 +1,4 @@
-"""A selecting watch, replayed, ends with what a selecting list finds."""
+"""The events of a watch with selectors, applied in order, lead to what a list with the same selectors returns."""
 
 from __future__ import annotations
 

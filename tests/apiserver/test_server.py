@@ -1,4 +1,4 @@
-"""Starting, stopping, and who gets in."""
+"""Starting, stopping and authentication."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mooring.base.errors import OperatorMistake
 
 async def test_a_request_without_the_token_is_unauthorized(api: Client):
     for header in ("", "Bearer wrong", f"Basic {api.server.token}"):
-        answer = await api.get("/api/v1/pods", Authorization=header)
-        assert (answer.code, answer.body["kind"], answer.body["reason"]) == (401, "Status", "Unauthorized")
+        response = await api.get("/api/v1/pods", Authorization=header)
+        assert (response.code, response.body["kind"], response.body["reason"]) == (401, "Status", "Unauthorized")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
@@ -96,13 +96,13 @@ async def test_a_request_while_stopping_is_refused_and_its_connection_closed(api
     handler = api.server._handler
     assert handler is not None
     handler.shut_down()
-    answer = await api.get("/api/v1/pods")
-    assert (answer.code, answer.message) == (503, "the API server is shutting down")
-    assert answer.headers["Connection"] == "close"
+    response = await api.get("/api/v1/pods")
+    assert (response.code, response.message) == (503, "the API server is shutting down")
+    assert response.headers["Connection"] == "close"
 
 
 class Watches(set[Watch]):
-    """Tells when the last one has gone."""
+    """Sets an event when the last one is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,15 +128,15 @@ async def test_a_fault_inside_is_an_internal_error_and_the_server_goes_on(api: C
         raise RuntimeError("something is loose")
 
     monkeypatch.setattr(api.server.registry, "create", broken)
-    answer = await api.post(PODS, a_pod())
-    assert (answer.code, answer.body["reason"]) == (500, "InternalError")
+    response = await api.post(PODS, a_pod())
+    assert (response.code, response.body["reason"]) == (500, "InternalError")
     assert (await api.get(PODS)).code == 200
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api/v2/pods", "/apis/none.test/v1/things", "/api/v1/pods/web/log"])
 async def test_what_is_not_served_is_not_found(api: Client, path: str):
-    answer = await api.get(path)
-    assert (answer.code, answer.message) == (404, "the server could not find the requested resource")
+    response = await api.get(path)
+    assert (response.code, response.message) == (404, "the server could not find the requested resource")
 
 
 BAD_BODIES = {
@@ -145,14 +145,14 @@ BAD_BODIES = {
     "nothing": (b"null", 400),
     "not text": (b'{"a": "\xff"}', 400),
     "nested too deeply": (b'{"a":' * 100_000, 400),
-    "more than anybody stores": (b" " * (4 * 1024 * 1024), 413),
+    "more than the limit on bodies": (b" " * (4 * 1024 * 1024), 413),
 }
 
 
 @pytest.mark.parametrize(("body", "code"), BAD_BODIES.values(), ids=BAD_BODIES.keys())
 async def test_a_bad_body_is_refused(api: Client, body: bytes, code: int):
-    answer = await api.post(PODS, body)
-    assert (answer.code, answer.body["kind"]) == (code, "Status")
+    response = await api.post(PODS, body)
+    assert (response.code, response.body["kind"]) == (code, "Status")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The store on its own: revisions, history, and watches that fall behind."""
+"""The store: revisions, the watch cache, and watches that fall behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: what they begin with, what they show of each change, and how they end."""
+"""Watches: initial events, changes with selectors, bookmarks, and their end."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ async def test_a_revision_that_history_has_lost_is_gone(api: Client, monkeypatch
     monkeypatch.setattr(storage, "WATCH_CACHE_EVENTS", 2)
     for number in range(5):
         await api.post(MAPS, a_config_map(f"m{number}"))
-    answer = await api.get(f"{MAPS}?watch=1&resourceVersion=2")
-    assert (answer.code, answer.body["reason"]) == (410, "Expired")
-    assert answer.message.startswith("too old resource version: 2 (")
+    response = await api.get(f"{MAPS}?watch=1&resourceVersion=2")
+    assert (response.code, response.body["reason"]) == (410, "Expired")
+    assert response.message.startswith("too old resource version: 2 (")
 
 
 async def test_a_revision_of_another_servers_life_is_gone(api: Client):
@@ -92,7 +92,7 @@ async def test_a_watch_ends_after_its_timeout(api: Client, clock: ManualClock):
     assert await watching.next() is None
 
 
-async def test_bookmarks_tell_the_revision_when_nothing_happens(api: Client, clock: ManualClock):
+async def test_bookmarks_carry_the_revision_when_nothing_happens(api: Client, clock: ManualClock):
     watching = await api.watch(f"{PODS}?allowWatchBookmarks=true&resourceVersion={api.server.registry.store.revision}")
     await api.post(MAPS, a_config_map("elsewhere"))
     clock.advance(60)
@@ -114,9 +114,9 @@ async def test_a_streaming_list_ends_with_a_marked_bookmark(api: Client):
 
 
 async def test_initial_events_without_a_revision_match_are_refused(api: Client):
-    answer = await api.get(f"{PODS}?watch=1&sendInitialEvents=true")
-    assert answer.code == 422
-    assert "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan" in answer.message
+    response = await api.get(f"{PODS}?watch=1&sendInitialEvents=true")
+    assert response.code == 422
+    assert "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan" in response.message
 
 
 async def test_many_watchers_share_one_encoding(api: Client):

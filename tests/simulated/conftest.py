@@ -95,7 +95,7 @@ class Seen:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():
                 self._news.clear()
-                with contextlib.suppress(TimeoutError):  # the cluster may hear of it after us
+                with contextlib.suppress(TimeoutError):  # the cluster's watch may deliver it after ours
                     async with asyncio.timeout(LOOK_AGAIN_SECONDS):
                         await self._news.wait()
 
@@ -163,7 +163,7 @@ class Bench:
             task.add_done_callback(self._binding.discard)
 
     async def pass_time(self, clock: ManualClock, seconds: float, condition: Callable[[], object]) -> None:
-        """Let time pass in steps until the condition holds; between steps the server is asked something, once."""
+        """Let time pass in steps until the condition holds; between steps one request is sent to the server."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():
                 clock.advance(seconds)

@@ -1,4 +1,4 @@
-"""A simulated cluster as a whole: what it starts with, its signs of life, its events."""
+"""A simulated cluster as a whole: initial objects, node leases, events."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_an_object_that_the_server_refuses_is_named(bench):
         await bench.start(text)
 
 
-async def test_a_kind_that_nobody_defined_is_named(bench):
+async def test_an_undefined_kind_is_named(bench):
     with pytest.raises(Fault, match='Thing "a" could not be created: the server has no kind Thing in example'):
         await bench.start("{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}}")
 
@@ -121,13 +121,13 @@ async def test_nodes_renew_their_leases(bench):
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes", "interval"),
+    ("configured", "nodes", "interval"),
     [(None, 3, 10.0), (None, 5000, 500.0), (5.0, 5000, 5.0)],
-    ids=["a few nodes beat as kubelets do", "many beat less often", "unless they are told to"],
+    ids=["few nodes renew as kubelets do", "many renew less often", "unless an interval is configured"],
 )
-async def test_the_interval_of_heartbeats(bench, asked, nodes, interval):
-    hearts = NodeLeases(bench.client, list, clock=ManualClock(), interval_seconds=asked)
-    assert hearts.interval(nodes) == interval
+async def test_the_interval_of_node_leases(bench, configured, nodes, interval):
+    leases = NodeLeases(bench.client, list, clock=ManualClock(), interval_seconds=configured)
+    assert leases.interval(nodes) == interval
 
 
 async def test_a_burst_of_events_about_one_object_is_cut(bench):

@@ -1,4 +1,4 @@
-"""What a cluster file may say, and what is said about its mistakes."""
+"""Cluster files: their objects, and the messages about their mistakes."""
 
 from __future__ import annotations
 

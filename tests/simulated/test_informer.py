@@ -1,4 +1,4 @@
-"""One watched kind, kept and shared."""
+"""The informer: its cache, its handlers, and writes that are cached ahead of the watch."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ async def test_what_the_watch_already_took_away_does_not_come_back(pods):
 
 
 async def test_a_late_watch_does_not_undo_what_we_know_better(pods):
-    told: list[str] = []
-    pods.subscribe(changed=lambda pod: told.append(pod.metadata.resource_version))
+    versions: list[str] = []
+    pods.subscribe(changed=lambda pod: versions.append(pod.metadata.resource_version))
     pods.cache_write(owned("a", version="5"))
     pods.changed(owned("a", version="4"))
     pods.changed(owned("a", version="6"))
 
-    assert told == ["6"]
+    assert versions == ["6"]

@@ -1,4 +1,4 @@
-"""Keys to be looked at."""
+"""The work queue: deduplication, delays and backoff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom resources: definitions, and objects held to their schemas."""
+"""Custom resources: definitions, and objects that are validated by their schemas."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ async def test_a_definition_is_established_and_discovered(quotas: Client):
 
 
 async def test_an_object_is_defaulted_and_pruned(quotas: Client):
-    answer = await quotas.post(QUOTAS, a_quota(colour="green", anything={"goes": 1}, limits={"cpu": 1}))
-    assert answer.code == 201
-    assert answer.body["spec"] == {"team": "red", "replicas": 2, "anything": {"goes": 1}, "limits": {"cpu": 1}}
-    assert answer.headers["Warning"] == '299 - "unknown field \\"spec.colour\\""'
+    response = await quotas.post(QUOTAS, a_quota(colour="green", anything={"goes": 1}, limits={"cpu": 1}))
+    assert response.code == 201
+    assert response.body["spec"] == {"team": "red", "replicas": 2, "anything": {"goes": 1}, "limits": {"cpu": 1}}
+    assert response.headers["Warning"] == '299 - "unknown field \\"spec.colour\\""'
     strict = await quotas.post(f"{QUOTAS}?fieldValidation=Strict", a_quota("two", colour="green"))
     assert 'strict decoding error: unknown field "spec.colour"' in strict.message
 
@@ -111,9 +111,9 @@ WRONG = {
 
 @pytest.mark.parametrize(("spec", "sentence"), WRONG.values(), ids=WRONG.keys())
 async def test_an_object_is_refused_with(quotas: Client, spec: dict[str, Any], sentence: str):
-    answer = await quotas.post(QUOTAS, a_quota(**spec))
-    assert (answer.code, answer.body["reason"]) == (422, "Invalid")
-    assert sentence in answer.message
+    response = await quotas.post(QUOTAS, a_quota(**spec))
+    assert (response.code, response.body["reason"]) == (422, "Invalid")
+    assert sentence in response.message
 
 
 async def test_status_is_written_apart_and_generation_follows_the_spec(quotas: Client):

@@ -1,4 +1,4 @@
-"""Autoscalers in both versions: what one writes the other shows, and nothing is lost on the way."""
+"""Autoscalers: conversion between autoscaling/v1 and v2 without loss."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_without_a_metric_the_target_is_eighty_percent_of_cpu(api: Client)
     assert created["spec"]["targetCPUUtilizationPercentage"] == 80
 
 
-async def test_an_annotation_that_is_not_json_says_nothing(api: Client):
+async def test_an_annotation_that_is_not_json_is_ignored(api: Client):
     odd = an_autoscaler("v1")
     odd["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"] = "{"
     assert (await api.post(V1, odd)).code == 201
@@ -88,6 +88,6 @@ WRONG = {
 @pytest.mark.parametrize(("spec", "message"), WRONG.values(), ids=WRONG.keys())
 @pytest.mark.parametrize("version", ["v1", "v2"])
 async def test_mistakes_are_named(api: Client, version: str, spec: dict[str, Any], message: str):
-    answer = await api.post(PATH.format(version), an_autoscaler(version, **spec))
-    assert answer.code == 422
-    assert message in answer.message
+    response = await api.post(PATH.format(version), an_autoscaler(version, **spec))
+    assert response.code == 422
+    assert message in response.message

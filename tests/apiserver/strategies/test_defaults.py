@@ -1,4 +1,4 @@
-"""Of a short object the server stores what kube-apiserver stores: every default, and every refusal in its words.
+"""Objects with few fields are stored as kube-apiserver stores them: all defaults, and all errors with its messages.
 
 What kube-apiserver stores is recorded. `tests/real_apiserver/test_defaults.py` compares the record with a real one.
 """

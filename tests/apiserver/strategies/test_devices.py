@@ -1,4 +1,4 @@
-"""Claims of devices, their templates and slices: what the API fills in and refuses."""
+"""ResourceClaims, their templates and slices: defaulting and validation."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from mooring.apiserver.status import StatusError
 from mooring.base.clock import ManualClock, timestamp
 
 GROUP = "resource.k8s.io/v1"
-Asked = dict[str, Any]
+Document = dict[str, Any]
 
 
-def a_request(**fields: Any) -> Asked:
+def a_request(**fields: Any) -> Document:
     return {"name": "r", **fields}
 
 
-def claimed(*requests: Asked) -> Asked:
+def claimed(*requests: Document) -> Document:
     return {"devices": {"requests": list(requests)}}
 
 
-def create(store: Any, kind: str, spec: Asked) -> Any:
-    metadata: Asked = {"name": "it"}
+def create(store: Any, kind: str, spec: Document) -> Any:
+    metadata: Document = {"name": "it"}
     if kind.startswith("ResourceClaim"):
         metadata["namespace"] = "default"
     return store.create({"apiVersion": GROUP, "kind": kind, "metadata": metadata, "spec": spec})
 
 
-def one_alternative(request: Asked) -> Asked:
-    asked = request["exactly"] if "exactly" in request else request["firstAvailable"][0]
-    assert isinstance(asked, dict)
-    return asked
+def one_alternative(request: Document) -> Document:
+    request_spec = request["exactly"] if "exactly" in request else request["firstAvailable"][0]
+    assert isinstance(request_spec, dict)
+    return request_spec
 
 
-DEFAULTS: dict[str, tuple[Asked, Asked]] = {
-    "the short form asks for one device": (
+DEFAULTS: dict[str, tuple[Document, Document]] = {
+    "the short form requests one device": (
         {},
         {"allocationMode": "ExactCount", "count": 1},
     ),
@@ -65,9 +65,13 @@ DEFAULTS: dict[str, tuple[Asked, Asked]] = {
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
 @pytest.mark.parametrize("form", ["exactly", "firstAvailable"])
 @pytest.mark.parametrize(("given", "stored"), DEFAULTS.values(), ids=DEFAULTS.keys())
-def test_what_a_request_leaves_out_is_filled_in(store: Any, kind: str, form: str, given: Asked, stored: Asked):
-    asked = {"deviceClassName": "gpu", **given}
-    request = a_request(exactly=asked) if form == "exactly" else a_request(firstAvailable=[{"name": "s", **asked}])
+def test_missing_fields_of_a_request_are_defaulted(store: Any, kind: str, form: str, given: Document, stored: Document):
+    request_spec = {"deviceClassName": "gpu", **given}
+    request = (
+        a_request(exactly=request_spec)
+        if form == "exactly"
+        else a_request(firstAvailable=[{"name": "s", **request_spec}])
+    )
     spec = claimed(request)
     made = create(store, kind, spec if kind == "ResourceClaim" else {"spec": spec})
     spec = made["spec"] if kind == "ResourceClaim" else made["spec"]["spec"]
@@ -76,7 +80,7 @@ def test_what_a_request_leaves_out_is_filled_in(store: Any, kind: str, form: str
 
 
 EXACTLY = "spec.devices.requests[0].exactly"
-REFUSALS: dict[str, tuple[Asked, str]] = {
+REFUSALS: dict[str, tuple[Document, str]] = {
     "an unknown mode": (
         a_request(exactly={"deviceClassName": "gpu", "allocationMode": "Some"}),
         f'{EXACTLY}.allocationMode: Unsupported value: "Some": supported values: "All", "ExactCount"',
@@ -113,7 +117,7 @@ REFUSALS: dict[str, tuple[Asked, str]] = {
 
 
 @pytest.mark.parametrize(("request_", "message"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_a_request_that_means_nothing_is_refused(store: Any, request_: Asked, message: str):
+def test_an_invalid_request_is_rejected(store: Any, request_: Document, message: str):
     with pytest.raises(StatusError) as refused:
         create(store, "ResourceClaim", claimed(request_))
     assert refused.value.code == 422

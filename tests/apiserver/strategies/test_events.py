@@ -1,4 +1,4 @@
-"""Events: stored once, shown by two APIs."""
+"""Events: stored once, served by two APIs."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ WRONG = {
 
 @pytest.mark.parametrize(("fields", "sentence"), WRONG.values(), ids=WRONG.keys())
 async def test_an_event_is_refused_with(api: Client, fields: dict[str, Any], sentence: str):
-    answer = await api.post(NEW, an_event(**fields))
-    assert answer.code == 422
-    assert sentence in answer.message
+    response = await api.post(NEW, an_event(**fields))
+    assert response.code == 422
+    assert sentence in response.message
 
 
 async def test_events_are_forgotten_after_an_hour(api: Client, clock: ManualClock):

@@ -1,4 +1,4 @@
-"""A pod as a scheduler finds it: defaulted, admitted, judged."""
+"""Pods: defaulting, admission and validation."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_requests_default_to_limits_and_quantities_become_canonical(store: Any):
 
 
 QOS = {
-    "nobody asks": ({}, "BestEffort"),
+    "without requests and limits": ({}, "BestEffort"),
     "limits on both": ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
     "a request below its limit": (
         {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}},
@@ -139,7 +139,7 @@ def test_an_account_must_exist(store: Any):
     assert store.create(a_pod(serviceAccountName="robot"))["spec"]["serviceAccount"] == "robot"
 
 
-def test_a_gated_pod_says_so(store: Any):
+def test_a_gated_pod_has_the_condition(store: Any):
     (condition,) = store.create(a_pod(schedulingGates=[{"name": "wait"}]))["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"], condition["message"]) == (
         "PodScheduled",
@@ -222,7 +222,7 @@ INVALID = {
         a_pod(tolerations=[{"key": "a", "operator": "Exists", "effect": "Never"}]),
         'spec.tolerations[0].effect: Unsupported value: "Never"',
     ),
-    "a toleration of everything that asks for a value": (
+    "a toleration of every key with a value": (
         a_pod(tolerations=[{"value": "x"}]),
         "operator must be Exists when `key` is empty",
     ),
@@ -268,7 +268,7 @@ def test_an_invalid_pod_is_refused_with_the_field_and_why(store: Any, pod: dict[
     assert sentence in refused.message
 
 
-def test_all_mistakes_are_told_at_once(store: Any):
+def test_all_errors_are_reported_at_once(store: Any):
     refused = refusal(store, a_pod("Web", containers=[{"name": "", "image": ""}]))
     assert refused.details is not None
     assert [cause["field"] for cause in refused.details["causes"]] == [

@@ -1,4 +1,4 @@
-"""Workloads, volumes, services and the rest: what the API fills in and refuses."""
+"""Defaulting and validation of workloads, volumes, services and other kinds."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ async def test_scaling_changes_the_spec_and_its_generation(api: Client):
 
 async def test_a_selector_never_changes(api: Client):
     await api.post(DEPLOYMENTS, a_deployment())
-    answer = await api.patch(f"{DEPLOYMENTS}/web", {"spec": {"selector": {"matchLabels": {"more": "x"}}}})
-    assert "spec.selector: Invalid value" in answer.message
-    assert "field is immutable" in answer.message
+    response = await api.patch(f"{DEPLOYMENTS}/web", {"spec": {"selector": {"matchLabels": {"more": "x"}}}})
+    assert "spec.selector: Invalid value" in response.message
+    assert "field is immutable" in response.message
 
 
 async def test_the_status_of_a_deployment_does_not_touch_its_generation(api: Client):
     await api.post(DEPLOYMENTS, a_deployment())
-    answer = await api.patch(f"{DEPLOYMENTS}/web/status", {"status": {"replicas": 1, "observedGeneration": 1}})
-    assert (answer.body["status"]["replicas"], answer.body["metadata"]["generation"]) == (1, 1)
+    response = await api.patch(f"{DEPLOYMENTS}/web/status", {"status": {"replicas": 1, "observedGeneration": 1}})
+    assert (response.body["status"]["replicas"], response.body["metadata"]["generation"]) == (1, 1)
 
 
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -247,8 +247,8 @@ def test_a_stateful_set_replaces_one_pod_at_a_time_as_its_gate_stands(store: Any
 async def test_a_daemon_set_counts_how_often_its_template_changed(api: Client):
     daemon_sets = "/apis/apps/v1/namespaces/default/daemonsets"
 
-    def generation(answer: Any) -> str:
-        return str(answer.body["metadata"]["annotations"]["deprecated.daemonset.template.generation"])
+    def generation(response: Any) -> str:
+        return str(response.body["metadata"]["annotations"]["deprecated.daemonset.template.generation"])
 
     assert generation(await api.post(daemon_sets, a_daemon_set())) == "1"
     annotations = {"metadata": {"annotations": {"deprecated.daemonset.template.generation": None, "a": "b"}}}
@@ -340,8 +340,8 @@ async def test_generated_names_are_unique(api: Client):
 
 async def test_a_lease_may_be_created_by_writing_it(api: Client):
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/it"
-    answer = await api.put(path, named("coordination.k8s.io/v1", "Lease", spec={"holderIdentity": "me"}))
-    assert answer.code == 201
+    response = await api.put(path, named("coordination.k8s.io/v1", "Lease", spec={"holderIdentity": "me"}))
+    assert response.code == 201
     assert (await api.get(path)).body["spec"]["holderIdentity"] == "me"
 
 
@@ -352,5 +352,5 @@ async def test_a_document_of_another_kind_or_version_is_a_bad_request(api: Clien
 
 async def test_the_same_name_twice_already_exists(api: Client):
     await api.post(NODES, a_node())
-    answer = await api.post(NODES, a_node())
-    assert (answer.code, answer.message) == (409, 'nodes "node-1" already exists')
+    response = await api.post(NODES, a_node())
+    assert (response.code, response.message) == (409, 'nodes "node-1" already exists')

@@ -1,4 +1,4 @@
-"""Binding: once, and only a pod that is there to be bound."""
+"""Binding: once, and only pods that can be bound."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.apiserver.conftest import Client
 async def test_binding_places_the_pod_and_clears_its_nomination(api: Client):
     await api.post(PODS, a_pod(labels={"a": "1"}))
     await api.patch(f"{PODS}/web/status", {"status": {"nominatedNodeName": "node-9"}})
-    answer = await api.post(
+    response = await api.post(
         f"{PODS}/web/binding", a_binding(annotations={"chosen-by": "test"}, labels={"a": "2", "b": "3"})
     )
-    assert (answer.code, answer.body["status"]) == (201, "Success")
+    assert (response.code, response.body["status"]) == (201, "Success")
     pod = (await api.get(f"{PODS}/web")).body
     assert pod["spec"]["nodeName"] == "node-1"
     assert "nominatedNodeName" not in pod["status"]
@@ -49,17 +49,17 @@ async def test_the_collection_of_bindings_binds_too(api: Client):
 async def test_a_pod_is_bound_once(api: Client):
     await api.post(PODS, a_pod())
     await api.post(f"{PODS}/web/binding", a_binding())
-    answer = await api.post(f"{PODS}/web/binding", a_binding(node="node-2"))
-    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
-    assert answer.message == (
+    response = await api.post(f"{PODS}/web/binding", a_binding(node="node-2"))
+    assert (response.code, response.body["reason"]) == (409, "Conflict")
+    assert response.message == (
         'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "node-1"'
     )
 
 
 async def test_a_gated_pod_is_not_bound(api: Client):
     await api.post(PODS, a_pod(schedulingGates=[{"name": "wait"}]))
-    answer = await api.post(f"{PODS}/web/binding", a_binding())
-    assert (answer.code, "pod web has non-empty .spec.schedulingGates" in answer.message) == (409, True)
+    response = await api.post(f"{PODS}/web/binding", a_binding())
+    assert (response.code, "pod web has non-empty .spec.schedulingGates" in response.message) == (409, True)
 
 
 async def test_a_pod_being_deleted_is_not_bound(api: Client):
@@ -67,8 +67,8 @@ async def test_a_pod_being_deleted_is_not_bound(api: Client):
     pod["metadata"]["finalizers"] = ["example.com/wait"]
     await api.post(PODS, pod)
     await api.delete(f"{PODS}/web")
-    answer = await api.post(f"{PODS}/web/binding", a_binding())
-    assert (answer.code, "is being deleted, cannot be assigned to a host" in answer.message) == (409, True)
+    response = await api.post(f"{PODS}/web/binding", a_binding())
+    assert (response.code, "is being deleted, cannot be assigned to a host" in response.message) == (409, True)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], int]] = {

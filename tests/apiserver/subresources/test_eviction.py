@@ -1,4 +1,4 @@
-"""Evictions: what a disruption budget allows, what it is charged, and why it refuses."""
+"""Evictions: what a disruption budget allows, what it is charged, and why it rejects them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.apiserver.builders import PODS
-from tests.apiserver.conftest import Answer, Client, a_running_pod
+from tests.apiserver.conftest import Client, Response, a_running_pod
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
@@ -25,7 +25,7 @@ async def counted(api: Client, budget: dict[str, Any]) -> None:
     assert (await api.put(f"{BUDGETS}/budget/status", budget)).code == 200
 
 
-async def evict(api: Client, **body: Any) -> Answer:
+async def evict(api: Client, **body: Any) -> Response:
     return await api.post(f"{PODS}/web/eviction", {"metadata": {"name": "web"}, **body})
 
 
@@ -44,25 +44,25 @@ def condition(status: str, reason: str, message: str = "") -> dict[str, Any]:
     }
 
 
-async def test_a_spent_budget_is_told_at_once_and_one_not_yet_counted_in_a_moment(api: Client):
+async def test_a_spent_budget_fails_at_once_and_one_not_yet_counted_is_to_be_retried(api: Client):
     await api.post(BUDGETS, a_budget())
     await a_running_pod(api)
     not_counted = await evict(api)
     await api.put(f"{BUDGETS}/budget/status", a_budget())
     spent = await evict(api)
-    assert [answer.headers.get("Retry-After") for answer in (not_counted, spent)] == ["10", None]
-    assert [answer.body["details"]["causes"][0]["message"] for answer in (not_counted, spent)] == [
+    assert [response.headers.get("Retry-After") for response in (not_counted, spent)] == ["10", None]
+    assert [response.body["details"]["causes"][0]["message"] for response in (not_counted, spent)] == [
         "The disruption budget budget is still being processed by the server.",
         "The disruption budget budget needs 1 healthy pods and has 1 currently",
     ]
 
 
 @pytest.mark.parametrize(("allowed", "code"), [(1, 201), (0, 429)])
-async def test_an_eviction_asks_the_budget(api: Client, allowed: int, code: int):
+async def test_an_eviction_needs_the_budget(api: Client, allowed: int, code: int):
     await counted(api, a_budget(allowed))
     await a_running_pod(api)
-    answer = await evict(api)
-    assert answer.code == code
+    response = await evict(api)
+    assert response.code == code
     pod = (await api.get(f"{PODS}/web")).body
     assert ("deletionTimestamp" in pod["metadata"]) == (code == 201)
     assert (await budget_status(api))["disruptionsAllowed"] == 0
@@ -101,7 +101,7 @@ UNREADY: dict[str, tuple[dict[str, Any], int]] = {
         a_budget(spec={"unhealthyPodEvictionPolicy": "AlwaysAllow"}, currentHealthy=0, desiredHealthy=1),
         201,
     ),
-    "the policy asks for healthy ones": (
+    "the policy requires healthy ones": (
         a_budget(spec={"unhealthyPodEvictionPolicy": "IfHealthyBudget"}, currentHealthy=0, desiredHealthy=1),
         429,
     ),
@@ -140,16 +140,16 @@ REFUSALS = {
 async def test_a_refusal_names_the_budget_and_why(api: Client, budget, why: str):
     await counted(api, budget)
     await a_running_pod(api)
-    answer = await evict(api)
-    assert (answer.code, answer.body["details"]["causes"][0]["message"]) == (429, why)
+    response = await evict(api)
+    assert (response.code, response.body["details"]["causes"][0]["message"]) == (429, why)
 
 
 async def test_too_many_evictions_that_are_not_counted_yet_are_forbidden(api: Client):
     waiting = {f"web-{number}": "2020-01-01T00:00:00Z" for number in range(2001)}
     await counted(api, a_budget(1, disruptedPods=waiting))
     await a_running_pod(api)
-    answer = await evict(api)
-    assert (answer.code, "DisruptedPods map too big" in answer.message) == (403, True)
+    response = await evict(api)
+    assert (response.code, "DisruptedPods map too big" in response.message) == (403, True)
 
 
 async def test_an_eviction_of_another_name_or_state_evicts_nothing(api: Client):
@@ -177,5 +177,5 @@ WRONG = {
 
 @pytest.mark.parametrize(("spec", "message"), WRONG.values(), ids=WRONG.keys())
 async def test_a_budget_that_cannot_be_counted_is_refused(api: Client, spec, message: str):
-    answer = await api.post(BUDGETS, a_budget(spec=spec))
-    assert (answer.code, message in answer.message) == (422, True), answer.message
+    response = await api.post(BUDGETS, a_budget(spec=spec))
+    assert (response.code, message in response.message) == (422, True), response.message

@@ -1,4 +1,4 @@
-"""What kubectl prints."""
+"""Tables: the columns that kubectl prints."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ STATES = {
         a_status("Running", RUNNING, initContainerStatuses=[ENDED | {"restartCount": 4}]),
         ["1/1", "Running", "0"],
     ),
-    "the first container in trouble speaks for the pod": (
+    "the first container that fails decides the status of the pod": (
         a_status("Running", CRASHING, a_container({"waiting": {"reason": "ErrImagePull"}})),
         ["0/1", "CrashLoopBackOff", "0"],
     ),
@@ -165,7 +165,7 @@ def test_a_deleted_pod_is_terminating():
     assert cells(pod)[1] == "Terminating"
 
 
-async def test_a_list_as_a_table_carries_metadata_unless_asked_otherwise(api: Client):
+async def test_a_list_as_a_table_carries_metadata_unless_the_client_includes_objects(api: Client):
     await api.post(PODS, a_pod())
     table = (await api.get(PODS, Accept=TABLE)).body
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")

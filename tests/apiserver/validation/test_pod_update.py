@@ -1,4 +1,4 @@
-"""What of a pod may change after it was created."""
+"""Validation of pod updates."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ async def test_tolerations_may_be_added_but_not_taken_away(api: Client):
     assert (await api.put(f"{PODS}/web", pod)).code == 200
     pod = (await api.get(f"{PODS}/web")).body
     pod["spec"]["tolerations"] = [*pod["spec"]["tolerations"][1:], {"operator": "Exists", "effect": "NoExecute"}]
-    answer = await api.put(f"{PODS}/web", pod)
-    assert "existing toleration can not be modified except its tolerationSeconds" in answer.message
+    response = await api.put(f"{PODS}/web", pod)
+    assert "existing toleration can not be modified except its tolerationSeconds" in response.message
 
 
 @pytest.mark.parametrize(("patch", "sentence"), FORBIDDEN.values(), ids=FORBIDDEN.keys())
 async def test_may_not_change(api: Client, patch: dict[str, object], sentence: str):
     await api.post(PODS, a_pod(activeDeadlineSeconds=100))
-    answer = await api.patch(f"{PODS}/web", patch)
-    assert answer.code in (409, 422)
-    assert sentence in answer.message
+    response = await api.patch(f"{PODS}/web", patch)
+    assert response.code in (409, 422)
+    assert sentence in response.message
 
 
 async def test_gates_are_removed_one_by_one_and_a_gated_pod_may_narrow_where_it_runs(api: Client):
     await api.post(PODS, a_pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
-    answer = await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "1"}}})
-    assert answer.code == 200
-    answer = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": [{"name": "a"}]}}, "merge")
-    assert answer.body["spec"]["schedulingGates"] == [{"name": "a"}]
-    answer = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": []}}, "merge")
-    assert "schedulingGates" not in answer.body["spec"]
+    response = await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "1"}}})
+    assert response.code == 200
+    response = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": [{"name": "a"}]}}, "merge")
+    assert response.body["spec"]["schedulingGates"] == [{"name": "a"}]
+    response = await api.patch(f"{PODS}/web", {"spec": {"schedulingGates": []}}, "merge")
+    assert "schedulingGates" not in response.body["spec"]
     assert (await api.patch(f"{PODS}/web", {"spec": {"nodeSelector": {"zone": "2"}}})).code == 422
 
 
@@ -113,8 +113,8 @@ def test_a_gated_pod_may_only_narrow_its_affinity(then: Any, now: Any, sentence:
 
 async def test_a_frozen_field_is_named_with_its_values(api: Client):
     await api.post(PODS, a_pod())
-    answer = await api.patch(f"{PODS}/web", {"spec": {"hostname": "db", "restartPolicy": "Never"}})
-    assert answer.message.endswith('\n  hostname: unset -> "db"\n  restartPolicy: "Always" -> "Never"')
+    response = await api.patch(f"{PODS}/web", {"spec": {"hostname": "db", "restartPolicy": "Never"}})
+    assert response.message.endswith('\n  hostname: unset -> "db"\n  restartPolicy: "Always" -> "Never"')
 
 
 async def test_generation_grows_with_the_spec_alone(api: Client):
@@ -122,7 +122,7 @@ async def test_generation_grows_with_the_spec_alone(api: Client):
     labelled = await api.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}})
     status = await api.patch(f"{PODS}/web/status", {"status": {"phase": "Running"}})
     image = await api.patch(f"{PODS}/web", {"spec": {"containers": [{"name": "main", "image": "app:2"}]}})
-    generations = [answer.body["metadata"]["generation"] for answer in (labelled, status, image)]
+    generations = [response.body["metadata"]["generation"] for response in (labelled, status, image)]
     assert generations == [1, 1, 2]
 
 
@@ -139,23 +139,23 @@ async def test_status_and_spec_are_written_apart(api: Client):
 async def test_conditions_merge_by_type(api: Client):
     await api.post(PODS, a_pod())
     for type, status in (("Ready", "False"), ("PodScheduled", "False"), ("Ready", "True")):
-        answer = await api.patch(f"{PODS}/web/status", {"status": {"conditions": [{"type": type, "status": status}]}})
-    conditions = {each["type"]: each["status"] for each in answer.body["status"]["conditions"]}
+        response = await api.patch(f"{PODS}/web/status", {"status": {"conditions": [{"type": type, "status": status}]}})
+    conditions = {each["type"]: each["status"] for each in response.body["status"]["conditions"]}
     assert conditions == {"Ready": "True", "PodScheduled": "False"}
 
 
 async def test_a_stale_revision_conflicts(api: Client):
     pod = (await api.post(PODS, a_pod())).body
     await api.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "b"}}})
-    answer = await api.put(f"{PODS}/web", pod)
-    assert (answer.code, answer.body["reason"]) == (409, "Conflict")
-    assert answer.message == (
+    response = await api.put(f"{PODS}/web", pod)
+    assert (response.code, response.body["reason"]) == (409, "Conflict")
+    assert response.message == (
         'Operation cannot be fulfilled on pods "web": the object has been modified; please apply your changes to the'
         " latest version and try again"
     )
 
 
-async def test_a_dry_run_answers_and_stores_nothing(api: Client):
+async def test_a_dry_run_returns_the_object_and_stores_nothing(api: Client):
     created = await api.post(f"{PODS}?dryRun=All", a_pod())
     assert (created.code, created.body["status"]["phase"]) == (201, "Pending")
     assert (await api.get(f"{PODS}/web")).code == 404

@@ -1,4 +1,4 @@
-"""What a pod may say about where it runs, and the words of the refusal."""
+"""Validation of scheduling directives, and its messages."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ REQUIREMENTS = {
 }
 
 
-@pytest.mark.parametrize(("asked", "of_labels", "of_nodes"), REQUIREMENTS.values(), ids=REQUIREMENTS.keys())
-def test_a_requirement(asked: tuple[str, list[str]], of_labels: str | None, of_nodes: str | None):
-    selector = {"matchExpressions": [{"key": "zone", "operator": asked[0], "values": asked[1]}]}
+@pytest.mark.parametrize(("given", "of_labels", "of_nodes"), REQUIREMENTS.values(), ids=REQUIREMENTS.keys())
+def test_a_requirement(given: tuple[str, list[str]], of_labels: str | None, of_nodes: str | None):
+    selector = {"matchExpressions": [{"key": "zone", "operator": given[0], "values": given[1]}]}
     for check, sentence in ((check_label_selector, of_labels), (check_node_selector_term, of_nodes)):
         errors = [str(error) for error in check(selector, "here")]
         assert errors == ([] if sentence is None else [f"here.matchExpressions[0].{sentence}"])

@@ -1,4 +1,4 @@
-"""When a CronJob makes Jobs, which it forgets, and what it says of itself."""
+"""When a CronJob creates Jobs, which it deletes, and its status."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_due(owner, seconds, expected):
 
 
 @pytest.mark.parametrize(("missed", "many"), [(1, False), (100, False), (101, True)])
-def test_many_missed_times_are_told(missed, many):
+def test_many_missed_times_are_reported(missed, many):
     found = due(a_cron_job(), parse_schedule("* * * * *"), NOON + 60 * missed)
     assert found is not None
     assert found.missed_many is many
@@ -78,7 +78,7 @@ def test_a_job_may_be_too_late():
     assert is_too_late(a_cron_job(startingDeadlineSeconds=10), NOON, NOON + 11)
 
 
-def test_a_job_says_for_when_it_was_made():
+def test_a_job_carries_its_scheduled_timestamp():
     template = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"parallelism": 2}}
     job = job_document(a_cron_job(jobTemplate=template), NOON, ZoneInfo("Europe/Berlin"))
 
@@ -207,7 +207,7 @@ async def test_a_suspended_cron_job_makes_none_until_it_is_resumed(bench):
     await bench.seen.until(lambda: len(jobs(bench)) == 1)
 
 
-async def test_an_active_job_that_somebody_deletes_is_missed(bench):
+async def test_an_active_job_that_is_deleted_is_reported_missing(bench):
     hours = await a_running_cron_job(bench)
     await hours.until(lambda: status(bench).active)
     [first] = jobs(bench)
@@ -223,6 +223,6 @@ async def test_jobs_go_with_their_cron_job(bench):
     await bench.seen.until(lambda: not bench.seen.of("jobs") and not bench.seen.pods)
 
 
-async def test_a_schedule_that_never_comes_is_told(bench):
+async def test_a_schedule_that_never_comes_due_is_reported(bench):
     await a_running_cron_job(bench, schedule="0 0 31 2 *")
     await bench.seen.until(lambda: any(reason == "InvalidSchedule" for reason, _ in bench.seen.events))

@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet wants pods, how it updates them, and what it says of itself."""
+"""On which nodes a DaemonSet creates pods, how it updates them, and its status."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TestAPod:
         assert {"key": key, "operator": "Exists", "effect": "NoExecute"} in pod["spec"]["tolerations"]
         assert shorter not in pod["spec"]["tolerations"]
 
-    def test_says_which_template_it_is_of(self):
+    def test_carries_the_hash_of_its_template(self):
         owner = a_daemon_set()
         owner.metadata.annotations[GENERATION] = "4"
         labels = daemon_pod(owner, "a", "new")["metadata"]["labels"]

@@ -1,4 +1,4 @@
-"""How a Deployment rolls out: step by step, always allowed, always ending."""
+"""The rollout of a Deployment: every step stays within its limits, and it ends."""
 
 from __future__ import annotations
 
@@ -221,14 +221,14 @@ class TestTheStatus:
         assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (5, 3, 3)
         assert status["unavailableReplicas"] == 2
 
-    def test_of_a_finished_rollout_says_so(self):
+    def test_of_a_finished_rollout_reports_it(self):
         status = deployment_status(a_deployment(replicas=3), [a_new(3)], NOW)
         assert conditions(status) == {
             "Available": ("True", "MinimumReplicasAvailable"),
             "Progressing": ("True", "NewReplicaSetAvailable"),
         }
 
-    def test_of_a_rollout_under_way_says_so(self):
+    def test_of_a_rollout_in_progress_reports_it(self):
         status = deployment_status(a_deployment(replicas=3), [a_new(3, 1)], NOW)
         assert conditions(status) == {
             "Available": ("False", "MinimumReplicasUnavailable"),

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many evictions they allow, why, and what becomes of evictions that delete nothing."""
+"""PodDisruptionBudgets: how many evictions they allow, why, and what happens after evictions without a deletion."""
 
 from __future__ import annotations
 
@@ -222,8 +222,8 @@ async def test_a_budget_is_never_overspent_by_evictions_at_once(bench):
     for number in range(6):
         await bench.client.create(POD, pod_document(f"web-{number}", labels={"app": "web"}), "default")
     await bench.seen.until(lambda: allowed(bench) == 2)
-    answers = await asyncio.gather(*(evict(bench, f"web-{number}") for number in range(6)), return_exceptions=True)
-    refused = [each for each in answers if each is not None]
+    results = await asyncio.gather(*(evict(bench, f"web-{number}") for number in range(6)), return_exceptions=True)
+    refused = [each for each in results if each is not None]
     assert [each.code for each in refused if isinstance(each, ApiError)] == [429] * 4
     await bench.seen.until(lambda: counted(bench).get("currentHealthy") == 4 and len(bench.seen.pods) == 4)
     assert why(bench) == ("InsufficientPods", "")
@@ -274,7 +274,7 @@ async def test_pods_without_a_controller_are_reported_where_they_cannot_count(be
     assert allowed(bench) == 0
 
 
-async def test_a_controller_without_scale_fails_the_count_and_says_so(bench):
+async def test_a_controller_without_scale_fails_the_sync_and_is_reported(bench):
     await bench.start()
     daemons = deployment_document()
     del daemons["spec"]["replicas"]

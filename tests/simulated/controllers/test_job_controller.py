@@ -1,4 +1,4 @@
-"""Jobs: pods until enough of them have ended well."""
+"""Jobs: pods run until enough of them have succeeded."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_job_whose_pods_succeed_makes_exactly_as_many_as_it_needs(parallelism,
     assert (plan.end, len(created)) == ("Complete", completions)
 
 
-def test_the_status_says_why_before_that():
+def test_the_interim_condition_comes_before_the_terminal_one():
     job = a_job(completions=1)
     done = pods("Succeeded")
     status = job_status(job, plan_job(job, done), done, NOW)

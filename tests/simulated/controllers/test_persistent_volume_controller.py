@@ -1,4 +1,4 @@
-"""The simulated volume controller and provisioner: which claims get which volumes, and when."""
+"""The persistent volume controller: which claims are bound to which volumes, and when."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Storage:
         await self._client.create(PersistentVolume.KIND, body)
 
     async def bound(self, name: str = "data") -> str:
-        """Wait until both say so; the volume's name."""
+        """Wait until claim and volume are bound; returns the volume's name."""
 
         def both() -> bool:
             claim = self.claims.get(f"default/{name}")

@@ -1,4 +1,4 @@
-"""How a ReplicaSet gets from the pods it has to the pods it wants."""
+"""Which pods a sync of a ReplicaSet creates and deletes."""
 
 from __future__ import annotations
 

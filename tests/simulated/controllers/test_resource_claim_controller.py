@@ -1,4 +1,4 @@
-"""The simulated controller of device claims: made after templates, freed with their last pod, gone with their owner."""
+"""The resource claim controller: claims are created from templates, deallocated, and deleted with their pods."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ async def test_a_claim_is_made_after_its_template(bench: Bench):
     assert (await bench.client.get(CLAIM, claim.name, "default"))["spec"] == SPEC
 
 
-async def test_a_pod_that_comes_before_its_template_is_told_and_served_later(bench: Bench):
+async def test_a_pod_before_its_template_gets_an_event_and_its_claim_later(bench: Bench):
     await bench.start(binds=False)
     await a_pod(bench)
-    told = 'PodResourceClaim device: resource claim template "gpu" not found'
-    await bench.seen.until(lambda: ("FailedResourceClaimCreation", told) in bench.seen.events)
+    message = 'PodResourceClaim device: resource claim template "gpu" not found'
+    await bench.seen.until(lambda: ("FailedResourceClaimCreation", message) in bench.seen.events)
     await a_template(bench)
     await made_for(bench)
 
@@ -101,7 +101,7 @@ async def test_a_template_that_stays_missing_is_one_event_with_a_count_and_one_l
     await made_for(bench)
 
 
-async def test_a_claim_that_somebody_removes_is_made_again(bench: Bench):
+async def test_a_deleted_claim_is_created_again(bench: Bench):
     await bench.start(binds=False)
     await a_template(bench)
     await a_pod(bench)

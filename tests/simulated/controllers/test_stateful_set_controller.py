@@ -1,4 +1,4 @@
-"""StatefulSets make pods and claims in order, on a running cluster."""
+"""StatefulSets create pods and claims in order, on a running cluster."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ async def test_a_pod_that_waits_gets_its_claim_again(bench):
 
 
 @pytest.mark.parametrize("refusal", ["resources", "image"])
-async def test_what_the_server_refuses_is_told_in_an_event(bench, refusal, monkeypatch):
+async def test_what_the_server_rejects_is_reported_in_an_event(bench, refusal, monkeypatch):
     await bench.start()
     create = bench.client.create
 

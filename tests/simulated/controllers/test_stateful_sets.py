@@ -1,4 +1,4 @@
-"""How a StatefulSet gets from the pods it has to the pods it wants, and whose its claims are."""
+"""Which pods a sync of a StatefulSet creates and deletes, and who owns its claims."""
 
 from __future__ import annotations
 

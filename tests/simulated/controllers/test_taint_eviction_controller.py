@@ -1,4 +1,4 @@
-"""NoExecute taints: which pods they evict, when, and what is said of it."""
+"""NoExecute taints: which pods they evict, when, and with which events."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def running(bench) -> set[str]:
     return {pod.name for pod in bench.seen.pods if pod.status.phase == "Running"}
 
 
-def said(bench, pod: str) -> list[str]:
+def messages(bench, pod: str) -> list[str]:
     return [
         event["message"]
         for event in bench.server.store.list("events")
@@ -77,15 +77,15 @@ async def test_pods_are_evicted_when_their_time_is_up(bench):
     assert (condition.status, condition.reason) == ("True", "DeletionByTaintManager")
     assert condition.message == "Taint manager: deleting due to NoExecute taint"
     await bench.cluster.events.flush()
-    assert said(bench, "plain") == ["Marking for deletion Pod default/plain"]
+    assert messages(bench, "plain") == ["Marking for deletion Pod default/plain"]
 
     clock.advance(29)
     await bench.client.server_version()
     assert running(bench) == {"patient", "stoic"}
     await bench.pass_time(clock, 1, lambda: running(bench) == {"stoic"})
     await bench.cluster.events.flush()
-    assert said(bench, "patient") == ["Marking for deletion Pod default/patient"]
-    assert said(bench, "stoic") == []
+    assert messages(bench, "patient") == ["Marking for deletion Pod default/patient"]
+    assert messages(bench, "stoic") == []
 
 
 async def test_a_taint_that_goes_in_time_evicts_nothing(bench):
@@ -103,7 +103,7 @@ async def test_a_taint_that_goes_in_time_evicts_nothing(bench):
     await bench.client.create(POD, tolerating("later"), "default")
     await bench.seen.until(lambda: running(bench) == {"patient", "later"})
     await cluster.events.flush()
-    assert said(bench, "patient") == ["Cancelling deletion of Pod default/patient"]
+    assert messages(bench, "patient") == ["Cancelling deletion of Pod default/patient"]
 
 
 async def test_a_pod_that_is_bound_to_a_tainted_node_is_evicted_too(bench):

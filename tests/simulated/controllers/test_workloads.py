@@ -1,4 +1,4 @@
-"""Deployments make ReplicaSets make Pods, on a running cluster."""
+"""Deployments create ReplicaSets, and these create pods, on a running cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def running(bench: Bench, image: str = "nginx:1.27") -> int:
 
 
 def reason(bench: Bench, name: str = "default/web") -> str | None:
-    """What the Deployment says of its rollout, once it speaks of its present generation."""
+    """The reason of Progressing, once the status observes the present generation."""
     deployment = bench.seen.of("deployments").get(name)
     if deployment is None or deployment.status.observed_generation < deployment.metadata.generation:
         return None
@@ -33,7 +33,7 @@ async def a_deployment(bench: Bench, replicas: int = 3, **more) -> None:
     await bench.seen.until(lambda: running(bench) == replicas and reason(bench) == "NewReplicaSetAvailable")
 
 
-async def test_a_deployment_becomes_running_pods_and_says_so(bench):
+async def test_a_deployment_becomes_running_pods_and_reports_it(bench):
     await bench.start()
     await a_deployment(bench)
 
@@ -44,7 +44,7 @@ async def test_a_deployment_becomes_running_pods_and_says_so(bench):
     assert replica_set.metadata.annotations[REVISION] == "1"
 
 
-async def test_the_controllers_tell_what_they_do(bench):
+async def test_the_controllers_record_events(bench):
     await bench.start()
     await a_deployment(bench, 2)
     [replica_set] = bench.seen.of("replicasets").values()

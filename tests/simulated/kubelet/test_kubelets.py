@@ -1,4 +1,4 @@
-"""Pods on simulated nodes, from being bound to being gone."""
+"""Pods on simulated nodes, from binding to deletion."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ async def test_a_bound_pod_runs_with_an_address_of_its_nodes_range(bench):
     }
 
 
-async def test_the_kubelet_tells_what_it_does(bench):
+async def test_the_kubelet_records_events(bench):
     await bench.start(1)
     await bench.client.create(POD, pod_document("first"), "default")
     await bench.seen.until(lambda: ("Started", "Container started") in bench.seen.events)
 
-    told = [event for event in bench.seen.of("events").values() if event.involved_object["name"] == "first"]
-    assert {event.reason for event in told} == {"Pulling", "Pulled", "Created", "Started"}
-    assert {event.source["host"] for event in told} == {"node-1"}
-    assert {event.involved_object["fieldPath"] for event in told} == {"spec.containers{app}"}
+    events = [event for event in bench.seen.of("events").values() if event.involved_object["name"] == "first"]
+    assert {event.reason for event in events} == {"Pulling", "Pulled", "Created", "Started"}
+    assert {event.source["host"] for event in events} == {"node-1"}
+    assert {event.involved_object["fieldPath"] for event in events} == {"spec.containers{app}"}
 
 
 async def test_a_deleted_pod_is_stopped_and_gone(bench):

@@ -1,4 +1,4 @@
-"""The Node document of a simulated machine."""
+"""The Node object of a simulated node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_nodes_differ_in_addresses_and_take_zones_in_turn():
     assert zones == ["zone-a", "zone-b", "zone-c", "zone-a"]
 
 
-def test_what_is_asked_for_wins():
+def test_given_values_override_the_defaults():
     node = node_document(
         "gpu-1",
         labels={"topology.kubernetes.io/zone": "here"},
@@ -50,7 +50,7 @@ def test_what_is_asked_for_wins():
     assert (node["status"]["allocatable"]["nvidia.com/gpu"], node["status"]["allocatable"]["cpu"]) == ("8", "64")
 
 
-def test_a_node_written_by_hand_keeps_what_it_says():
+def test_a_node_written_by_hand_keeps_its_fields():
     written = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -67,7 +67,7 @@ def test_the_reason_of_an_earlier_status_is_cleared():
     assert (ready["reason"], ready["message"]) == (None, None)
 
 
-def test_containers_run_and_say_what_they_were_given():
+def test_running_containers_report_their_resources():
     resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}
     pod = a_pod(containers=[{"name": "app", "image": "nginx:1.27", "resources": resources}])
 
@@ -102,7 +102,7 @@ def test_init_containers_have_completed_and_sidecars_run():
         ("False", "False", 'the status of pod readiness gate "lb" is not "True", but False'),
         ("True", "True", None),
     ],
-    ids=["a gate nobody spoke of", "a closed gate", "an open gate"],
+    ids=["a gate without a condition", "a closed gate", "an open gate"],
 )
 def test_readiness_gates_decide_about_ready_alone(condition, ready, message):
     given = [{"type": "lb", "status": condition}] if condition else []
@@ -137,12 +137,12 @@ def test_a_completed_pod_has_succeeded_and_is_no_longer_ready():
 
 
 RUN_CASES = {
-    "a job's pod runs as long as it says": ("Never", "5", 5.0),
+    "a job's pod runs as long as its annotation sets": ("Never", "5", 5.0),
     "so does one that restarts on failure": ("OnFailure", "0.5", 0.5),
     "a pod that always restarts runs for ever": ("Always", "5", None),
     "text that is no number is for ever": ("Never", "soon", None),
     "a negative number is for ever": ("Never", "-1", None),
-    "nothing said is for ever": ("Never", "", None),
+    "without the annotation it runs for ever": ("Never", "", None),
 }
 
 

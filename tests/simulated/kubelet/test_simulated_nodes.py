@@ -1,4 +1,4 @@
-"""What a simulated node remembers between pods."""
+"""The state of a simulated node: addresses and images."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def nginx(policy: str = "") -> ContainerRecord:
     return ContainerRecord(name="app", image="nginx:1.27", image_pull_policy=policy)
 
 
-def reasons(told: list[tuple[str, str]]) -> list[str]:
-    return [reason for reason, _ in told]
+def reasons(events: list[tuple[str, str]]) -> list[str]:
+    return [reason for reason, _ in events]
 
 
 def test_the_first_pod_pulls_its_image_and_the_next_finds_it():
@@ -39,7 +39,7 @@ def test_an_image_of_the_nodes_status_is_present():
     assert reasons(SimulatedNode(a_node(images=["nginx:1.27"])).pull(nginx())) == ["Pulled"]
 
 
-def test_a_policy_of_always_asks_the_registry_every_time():
+def test_a_policy_of_always_pulls_every_time():
     host = SimulatedNode(a_node(images=["nginx:1.27"]))
     assert reasons(host.pull(nginx("Always"))) == ["Pulling", "Pulled"]
     assert not host.has_unreported_images
