@@ -21,7 +21,7 @@ class ExtenderResults:
         self.sizes: list[int] = []
         self.waits: list[float] = []
 
-    def answered(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
+    def responded(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
         assert seconds >= 0
         self.answers.append((method, host, code))
         self.sent.append(sent)

@@ -585,10 +585,10 @@ async def test_metrics_name_the_host_alone():
     seen: list[str] = []
 
     class Observer:
-        def answered(self, _method: str, host: str, *_: Any) -> None:
+        def responded(self, _method: str, host: str, *_: Any) -> None:
             seen.append(host)
 
-        received = held_back = answered
+        received = held_back = responded
 
     client = ApiClient(Connection(server=f"https://{USER}127.0.0.1:1/{QUERY}", source="test"))
     async with client:

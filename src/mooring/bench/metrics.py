@@ -117,7 +117,7 @@ class _Calls:
         metrics.attempts.placed(profile, decision, Permitted({}))
         metrics.attempts.over(decision)
         self._turn(ExtensionPoint.BIND, [self._binder])
-        metrics.requests.answered("POST", "127.0.0.1:6443", "201", 0.001, 200)
+        metrics.requests.responded("POST", "127.0.0.1:6443", "201", 0.001, 200)
         metrics.requests.received("POST", "127.0.0.1:6443", 100)
         metrics.attempted(Result.SCHEDULED, profile.name, began)
         metrics.bound(1, began, after_flush=False)

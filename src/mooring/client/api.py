@@ -255,13 +255,13 @@ def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
 
 
 def list_path(kind: Kind, namespace: str | None, query: Mapping[str, str], limit: int, token: str) -> str:
-    asked = dict(query)
+    wanted = dict(query)
     if limit:
-        asked["limit"] = str(limit)
+        wanted["limit"] = str(limit)
     if token:
-        asked["continue"] = token
+        wanted["continue"] = token
     path = path_of(kind, namespace)
-    return f"{path}?{urlencode(asked)}" if asked else path
+    return f"{path}?{urlencode(wanted)}" if wanted else path
 
 
 def _whole(kind: Kind, body: Mapping[str, Any] | msgspec.Struct) -> Document:

@@ -45,7 +45,7 @@ class Impersonation:
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """One API server and how to be let in. `source` says where this came from, for messages."""
+    """One API server and how to be let in. `source` is where this came from, for messages."""
 
     server: str = field(repr=False)
     source: str

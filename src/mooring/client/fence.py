@@ -5,8 +5,8 @@ decided before the pause although another replica leads by now. So the lease is 
 connection and its first byte; and by a clock that goes on while the machine is suspended. A write that is held back
 waits: the lease is renewed, because no other replica has taken it, or the process ends.
 
-What the kernel has accepted before the pause cannot be recalled: a request is written at once and whole, as long as it
-fits into the socket's send buffer.
+What the kernel has accepted before the pause cannot be recalled. A request is passed to it right after the check and
+whole, as long as it fits into the socket's send buffer (see `connection_pool`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,11 @@ import asyncio
 import contextlib
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
-
-import aiohttp
+from collections.abc import Callable, Iterator
 
 from mooring.base.clock import boottime
 from mooring.base.errors import Fault
 from mooring.base.log import Log
-
-if TYPE_CHECKING:
-    from aiohttp.abc import AbstractStreamWriter
-    from aiohttp.connector import Connection as HttpConnection
 
 READS = frozenset({"GET", "HEAD"})
 
@@ -35,6 +28,17 @@ _log = Log("client")
 
 class Fenced(Fault):
     """A write was held back. Nothing of it has been sent."""
+
+
+class _Write:
+    """A write in flight, of one event loop."""
+
+    __slots__ = ("cut", "is_decision", "loop")
+
+    def __init__(self, cut: Callable[[], None], *, is_decision: bool) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.cut = cut
+        self.is_decision = is_decision
 
 
 class WriteFence:
@@ -47,8 +51,7 @@ class WriteFence:
         self.now = now
         self._until = math.inf
         self._is_closed = False
-        self._in_flight: dict[tuple[asyncio.AbstractEventLoop, asyncio.Timeout], bool] = {}
-        """Whether the write decides about pods."""
+        self._in_flight: dict[_Write, None] = {}
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
     @property
@@ -69,12 +72,16 @@ class WriteFence:
                 loop.call_soon_threadsafe(_settle, waiter)
 
     def suspend(self) -> None:
-        """Nothing leaves until the lease is renewed. Writes in flight end without an answer, their connections closed:
+        """Nothing leaves until the lease is renewed. Writes in flight end without a response, their connections closed:
         a server that stalls should not carry them out when another replica leads."""
         self._until = -math.inf
-        for loop, limit in tuple(self._in_flight):
+        for write in tuple(self._in_flight):
             with contextlib.suppress(RuntimeError):  # its loop is closed
-                loop.call_soon_threadsafe(_expire, limit)
+                write.loop.call_soon_threadsafe(self._cut, write)
+
+    def _cut(self, write: _Write) -> None:
+        if write in self._in_flight:  # otherwise it has ended, and its connection serves another
+            write.cut()
 
     def close(self) -> None:
         """Nothing leaves any more: the lease was lost or is about to be released."""
@@ -85,26 +92,27 @@ class WriteFence:
     def has_decisions_in_flight(self) -> bool:
         """Whether a write that decides about pods may be on its way, or has no response yet. No other can follow once
         the fence is closed."""
-        return any(tuple(self._in_flight.values()))
+        return any(write.is_decision for write in tuple(self._in_flight))
 
     def check(self) -> None:
         if not self.is_open:
             raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
 
-    @contextlib.asynccontextmanager
-    async def sending(self, *, is_decision: bool = True) -> AsyncIterator[None]:
-        """Around a write, from before its check until its answer. Raises TimeoutError where it is suspended between.
+    @contextlib.contextmanager
+    def sending(self, cut: Callable[[], None], *, is_decision: bool = True) -> Iterator[None]:
+        """Around a write, from right before its first byte until its response. Raises Fenced where it may not leave.
 
-        `is_decision`: whether it decides about pods, so that no other replica may lead while it is in flight.
+        `cut` is called on this event loop if the fence is suspended meanwhile. `is_decision`: whether the write decides
+        about pods, so that no other replica may lead while it is in flight.
         """
-        async with asyncio.timeout(None) as limit:
-            # Added before the check, as the fence is shut before these are read: no write passes between the two.
-            entry = asyncio.get_running_loop(), limit
-            self._in_flight[entry] = is_decision
-            try:
-                yield
-            finally:
-                self._in_flight.pop(entry, None)
+        # Added before the check, as the fence is shut before these are read: no write passes between the two.
+        write = _Write(cut, is_decision=is_decision)
+        self._in_flight[write] = None
+        try:
+            self.check()
+            yield
+        finally:
+            self._in_flight.pop(write, None)
 
     async def opened(self) -> None:
         """Until writes may leave again. Where the lease is lost that is never: the process ends."""
@@ -119,33 +127,6 @@ class WriteFence:
             await waiter
 
 
-def _expire(limit: asyncio.Timeout) -> None:
-    with contextlib.suppress(RuntimeError):  # it has ended meanwhile
-        limit.reschedule(0)
-
-
 def _settle(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
-
-
-def fenced_request(fence: WriteFence) -> type[aiohttp.ClientRequest]:
-    """Requests that check the fence when they are about to be written, on whichever connection that is."""
-
-    class FencedRequest(aiohttp.ClientRequest):
-        async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
-            if self.method not in READS:
-                fence.check()  # here one without a body is written
-            return await super().send(conn)
-
-        async def write_bytes(
-            self, writer: AbstractStreamWriter, conn: HttpConnection, content_length: int | None = None
-        ) -> None:
-            # A task of its own: some steps after `send`, which has only collected the headers.
-            if self.method not in READS and not fence.is_open:
-                assert conn.protocol is not None
-                conn.protocol.set_exception(Fenced("the lease expired before the request was written"))
-                return
-            await super().write_bytes(writer, conn, content_length)
-
-    return FencedRequest

@@ -1,8 +1,8 @@
-"""Carries requests to one API server over HTTP/1.1 and brings back bytes, or says why there was no answer.
+"""Carries requests to one API server over HTTP/1.1 and returns bytes, or raises why there was no response.
 
 It bounds how many requests are in flight and how many start per second, waits when the server asks to (429, or a
 failure with Retry-After), renews credentials that the server refused, and sends no write that its fence holds back.
-What the bytes mean is `api`'s affair.
+What the bytes mean is `api`'s affair; how they travel is `connection_pool`'s and `http1`'s.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
 
-import aiohttp
 import msgspec
-from aiohttp.abc import AbstractResolver, ResolveResult
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
+from multidict import CIMultiDict
 
 from mooring.base.clock import Clock, ends_within
 from mooring.base.errors import ApiError, Unreachable
@@ -27,11 +23,12 @@ from mooring.base.log import Log
 from mooring.base.nesting import Decoder
 from mooring.base.redaction import scrubbed
 from mooring.client.connection import Connection
+from mooring.client.connection_pool import ConnectionPool, Endpoint
 from mooring.client.credentials import Credentials
-from mooring.client.fence import READS, Fenced, WriteFence, fenced_request
+from mooring.client.fence import READS, Fenced, WriteFence
+from mooring.client.http1 import Disconnected, HttpConnection, Response
 from mooring.client.rights import Forbidden
 
-CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 TRIES_WHEN_BUSY = 10
 LONGEST_WAIT_SECONDS = 60.0
@@ -40,29 +37,24 @@ LONG_WAIT_SECONDS = 1.0
 LINES_APART_SECONDS = 60.0
 EVENTS = "/apis/events.k8s.io/"
 LEAST_PAUSE = 0.2
-"""The part of a pause that is kept although the server answers others."""
+"""The part of a pause that is kept although other requests succeed."""
+
+IDEMPOTENT = READS | {"PUT", "DELETE"}
 
 _log = Log("client")
 
 
 class RequestObserver(Protocol):
-    """Who counts requests. Told on the loop that makes them; must return at once."""
+    """Counts requests, on the event loop that makes them; must return at once."""
 
-    def answered(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
-        """An answer began to come; the code is `<error>` where none did."""
+    def responded(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
+        """The head of a response has arrived; the code is `<error>` where none did."""
         ...
 
     def received(self, method: str, host: str, size: int, /) -> None: ...
     def held_back(self, method: str, host: str, seconds: float, /) -> None:
         """By our own limit."""
         ...
-
-
-class Answer(NamedTuple):
-    """What came back of a request that was granted."""
-
-    body: bytes
-    headers: CIMultiDictProxy[str]
 
 
 class _Details(msgspec.Struct, rename="camel"):
@@ -82,7 +74,7 @@ _status_decoder = Decoder(_Status)
 
 
 def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None = None) -> ApiError:
-    """A refusal as the server explains it, or as much as can be said without an explanation."""
+    """A refusal as the server explains it, or its status code without an explanation."""
     try:
         status = _status_decoder.decode(body)
     except msgspec.DecodeError:
@@ -90,10 +82,10 @@ def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None =
     seconds = status.details.retry_after_seconds if status.details else 0
     if retry_after is not None and retry_after.strip().isdigit():
         seconds = int(retry_after)
-    asked = float(seconds) if seconds or retry_after is not None else None
+    wait = float(seconds) if seconds or retry_after is not None else None
     code = code or status.code
     kind = Forbidden if code == 403 else ApiError
-    return kind(code, status.reason, status.message or f"the server answered {code}", retry_after=asked)
+    return kind(code, status.reason, status.message or f"the server answered {code}", retry_after=wait)
 
 
 class Transport:
@@ -117,26 +109,27 @@ class Transport:
         self._credentials = Credentials(connection, clock)
         self._in_flight = asyncio.Semaphore(in_flight)
         self._pace = _Pace(qps, burst, clock) if qps is not None and qps > 0 else None
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: ConnectionPool | None = None
+        self._target = ""
+        """What stands before each path in a request line."""
+        self._fixed_lines: tuple[CIMultiDict[str] | None, bytes] = (None, b"")
         self._is_closed = False
-        self._limits = _limits(REQUEST_SECONDS)
-        self._base = connection.server.rstrip("/")
         self._host = connection.host
         self.observer: RequestObserver | None = None
         self._contact = asyncio.Event()
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long before the next try after `Unreachable`; less long where the server answers others meanwhile.
+        """Wait so long before the next try after `Unreachable`; less long where another request succeeds meanwhile.
 
         So all go on as soon as one of them finds the server back, and none of them needs to try often.
         """
-        # A part of it in any case: some requests may be answered while others are cut, again and again.
+        # A part of it in any case: some requests may succeed while others are cut, again and again.
         least = seconds * LEAST_PAUSE
         await self._clock.sleep(least)
         contact = asyncio.ensure_future(self._contact.wait())
@@ -154,10 +147,10 @@ class Transport:
         *,
         seconds: float = REQUEST_SECONDS,
     ) -> bytes:
-        """Send, and return the body of a 2xx answer. Raises ApiError or Unreachable."""
-        return (await self.answer(method, path, body, content_type, seconds=seconds)).body
+        """Send, and return the body of a 2xx response. Raises ApiError or Unreachable."""
+        return (await self.response(method, path, body, content_type, seconds=seconds)).body
 
-    async def answer(
+    async def response(
         self,
         method: str,
         path: str,
@@ -165,28 +158,28 @@ class Transport:
         content_type: str = "application/json",
         *,
         seconds: float = REQUEST_SECONDS,
-    ) -> Answer:
-        """The same, with the answer's headers."""
-        content = {"Content-Type": content_type} if body is not None else None
-        limits = self._limits if seconds == REQUEST_SECONDS else _limits(seconds)
+    ) -> Response:
+        """The same, with the response's headers."""
         renewed = False
         for attempt in range(1, TRIES_WHEN_BUSY + 1):
             if self._pace is not None:
                 waited = await self._pace.wait(method, path)
                 if self.observer is not None:
                     self.observer.held_back(method, self._host, waited)
-            response, answer, headers = await self._exchange(method, path, body, content, limits)
+            headers = await self._credentials.headers()
+            response = await self._exchange(method, path, headers, body, content_type, seconds)
             if self.observer is not None:
-                self.observer.received(method, self._host, len(answer))
+                self.observer.received(method, self._host, len(response.body))
             if response.status < 300:
-                return Answer(answer, response.headers)
-            refusal = error_of(answer, response.status, response.headers.get("Retry-After"))
+                return response
+            retry_after = response.header("Retry-After")
+            refusal = error_of(response.body, response.status, retry_after)
             if response.status == 401 and not renewed:
                 renewed = True
                 if await self._credentials.renew(headers):
                     continue
-            is_asked_to_wait = response.status == 429 or (response.status >= 500 and "Retry-After" in response.headers)
-            if not is_asked_to_wait or attempt == TRIES_WHEN_BUSY:
+            must_wait = response.status == 429 or (response.status >= 500 and retry_after is not None)
+            if not must_wait or attempt == TRIES_WHEN_BUSY:
                 raise refusal
             pause = min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS)
             _log.v(2).info("The API server asks us to wait", code=response.status, seconds=pause, path=_bare(path))
@@ -197,103 +190,127 @@ class Transport:
         self,
         method: str,
         path: str,
+        headers: CIMultiDict[str],
         body: bytes | None,
-        content: Mapping[str, str] | None,
-        limits: aiohttp.ClientTimeout,
-    ) -> tuple[aiohttp.ClientResponse, bytes, CIMultiDict[str]]:
-        """Send and read the whole answer. A write that may not leave now waits, and holds up no other request."""
+        content_type: str,
+        seconds: float,
+    ) -> Response:
+        """Send and read the whole response. A write that may not leave now waits, and holds up no other request."""
         fence = self.fence if method not in READS else None
         while True:
             try:
-                async with self._in_flight, _fenced(fence, path):
-                    response, headers = await self._send(method, path, body, content, limits)
-                    async with response:
-                        return response, await response.read(), headers
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                raise self._unreachable(error) from error
+                async with self._in_flight:
+                    began, code = self._loop_time(), "<error>"
+                    ended = began
+                    try:
+                        pool = self._pool or self._open()
+                        response = await pool.exchange(
+                            self._request(method, path, headers, body, content_type),
+                            self._credentials.ssl_context(),
+                            seconds=seconds,
+                            fence=fence,
+                            is_decision=not path.startswith(EVENTS),  # events decide about no pod
+                            is_idempotent=method in IDEMPOTENT,
+                        )
+                        code, ended = str(response.status), response.received_at
+                    except (OSError, ValueError) as error:  # ValueError: an address that is none
+                        ended = self._loop_time()
+                        raise self._unreachable(error) from error
+                    except Fenced:
+                        code = ""
+                        raise
+                    finally:
+                        if self.observer is not None and code:
+                            size = len(body) if body is not None else 0
+                            self.observer.responded(method, self._host, code, ended - began, size)
+                    self._contact.set()
+                    return response
             except Fenced:
                 assert fence is not None
                 await fence.opened()
 
+    @staticmethod
+    def _loop_time() -> float:
+        return asyncio.get_running_loop().time()
+
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer's chunks as they come. Whatever breaks on the way is raised as Unreachable."""
-        limits = _limits(seconds)
-        response, headers = await self._send("GET", path, None, None, limits)
-        if response.status == 401 and await self._credentials.renew(headers):
-            response.release()
-            response, headers = await self._send("GET", path, None, None, limits)
-        try:
-            if response.status >= 300:
-                try:
-                    body = await response.read()
-                except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    raise self._unreachable(error) from error
-                raise error_of(body, response.status, response.headers.get("Retry-After"))
-            _notice_dead_peers(response)
-            yield self._chunks(response)
-        finally:
-            _hang_up(response)
-
-    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in response.content.iter_any():
-                yield chunk
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._unreachable(error) from error
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        content: Mapping[str, str] | None,
-        limits: aiohttp.ClientTimeout,
-    ) -> tuple[aiohttp.ClientResponse, CIMultiDict[str]]:
+        """The chunks of the response as they arrive. Whatever breaks on the way is raised as Unreachable."""
         headers = await self._credentials.headers()
-        sent = headers
-        if content is not None:
-            sent = headers.copy()
-            sent.update(content)
-        session = self._session or self._open()
-        began, code = self._clock.monotonic(), "<error>"
+        connection, response = await self._open_stream(path, headers, seconds)
         try:
-            response = await session.request(
-                method,
-                URL(self._base + path, encoded=True),
-                data=body,
-                headers=sent,
-                ssl=self._credentials.ssl_context() or True,
-                server_hostname=self.connection.tls_server_name,
-                proxy=self.connection.proxy_url,
-                timeout=limits,
-                allow_redirects=False,
-            )
+            if response.status == 401 and await self._credentials.renew(headers):
+                connection.abort()
+                connection, response = await self._open_stream(path, await self._credentials.headers(), seconds)
+            if response.status >= 300:
+                body = b"".join([chunk async for chunk in self._chunks(connection)])
+                raise error_of(body, response.status, response.header("Retry-After"))
+            yield self._chunks(connection)
+        finally:
+            if self._pool is not None:
+                self._pool.discard(connection)
+            connection.abort()
+
+    async def _open_stream(
+        self, path: str, headers: CIMultiDict[str], seconds: float
+    ) -> tuple[HttpConnection, Response]:
+        began, code = self._loop_time(), "<error>"
+        try:
+            pool = self._pool or self._open()
+            request = self._request("GET", path, headers, None, "")
+            connection, response = await pool.stream(request, self._credentials.ssl_context(), seconds=seconds)
             code = str(response.status)
             self._contact.set()
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:  # ValueError: an address that is none
+            return connection, response
+        except (OSError, ValueError) as error:
             raise self._unreachable(error) from error
-        except Fenced:
-            code = ""
-            raise
         finally:
-            if self.observer is not None and code:
-                size = len(body) if body is not None else 0
-                self.observer.answered(method, self._host, code, self._clock.monotonic() - began, size)
-        return response, headers
+            if self.observer is not None:
+                self.observer.responded("GET", self._host, code, self._loop_time() - began, 0)
 
-    def _open(self) -> aiohttp.ClientSession:
+    async def _chunks(self, connection: HttpConnection) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in connection.chunks():
+                yield chunk
+        except OSError as error:
+            raise self._unreachable(error) from error
+
+    def _request(
+        self, method: str, path: str, headers: CIMultiDict[str], body: bytes | None, content_type: str
+    ) -> bytes:
+        if not path.isascii() or not path.isprintable() or " " in path:
+            raise ValueError(f"{path!r} cannot be the path of a request")
+        known, lines = self._fixed_lines
+        if known is not headers:
+            lines = self._lines(headers)
+            self._fixed_lines = headers, lines
+        if body is None:
+            return b"".join((f"{method} {self._target}{path} HTTP/1.1\r\n".encode("ascii"), lines, b"\r\n"))
+        start = f"{method} {self._target}{path} HTTP/1.1\r\nContent-Type: {content_type}\r\n"
+        return b"".join((f"{start}Content-Length: {len(body)}\r\n".encode("ascii"), lines, b"\r\n", body))
+
+    def _lines(self, credentials: CIMultiDict[str]) -> bytes:
+        """The headers that all requests share."""
+        server = Endpoint.of(self.connection.server)
+        headers = [("Host", server.host_header), ("Accept", "application/json"), ("Accept-Encoding", "identity")]
+        headers += [("User-Agent", self._user_agent), *credentials.items()]
+        if self.connection.proxy_url is not None and not server.is_tls:
+            proxy = Endpoint.of(self.connection.proxy_url)
+            headers += [("Proxy-Authorization", proxy.authorization)] if proxy.authorization is not None else []
+        for name, value in headers:
+            if not value.isprintable():
+                raise ValueError(f"the header {name} has characters that no request can carry")
+        return b"".join(f"{name}: {value}\r\n".encode() for name, value in headers)
+
+    def _open(self) -> ConnectionPool:
         if self._is_closed:
             raise Unreachable(f"the connection to the API server {self.connection.host} was closed by us")
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(), ttl_dns_cache=30),
-            request_class=fenced_request(self.fence) if self.fence is not None else aiohttp.ClientRequest,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-        )
-        return self._session
+        server = Endpoint.of(self.connection.server)
+        proxy = Endpoint.of(self.connection.proxy_url) if self.connection.proxy_url is not None else None
+        # A proxy gets the whole address of what is not encrypted, and sees nothing of what is.
+        self._target = f"http://{server.authority}{server.path}" if proxy and not server.is_tls else server.path
+        self._pool = ConnectionPool(server, proxy, self.connection.tls_server_name)
+        return self._pool
 
     def _unreachable(self, error: BaseException) -> Unreachable:
         self._contact.clear()
@@ -306,58 +323,26 @@ class Transport:
         return scrubbed(_why(error), where.server, *([where.proxy_url] if where.proxy_url else []))
 
 
-def _fenced(fence: WriteFence | None, path: str) -> AbstractAsyncContextManager[None]:
-    """Around a write; None: around a read, or where nothing is held back. Events decide about no pod."""
-    return nullcontext() if fence is None else fence.sending(is_decision=not path.startswith(EVENTS))
-
-
-def _limits(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
-
-
 def _why(error: BaseException) -> str:
     """The cause, and what to do about it, as a sentence's end."""
     match error:
-        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            cause = getattr(error, "certificate_error", error)
-            reason = getattr(cause, "verify_message", "") or str(cause)
+        case ssl.SSLCertVerificationError():
+            reason = error.verify_message or str(error)
             return f"its certificate is not trusted ({reason}); check certificate-authority and the server's name"
-        case aiohttp.ClientConnectorSSLError():
-            return f"the TLS handshake failed ({error.os_error}); is this an https server?"
-        case aiohttp.ClientConnectorDNSError():
+        case ssl.SSLError():
+            return f"the TLS handshake failed ({error}); is this an https server?"
+        case socket.gaierror():
             return "its name cannot be resolved; check the server's address"
         case TimeoutError():
             return "it does not answer in time; check the address, and that no firewall is in between"
         case ConnectionRefusedError():
             return "connection refused; is the server running, and is this its port?"
-        case aiohttp.ClientConnectorError():
-            return _why(error.os_error)
-        case aiohttp.ServerDisconnectedError() | ConnectionResetError() | aiohttp.ClientPayloadError():
+        case Disconnected() | ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError():
             return "the connection was cut"
         case OSError() if error.strerror:
             return error.strerror.lower()
         case _:
             return str(error) or type(error).__name__
-
-
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """At once: a farewell by TLS to a stream that goes on would outlive the client, and perhaps its event loop."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
-
-
-def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
-    """A watch may be silent for minutes; only TCP keep-alive tells a quiet server from a vanished one."""
-    transport = response.connection.transport if response.connection is not None else None
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 class _Pace:
@@ -366,7 +351,7 @@ class _Pace:
     def __init__(self, qps: float, burst: int | None, clock: Clock) -> None:
         self._qps, self._burst, self._clock = qps, float(max(burst or 1, 1)), clock
         self._left, self._at = self._burst, clock.monotonic()
-        self._said_at = float("-inf")
+        self._logged_at = float("-inf")
 
     async def wait(self, method: str, path: str) -> float:
         """Until the request may go; answers how long that took."""
@@ -375,8 +360,8 @@ class _Pace:
         self._at = now
         if self._left < 0:  # taken in advance, so that those who wait keep their order
             seconds = -self._left / self._qps
-            if seconds >= LONG_WAIT_SECONDS and now >= self._said_at + LINES_APART_SECONDS:
-                self._said_at = now
+            if seconds >= LONG_WAIT_SECONDS and now >= self._logged_at + LINES_APART_SECONDS:
+                self._logged_at = now
                 _log.warning(
                     "Our own limit holds requests back; raise qps and burst of clientConnection, or leave them out",
                     seconds=round(seconds, 1),
@@ -391,52 +376,3 @@ class _Pace:
 def _bare(path: str) -> str:
     """Without the query: a log is no place for it."""
     return path.partition("?")[0]
-
-
-class _Resolver(AbstractResolver):
-    """Names to addresses, on a thread that nothing waits for.
-
-    asyncio's own lookup runs on a pool that the loop joins at its end, so a name server that does not answer would
-    hold the program long after the request gave up.
-    """
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[list[Any]] = loop.create_future()
-
-        def settle(addresses: list[Any] | None, error: OSError | None) -> None:
-            if found.done():
-                return
-            if error is not None:
-                found.set_exception(error)
-            else:
-                found.set_result(addresses or [])
-
-        def look_up() -> None:
-            addresses, failure = None, None
-            try:
-                addresses = socket.getaddrinfo(
-                    host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
-                )
-            except OSError as error:
-                failure = error
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, addresses, failure)
-
-        threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address[0],
-                port=address[1],
-                family=kind,
-                proto=protocol,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for kind, _, protocol, _, address in await found
-        ]
-
-    async def close(self) -> None:
-        """Nothing is kept."""

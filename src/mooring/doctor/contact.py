@@ -43,14 +43,14 @@ async def make_contact(client: ApiClient) -> Contact:
     where = client.connection
     began, asked_at = client.clock.monotonic(), client.clock.now()
     try:
-        answer = await client.transport.answer("GET", "/version", seconds=FIRST_CONTACT_SECONDS)
+        answer = await client.transport.response("GET", "/version", seconds=FIRST_CONTACT_SECONDS)
         version = decode(answer.body, dict[str, str])
     except (MooringError, msgspec.DecodeError) as error:
         return Contact((_not_reached(where, error),))
     took = client.clock.monotonic() - began
     findings = [_reached(where, took), *await _trust(where, client.clock), _version(version)]
     ahead = 0.0
-    if date := answer.headers.get("Date"):
+    if date := answer.header("Date"):
         # It was written somewhere between question and answer, and says whole seconds.
         ahead = parsedate_to_datetime(date).timestamp() + 0.5 - (asked_at + took / 2)
         findings.append(_clock(ahead))

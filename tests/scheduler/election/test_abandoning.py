@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.scheduler.conftest import PATIENCE_SECONDS
@@ -23,6 +24,11 @@ CASES = {
 }
 
 
+async def in_flight(fence: WriteFence, is_decision: bool) -> AsyncIterator[None]:
+    with fence.sending(lambda: None, is_decision=is_decision):
+        yield
+
+
 @pytest.mark.parametrize(("is_decision", "seconds", "holder"), CASES.values(), ids=CASES.keys())
 async def test_who_holds_the_lease_afterwards_if(is_decision: bool | None, seconds: float, holder: str, server, capsys):
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
@@ -33,8 +39,8 @@ async def test_who_holds_the_lease_afterwards_if(is_decision: bool | None, secon
         await leader.wait()
     held_up = asyncio.new_event_loop()  # the scheduler's: it does not run
     if is_decision is not None:
-        sending = fence.sending(is_decision=is_decision)
-        await in_thread(lambda: held_up.run_until_complete(sending.__aenter__()))
+        sending = in_flight(fence, is_decision)
+        await in_thread(lambda: held_up.run_until_complete(anext(sending)))
     await in_thread(lambda: leader.abandon(seconds * PATIENCE_SECONDS))
     held_up.close()
     assert not fence.is_open

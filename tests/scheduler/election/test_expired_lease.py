@@ -152,8 +152,9 @@ async def test_writes_in_flight_end_when_the_lease_could_not_be_renewed_in_time(
         one = await cluster.candidate("one")
 
         async def write() -> None:
-            async with one.fence.sending():
-                await asyncio.Event().wait()
+            response = asyncio.get_running_loop().create_future()
+            with one.fence.sending(lambda: response.set_exception(TimeoutError())):
+                await response
 
         writing = asyncio.create_task(write())
         cluster.leases.failure = AWAY

@@ -109,7 +109,7 @@ def test_counting_on_a_metric_whose_gate_is_off_counts_nothing():
 
 def test_requests_are_told_as_the_go_client_tells_them():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
-    metrics.requests.answered("POST", "10.0.0.1:6443", "201", 0.004, 300)
+    metrics.requests.responded("POST", "10.0.0.1:6443", "201", 0.004, 300)
     metrics.requests.received("POST", "10.0.0.1:6443", 100)
     metrics.requests.held_back("POST", "10.0.0.1:6443", 0.0)
     where = {"verb": "POST", "host": "10.0.0.1:6443"}

@@ -7,13 +7,14 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import aiohttp
 from msgspec import Raw
+from yarl import URL
 
 from mooring.base.errors import OperatorMistake, PluginFault, Problem
 from mooring.base.redaction import scrubbed, shown_url
 from mooring.client import Connection
-from mooring.client.fence import Fenced, WriteFence, fenced_request
+from mooring.client.connection_pool import ConnectionPool, Endpoint
+from mooring.client.fence import Fenced, WriteFence
 from mooring.client.proxy import environment_proxy
 from mooring.config.model import Extender, ExtenderTls
 from mooring.engine import EXTENDER
@@ -43,8 +44,7 @@ class ExtenderClient:
         self._managed = frozenset(resource.name for resource in config.managed_resources)
         self._trust = _trust(config, self.name)
         self._server_name = (config.tls.server_name or None) if config.tls else None
-        self._session: aiohttp.ClientSession | None = None
-        self._binding_session: aiohttp.ClientSession | None = None
+        self._pool: ConnectionPool | None = None
 
     def is_interested(self, pod: Pod) -> bool:
         """Whether the pod uses a resource that it manages; one that manages none is interested in all."""
@@ -73,9 +73,8 @@ class ExtenderClient:
             raise self._answered(self.config.bind_verb, error)
 
     async def close(self) -> None:
-        for session in (self._session, self._binding_session):
-            if session is not None:
-                await session.close()
+        if self._pool is not None:
+            self._pool.close()
 
     def _about(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> bytes:
         if self.config.node_cache_capable:
@@ -89,7 +88,7 @@ class ExtenderClient:
             answer = await self._send(verb, body, is_question)
         except TimeoutError as error:
             raise self._fault(verb, f"it did not answer within {self.config.timeout_seconds:g} s") from error
-        except (aiohttp.ClientError, ValueError, OSError) as error:
+        except (ValueError, OSError) as error:
             raise self._fault(verb, str(error) or type(error).__name__) from error
         try:
             return read(answer)
@@ -98,45 +97,36 @@ class ExtenderClient:
             raise ExtenderFault(f"extender {self.name} answered {verb} {what}") from error
 
     async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
-        if not is_question:
-            # On a connection of its own: on one that was kept, a cut would not tell whether the pod was bound.
-            self._binding_session = self._binding_session or _session(is_kept=False, fence=self._fence)
-            return await self._post_binding(self._binding_session, verb, body)
-        self._session = self._session or _session(is_kept=True)
-        try:
-            return await self._post(self._session, verb, body)
-        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-            # It may have closed a connection that was idle just as we asked. A question may be asked twice.
-            return await self._post(self._session, verb, body)
-
-    async def _post_binding(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> bytes:
-        """It binds for us: what holds for our own writes holds for this one."""
-        if self._fence is None:
-            return await self._post(session, verb, body)
+        if is_question or self._fence is None:
+            return await self._post(verb, body, is_question, None)
         while True:
             try:
-                async with self._fence.sending():
-                    return await self._post(session, verb, body)
+                return await self._post(verb, body, is_question, self._fence)
             except Fenced:
                 await self._fence.opened()
 
-    async def _post(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> bytes:
+    async def _post(self, verb: str, body: bytes, is_question: bool, fence: WriteFence | None) -> bytes:
         url = f"{self._base}/{verb}"
-        async with session.post(
-            url,
-            data=body,
-            headers={"Content-Type": "application/json"},
-            timeout=aiohttp.ClientTimeout(total=self.config.timeout_seconds),
-            ssl=self._trust,
-            server_hostname=self._server_name,
-            proxy=environment_proxy(url, os.environ),
-        ) as answer:
-            if answer.status != OK:
-                raise ExtenderFault(f"failed {verb} with extender at URL {shown_url(url)}, code {answer.status}")
-            return await answer.read()
+        server, proxy = Endpoint.of(url), environment_proxy(url, os.environ)
+        through = Endpoint.of(proxy) if proxy is not None else None
+        if self._pool is None:
+            self._pool = ConnectionPool(server, through, self._server_name)
+        response = await self._pool.exchange(
+            _request(url, server, through, body),
+            self._trust if server.is_tls else None,
+            seconds=self.config.timeout_seconds,
+            connect_seconds=self.config.timeout_seconds,
+            fence=fence,  # it binds for us: what holds for our own writes holds for this one
+            is_idempotent=is_question,
+            # On one that was kept, a cut would not show whether the pod is bound.
+            is_new=not is_question,
+        )
+        if response.status != OK:
+            raise ExtenderFault(f"failed {verb} with extender at URL {shown_url(url)}, code {response.status}")
+        return response.body
 
     def _fault(self, verb: str, why: str) -> ExtenderFault:
-        # Errors of the HTTP library hold the whole address, or the part of it that they stumbled over.
+        # Errors may hold the whole address, or the part of it that they stumbled over.
         return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {self._without_credentials(why)}")
 
     def _answered(self, verb: str, error: str) -> ExtenderFault:
@@ -147,19 +137,22 @@ class ExtenderClient:
         return scrubbed(text, self.config.url_prefix, *([proxy] if proxy else []))
 
 
-def _session(*, is_kept: bool, fence: WriteFence | None = None) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=not is_kept),
-        request_class=fenced_request(fence) if fence is not None else aiohttp.ClientRequest,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=False,
-    )
+def _request(url: str, server: Endpoint, proxy: Endpoint | None, body: bytes) -> bytes:
+    target = URL(url).raw_path_qs
+    lines = [f"Host: {server.host_header}", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+    if server.authorization is not None:
+        lines.append(f"Authorization: {server.authorization}")
+    if proxy is not None and not server.is_tls:  # it gets the whole address of what is not encrypted
+        target = f"http://{server.authority}{target}"
+        if proxy.authorization is not None:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    return "\r\n".join((f"POST {target} HTTP/1.1", *lines, "", "")).encode("ascii") + body
 
 
-def _trust(config: Extender, name: str) -> ssl.SSLContext | bool:
+def _trust(config: Extender, name: str) -> ssl.SSLContext:
     """As kube-scheduler: `enableHTTPS` without a CA means that nothing is verified."""
     if config.tls is None and not config.enable_https:
-        return True
+        return ssl.create_default_context()
     tls = config.tls or ExtenderTls()
     has_ca = bool(tls.ca_file or tls.ca_data)
     if tls.insecure and has_ca:

@@ -26,7 +26,7 @@ class RequestMetrics:
         for each in (self._requests, self._seconds, self._sent, self._received, self._held):
             registry.register(each)
 
-    def answered(self, method: str, host: str, code: str, seconds: float, sent: int) -> None:
+    def responded(self, method: str, host: str, code: str, seconds: float, sent: int) -> None:
         self._requests.at[code, method, host] += 1
         self._seconds.at[method, host].observe(seconds)
         self._sent.at[method, host].observe(sent)

@@ -10,11 +10,11 @@ from mooring.client.transport import Transport
 
 
 class _ReadingTransport(Transport):
-    async def _send(self, method: str, path: str, *rest: Any) -> Any:
-        """Where every request leaves."""
+    def _request(self, method: str, path: str, *rest: Any) -> bytes:
+        """The bytes of every request."""
         if method != "GET":
             raise Fault(f"a shadow only reads, but was about to send {method} {path}")
-        return await super()._send(method, path, *rest)
+        return super()._request(method, path, *rest)
 
 
 class ReadOnlyClient(ApiClient):

@@ -1,0 +1,350 @@
+"""Opens connections to one API server, straight or through a proxy, and keeps them for the next request."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import socket
+import ssl
+import threading
+from collections import deque
+from typing import Any, NamedTuple
+
+import aiohappyeyeballs
+from yarl import URL
+
+from mooring.client.fence import Fenced, WriteFence
+from mooring.client.http1 import BadResponse, Disconnected, HttpConnection, Response
+
+CONNECT_SECONDS = 5.0
+IDLE_SECONDS = 15.0
+"""How long a connection waits for the next request: less than servers and load balancers keep theirs."""
+ADDRESS_SECONDS = 30.0
+"""How long the addresses of a name are used before it is resolved again."""
+NEXT_ADDRESS_SECONDS = 0.25
+"""After so long without a connection the name's next address is tried beside it."""
+LARGEST_PROXY_HEAD_BYTES = 16 * 1024
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class Endpoint(NamedTuple):
+    """A server or a proxy. `host` is a name or an address, without brackets."""
+
+    host: str
+    port: int
+    is_tls: bool
+    authorization: str | None
+    """What its URL carries as user and password, as a header's value."""
+    path: str
+
+    @classmethod
+    def of(cls, url: str) -> Endpoint:
+        """Raises ValueError where the URL names no server."""
+        parsed = URL(url)
+        if parsed.scheme not in ("http", "https") or not parsed.raw_host or parsed.port is None:
+            raise ValueError(f"{parsed.scheme or 'no'} scheme, {parsed.raw_host or 'no'} host")
+        authorization = None
+        if parsed.user is not None:
+            pair = f"{parsed.user}:{parsed.password or ''}".encode()
+            authorization = "Basic " + base64.b64encode(pair).decode("ascii")
+        return cls(parsed.raw_host, parsed.port, parsed.scheme == "https", authorization, parsed.raw_path.rstrip("/"))
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a request line has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def host_header(self) -> str:
+        return self.authority.removesuffix(":443" if self.is_tls else ":80")
+
+
+class ConnectionPool:
+    """The open connections to one server. A connection is either idle in here or one caller's."""
+
+    def __init__(self, server: Endpoint, proxy: Endpoint | None, server_name: str | None) -> None:
+        self._server, self._proxy = server, proxy
+        self._server_name = server_name or server.host
+        self._idle: deque[tuple[float, ssl.SSLContext | None, HttpConnection]] = deque()
+        self._taken: set[HttpConnection] = set()
+        self._closing_idle: asyncio.TimerHandle | None = None
+        self._addresses: list[Any] = []
+        self._addresses_until = float("-inf")
+        self._resolving: asyncio.Future[list[Any]] | None = None
+
+    async def exchange(
+        self,
+        request: bytes,
+        context: ssl.SSLContext | None,
+        *,
+        seconds: float,
+        connect_seconds: float = CONNECT_SECONDS,
+        fence: WriteFence | None = None,
+        is_decision: bool = True,
+        is_idempotent: bool = False,
+        is_new: bool = False,
+    ) -> Response:
+        """Send the request and read its whole response. Raises OSError, or Fenced where `fence` holds the write back.
+
+        An idempotent request is sent once more where the server closed an idle connection just as it was sent.
+        `is_new`: on a connection of its own.
+        """
+        until = asyncio.get_running_loop().time() + seconds
+        connection = None if is_new else self.take_idle(context)
+        if connection is not None:
+            try:
+                return await self._exchange_on(connection, request, context, until, fence, is_decision)
+            except Disconnected:
+                if connection.has_received or not is_idempotent:
+                    raise
+        connection = await self.connect(context, until, connect_seconds)
+        return await self._exchange_on(connection, request, context, until, fence, is_decision)
+
+    async def _exchange_on(
+        self,
+        connection: HttpConnection,
+        request: bytes,
+        context: ssl.SSLContext | None,
+        until: float,
+        fence: WriteFence | None,
+        is_decision: bool,
+    ) -> Response:
+        try:
+            if fence is None:
+                response = await connection.send(request, until=until)
+            else:
+                with fence.sending(connection.time_out, is_decision=is_decision):
+                    response = await connection.send(request, until=until)
+        except Fenced:
+            self.give_back(connection, context)
+            raise
+        except BaseException:
+            self.discard(connection)
+            raise
+        self.give_back(connection, context)
+        return response
+
+    async def stream(
+        self, request: bytes, context: ssl.SSLContext | None, *, seconds: float
+    ) -> tuple[HttpConnection, Response]:
+        """Send an idempotent request and read the head of its response. The connection becomes the caller's, who reads
+        its chunks and discards it; it is cut after so many seconds."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        connection = self.take_idle(context)
+        if connection is not None:
+            try:
+                return connection, await self._stream_on(connection, request, until)
+            except Disconnected:
+                if connection.has_received:
+                    raise
+        connection = await self.connect(context, until)
+        return connection, await self._stream_on(connection, request, until)
+
+    async def _stream_on(self, connection: HttpConnection, request: bytes, until: float) -> Response:
+        try:
+            return await connection.send(request, streams=True, until=until)
+        except BaseException:
+            self.discard(connection)
+            raise
+
+    def take_idle(self, context: ssl.SSLContext | None) -> HttpConnection | None:
+        """The connection that was used last, if one is idle. Those of other certificates are closed."""
+        while self._idle:
+            _, made_with, connection = self._idle.pop()
+            if made_with is context and connection.is_idle:
+                self._taken.add(connection)
+                return connection
+            connection.abort()
+        return None
+
+    def give_back(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
+        """After its exchange. A connection that cannot take another request is closed."""
+        self._taken.discard(connection)
+        if not connection.is_idle:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        self._idle.append((loop.time() + IDLE_SECONDS, context, connection))
+        if self._closing_idle is None:
+            self._closing_idle = loop.call_later(IDLE_SECONDS, self._close_idle, loop)
+
+    def discard(self, connection: HttpConnection) -> None:
+        self._taken.discard(connection)
+        connection.abort()
+
+    def close(self) -> None:
+        """Every connection, at once; what is in flight ends without a response."""
+        if self._closing_idle is not None:
+            self._closing_idle.cancel()
+            self._closing_idle = None
+        for _, _, connection in self._idle:
+            connection.abort()
+        self._idle.clear()
+        for connection in tuple(self._taken):
+            connection.abort()
+
+    def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._closing_idle = None
+        while self._idle and self._idle[0][0] <= loop.time():
+            self._idle.popleft()[2].abort()
+        if self._idle:
+            self._closing_idle = loop.call_at(self._idle[0][0], self._close_idle, loop)
+
+    async def connect(
+        self, context: ssl.SSLContext | None, until: float, seconds: float = CONNECT_SECONDS
+    ) -> HttpConnection:
+        """A new connection; `context` is None for plain HTTP. Raises OSError."""
+        async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + seconds)):
+            return await self._connect(context)
+
+    async def _connect(self, context: ssl.SSLContext | None) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        first = self._proxy or self._server
+        addresses = await self._resolve(first.host, first.port)
+        sock = await aiohappyeyeballs.start_connection(
+            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1, loop=loop
+        )
+        tunnel = _Tunnel(loop)
+        transport: asyncio.Transport | None = None
+        try:
+            _set_options(sock)
+            transport, _ = await loop.create_connection(lambda: tunnel, sock=sock)
+            _write_at_once(transport)
+            if self._proxy is not None and self._proxy.is_tls:
+                trust = context or ssl.create_default_context()
+                transport = await _handshake(loop, transport, tunnel, trust, self._proxy.host)
+            connection = HttpConnection(loop)
+            if context is None:
+                transport.set_protocol(connection)
+            else:
+                if self._proxy is not None:
+                    await tunnel.open(transport, self._server, self._proxy)
+                transport = await _handshake(loop, transport, connection, context, self._server_name)
+        except BaseException:
+            if transport is not None:
+                transport.abort()
+            sock.close()
+            raise
+        connection.attach(transport)
+        self._taken.add(connection)
+        return connection
+
+    async def _resolve(self, host: str, port: int) -> list[Any]:
+        """The addresses of the name; one lookup at a time serves all connections."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._addresses_until:
+            return self._addresses
+        if self._resolving is None:
+            self._resolving = _look_up(loop, host, port)
+            self._resolving.add_done_callback(self._resolved)
+        return await asyncio.shield(self._resolving)
+
+    def _resolved(self, lookup: asyncio.Future[list[Any]]) -> None:
+        self._resolving = None
+        if not lookup.cancelled() and lookup.exception() is None:
+            self._addresses = lookup.result()
+            self._addresses_until = lookup.get_loop().time() + ADDRESS_SECONDS
+
+
+class _Tunnel(asyncio.Protocol):
+    """The connection before its first request: through a proxy it is made to reach the server."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._received = b""
+        self._head: asyncio.Future[bytes] | None = None
+
+    async def open(self, transport: asyncio.Transport, server: Endpoint, proxy: Endpoint) -> None:
+        self._head = self._loop.create_future()
+        lines = [f"CONNECT {server.authority} HTTP/1.1", f"Host: {server.authority}"]
+        if proxy.authorization is not None:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        transport.write("\r\n".join([*lines, "", ""]).encode("ascii"))
+        status = (await self._head).split(b"\r\n", 1)[0].split(None, 2)
+        if len(status) < 2 or not status[0].startswith(b"HTTP/1."):
+            raise BadResponse("the response of the proxy is not HTTP/1.1")
+        if status[1] != b"200":
+            shown = b" ".join(status[1:]).decode("latin-1")
+            raise BadResponse(f"the proxy refused to connect to {server.authority}: {shown}")
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if self._head is None or self._head.done():
+            return
+        head, found, _ = self._received.partition(b"\r\n\r\n")
+        if found:
+            self._head.set_result(head)
+        elif len(self._received) > LARGEST_PROXY_HEAD_BYTES:
+            self._head.set_exception(BadResponse("the head of the proxy's response is too large"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._head is not None and not self._head.done():
+            self._head.set_exception(BadResponse("the proxy closed the connection"))
+
+
+def _set_options(sock: socket.socket) -> None:
+    """Requests leave without delay; and TCP keep-alive finds that the server of a silent watch is gone."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEP_ALIVE:
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+async def _handshake(
+    loop: asyncio.AbstractEventLoop,
+    transport: asyncio.Transport,
+    protocol: asyncio.Protocol,
+    context: ssl.SSLContext,
+    name: str,
+) -> asyncio.Transport:
+    secured = await loop.start_tls(transport, protocol, context, server_hostname=name)
+    if secured is None:
+        raise ConnectionResetError
+    return secured
+
+
+def _write_at_once(transport: asyncio.WriteTransport) -> None:
+    """Without a buffer `write` calls the kernel. uvloop before 0.23 would otherwise do so at the end of its pass: some
+    milliseconds later, or any time later if the process is stopped in between."""
+    transport.set_write_buffer_limits(high=0)
+
+
+def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> asyncio.Future[list[Any]]:
+    """The addresses of a name, from a thread that nothing waits for.
+
+    asyncio's own lookup runs on a pool that the loop joins at its end, so a name server that does not answer would
+    hold the program long after the request gave up.
+    """
+    found: asyncio.Future[list[Any]] = loop.create_future()
+    try:  # an address needs no lookup
+        found.set_result(
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
+        )
+    except OSError:
+        pass
+    else:
+        return found
+
+    def settle(addresses: list[Any], error: OSError | None) -> None:
+        if found.done():
+            return
+        if error is not None:
+            found.set_exception(error)
+        else:
+            found.set_result(addresses)
+
+    def look_up() -> None:
+        addresses, failure = [], None
+        try:
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        except OSError as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, addresses, failure)
+
+    threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
+    return found

@@ -1,0 +1,245 @@
+"""One HTTP/1.1 connection: writes a request in one piece, reads its response with llhttp (`httptools`).
+
+A request is on its way to the kernel when `send` returns, so what is checked just before `send` holds for the bytes
+that leave. One request at a time: the pool gives a connection to one caller only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import httptools
+
+LARGEST_HEAD_BYTES = 256 * 1024
+UNREAD_BYTES = 1024 * 1024
+"""So much of a stream may lie unread before the connection stops reading."""
+
+
+WITHOUT_BODY = frozenset({204, 304})
+
+
+class Disconnected(ConnectionError):
+    """The server closed the connection before its response was whole."""
+
+
+class BadResponse(ConnectionError):
+    """What arrived is no response to our request."""
+
+
+class Response(NamedTuple):
+    """Status, headers and body; of a stream without the body. `received_at` is when its head was complete, by the event
+    loop's time."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    received_at: float
+
+    def header(self, name: str) -> str | None:
+        wanted = name.lower().encode()
+        for key, value in self.headers:
+            if key.lower() == wanted:
+                return value.decode("latin-1")
+        return None
+
+
+class HttpConnection(asyncio.Protocol):
+    """A connection that is open, over TCP or TLS."""
+
+    __slots__ = (
+        "_body",
+        "_ends_with_connection",
+        "_error",
+        "_has_head",
+        "_head_bytes",
+        "_headers",
+        "_is_complete",
+        "_is_expected",
+        "_is_paused",
+        "_is_reusable",
+        "_loop",
+        "_parser",
+        "_received_at",
+        "_response",
+        "_status",
+        "_streams",
+        "_timer",
+        "_transport",
+        "_unread",
+        "_wake",
+        "has_received",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._response: asyncio.Future[Response] | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._error: Exception | None = None
+        self._is_reusable = True
+        self._is_expected = False
+        self._is_paused = False
+        self._reset(streams=False)
+
+    def _reset(self, *, streams: bool) -> None:
+        self.has_received = False
+        """Whether a byte has arrived since the last request."""
+        self._streams = streams
+        self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._has_head = False
+        self._received_at = 0.0
+        self._ends_with_connection = False
+        self._body: list[bytes] = []
+        self._unread = 0
+        self._is_complete = False
+
+    def attach(self, transport: asyncio.Transport) -> None:
+        """Use this transport: the connection was made, and perhaps secured, by another protocol."""
+        self._transport = transport
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can take the next request."""
+        return (
+            self._is_reusable
+            and not self._is_expected
+            and self._transport is not None
+            and not self._transport.is_closing()
+        )
+
+    def send(self, request: bytes, *, until: float, streams: bool = False) -> asyncio.Future[Response]:
+        """Write the request. The future becomes the whole response, or its head where the body `streams`; all of it has
+        to arrive until then, by the event loop's time."""
+        assert self._transport is not None
+        self._reset(streams=streams)
+        self._is_expected = True
+        self._response = response = self._loop.create_future()
+        self._timer = self._loop.call_at(until, self.time_out)
+        self._transport.write(request)
+        return response
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body of a streamed response as it arrives. Raises OSError where it breaks off."""
+        while True:
+            if self._body:
+                chunk = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+                self._body.clear()
+                self._unread = 0
+                if self._is_paused and self._transport is not None:
+                    self._is_paused = False
+                    self._transport.resume_reading()
+                yield chunk
+            elif self._error is not None:
+                raise self._error
+            elif self._is_complete:
+                return
+            else:
+                self._wake = self._loop.create_future()
+                await self._wake
+
+    def abort(self) -> None:
+        """Close at once. A TLS farewell would outlive its caller, and perhaps the event loop."""
+        self._is_reusable = False
+        self._stop_timer()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """End the exchange with this error, and close the connection."""
+        self.abort()
+        if self._is_complete or self._error is not None:
+            return
+        self._error = error
+        self._is_expected = False
+        if self._response is not None and not self._response.done():
+            self._response.set_exception(error)
+        self._wake_reader()
+
+    def time_out(self) -> None:
+        self.fail(TimeoutError())
+
+    # -- what asyncio calls
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_expected:  # bytes without a request
+            self.abort()
+            return
+        self.has_received = True
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.fail(BadResponse(f"its response is not HTTP/1.1 ({error})"))
+            return
+        if not self._has_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD_BYTES:
+                self.fail(BadResponse("the head of its response is too large"))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        if self._ends_with_connection and error is None and self._is_expected:
+            self.on_message_complete()
+        self.fail(Disconnected("the connection was cut"))
+
+    # -- what the parser calls
+
+    def on_message_begin(self) -> None:
+        if self._is_complete:  # a second response to one request
+            self._is_reusable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._status = status = self._parser.get_status_code()
+        if status < 200:
+            return
+        self._has_head = True
+        self._received_at = self._loop.time()
+        names = {name.lower() for name, _ in self._headers}
+        has_length = b"content-length" in names or b"transfer-encoding" in names
+        self._ends_with_connection = not has_length and status not in WITHOUT_BODY
+        if self._streams and self._response is not None and not self._response.done():
+            self._response.set_result(Response(status, self._headers, b"", self._received_at))
+
+    def on_body(self, data: bytes) -> None:
+        self._body.append(data)
+        if self._streams:
+            self._unread += len(data)
+            if self._unread > UNREAD_BYTES and not self._is_paused and self._transport is not None:
+                self._is_paused = True
+                self._transport.pause_reading()
+            self._wake_reader()
+
+    def on_message_complete(self) -> None:
+        if not self._has_head:  # 1xx: the response is still to come
+            self._headers = []
+            return
+        if self._is_complete:
+            return
+        self._is_complete = True
+        self._is_expected = False
+        self._stop_timer()
+        if self._ends_with_connection or not self._parser.should_keep_alive():
+            self._is_reusable = False
+        if self._streams:
+            self._wake_reader()
+        elif self._response is not None and not self._response.done():
+            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+            self._body = []
+            self._response.set_result(Response(self._status, self._headers, body, self._received_at))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake_reader(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
