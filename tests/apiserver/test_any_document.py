@@ -16,6 +16,7 @@ from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.patches import merge_patch
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.schema import (
+    ApiType,
     BooleanType,
     IntegerType,
     IntOrStringType,
@@ -26,7 +27,6 @@ from mooring.apiserver.schema import (
     StructType,
     TextType,
     TimeType,
-    Type,
     schema_of,
 )
 from mooring.apiserver.status import StatusError
@@ -35,7 +35,7 @@ SERVER = EmbeddedApiServer()
 ROWS = [row for row in SERVER.registry.table if "create" in row.verbs and "get" in row.verbs]
 
 texts = st.sampled_from(["", "a", "web", "Always", "None", "x/y", "-", "node-1", "25%", "é", "a=b", "RollingUpdate"])
-scalars: dict[type[Type], st.SearchStrategy[Any]] = {
+scalars: dict[type[ApiType], st.SearchStrategy[Any]] = {
     TextType: texts,
     BooleanType: st.booleans(),
     NumberType: st.floats(allow_nan=False, allow_infinity=False),
@@ -52,7 +52,7 @@ anything = st.recursive(
 
 
 @st.composite
-def values(draw: st.DrawFn, kind: Type, depth: int = 0) -> Any:
+def values(draw: st.DrawFn, kind: ApiType, depth: int = 0) -> Any:
     """A value of that type; now and then one that is not."""
     if draw(st.integers(0, 60)) == 0:
         return draw(anything)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.schema import (
+    ApiType,
     BooleanType,
     IntegerType,
     IntOrStringType,
@@ -21,7 +22,6 @@ from mooring.apiserver.schema import (
     QuantityType,
     StructType,
     TimeType,
-    Type,
     schema_of,
 )
 
@@ -268,7 +268,7 @@ class RandomRequests:
             return [self._anything(depth + 1) for _ in range(chance.randint(0, 3))]
         return {self._text(): self._anything(depth + 1) for _ in range(chance.randint(0, 3))}
 
-    def _value(self, kind: Type, depth: int = 0) -> Any:
+    def _value(self, kind: ApiType, depth: int = 0) -> Any:
         """A value of that type; now and then one that is not."""
         chance = self._random
         if chance.random() < 0.02:
@@ -285,7 +285,7 @@ class RandomRequests:
             return [self._value(kind.of, depth + 1) for _ in range(chance.randint(0, 2))]
         if isinstance(kind, MapType):
             return {self._text(): self._value(kind.of, depth + 1) for _ in range(chance.randint(0, 2))}
-        scalars: dict[type[Type], Callable[[], Any]] = {
+        scalars: dict[type[ApiType], Callable[[], Any]] = {
             BooleanType: lambda: chance.random() < 0.5,
             IntegerType: lambda: chance.choice([0, 1, -1, 80, 2**31 - 1]),
             NumberType: lambda: chance.choice(NUMBERS),

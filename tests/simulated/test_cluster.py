@@ -12,7 +12,7 @@ from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.objects.meta import Kind
-from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, EventRecorder, Source
+from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, CoreEventRecorder, EventSource
 from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
 from mooring.simulated.records import Document
 
@@ -132,26 +132,26 @@ async def test_the_interval_of_node_leases(bench, configured, nodes, interval):
 
 async def test_a_burst_of_events_about_one_object_is_cut(bench):
     clock = ManualClock()
-    events = EventRecorder(bench.client, clock=clock, log=Log("test"))
+    events = CoreEventRecorder(bench.client, clock=clock, log=Log("test"))
     for index in range(BURST + 5):
-        events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", str(index))
-    events.record(a_node("quiet"), Source("kubelet", "node-1"), "Starting", "another object is not concerned")
+        events.record(a_pod("chatty"), EventSource("kubelet", "node-1"), "Pulled", str(index))
+    events.record(a_node("quiet"), EventSource("kubelet", "node-1"), "Starting", "another object is not concerned")
     assert events.dropped == 5
 
     clock.advance(REFILL_SECONDS)
-    events.record(a_pod("chatty"), Source("kubelet", "node-1"), "Pulled", "again")
+    events.record(a_pod("chatty"), EventSource("kubelet", "node-1"), "Pulled", "again")
     assert events.dropped == 5
 
 
 async def test_an_event_that_repeats_is_one_object_with_a_count(bench):
     clock = ManualClock()
-    events = EventRecorder(bench.client, clock=clock, log=Log("test"))
+    events = CoreEventRecorder(bench.client, clock=clock, log=Log("test"))
     writing = asyncio.create_task(events.run())
     await bench.seen.synced()
 
     async def record(message: str, times: int = 1) -> None:
         for _ in range(times):
-            events.record(a_pod("web"), Source("kubelet", "node-1"), "Failed", message, warning=True)
+            events.record(a_pod("web"), EventSource("kubelet", "node-1"), "Failed", message, warning=True)
         await events.flush()
 
     def counts() -> dict[str, list[int]]:

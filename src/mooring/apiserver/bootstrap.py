@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.apiserver.documents import Document, copied
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.strategies.priority_classes import SYSTEM_CLASSES
 
 SYSTEM_DESCRIPTIONS = {
@@ -35,7 +35,7 @@ AUTHENTICATION_READER: Document = {
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-def create_initial_objects(registry: Registry) -> None:
+def create_initial_objects(registry: ResourceRegistry) -> None:
     for name in NAMESPACES:
         _create(registry, "v1", "namespaces", {"metadata": {"name": name}})
     _create(registry, "v1", "services", KUBERNETES_SERVICE)
@@ -46,7 +46,7 @@ def create_initial_objects(registry: Registry) -> None:
         _create(registry, "v1", "priorityclasses", document, "scheduling.k8s.io")
 
 
-def _create(registry: Registry, version: str, plural: str, document: Document, group: str = "") -> None:
+def _create(registry: ResourceRegistry, version: str, plural: str, document: Document, group: str = "") -> None:
     row = registry.table.find(group, version, plural)
     assert row is not None
     namespace = document["metadata"].get("namespace", "")

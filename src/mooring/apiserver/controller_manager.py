@@ -10,7 +10,7 @@ import asyncio
 
 from mooring.apiserver.garbage_collector import GarbageCollector
 from mooring.apiserver.namespace_controller import NamespaceController
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.status import StatusError
 from mooring.apiserver.storage import Event, ObjectKey
 from mooring.base.log import Log
@@ -22,7 +22,7 @@ SYNC_BATCH = 100
 class ControllerManager:
     """One work queue for both controllers; `run()` syncs keys as they are enqueued, `sync()` at once."""
 
-    def __init__(self, registry: Registry, log: Log) -> None:
+    def __init__(self, registry: ResourceRegistry, log: Log) -> None:
         self._log = log
         # Insertion-ordered; a key that is enqueued twice is synced once.
         self._queue: dict[ObjectKey, None] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of
 from mooring.apiserver.options import DeleteOptions
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.storage import ObjectKey
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -17,7 +17,7 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 class GarbageCollector:
     """Keeps the graph of owners and dependents, and syncs objects, by key, when their owners or dependents change."""
 
-    def __init__(self, registry: Registry, enqueue: Callable[[ObjectKey], None]) -> None:
+    def __init__(self, registry: ResourceRegistry, enqueue: Callable[[ObjectKey], None]) -> None:
         self._registry = registry
         self._enqueue = enqueue
         self._dependents: dict[str, set[ObjectKey]] = defaultdict(set)

@@ -34,7 +34,7 @@ from mooring.apiserver.patches import (
     merge_patch,
     strategic_patch,
 )
-from mooring.apiserver.registry import Change, Registry
+from mooring.apiserver.registry import Change, ResourceRegistry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.routes import Route, find_route
 from mooring.apiserver.selection_predicate import SelectionPredicate, parse_predicate
@@ -77,7 +77,7 @@ APPLY_REFUSAL = (
 class Handler:
     """Serves every request of one run of the server, from its start to `shut_down`."""
 
-    def __init__(self, registry: Registry, token: str, connections: Connections, log: Log) -> None:
+    def __init__(self, registry: ResourceRegistry, token: str, connections: Connections, log: Log) -> None:
         self._registry = registry
         self._connections = connections
         self._table = registry.table

@@ -21,7 +21,7 @@ from mooring.base.nesting import decode
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """The objects of one list request."""
 
     revision: int
@@ -38,7 +38,7 @@ class Page:
         return metadata
 
 
-def list_page(store: Store, row: Resource, selection: SelectionPredicate, options: ListOptions) -> Page:
+def list_page(store: Store, row: Resource, selection: SelectionPredicate, options: ListOptions) -> ListPage:
     limit, token, version = options.limit, options.token, options.resource_version
     revision = store.revision
     after: Key | None = None
@@ -52,21 +52,21 @@ def list_page(store: Store, row: Resource, selection: SelectionPredicate, option
         _check_revision(store, row, version, options.match)
     if selection.name is not None and (selection.namespace or not row.namespaced):
         one = store.stored(row.storage, selection.namespace, selection.name)
-        return Page(revision, [one] if one is not None and selection(one.document) else [])
+        return ListPage(revision, [one] if one is not None and selection(one.document) else [])
     matching = (
         (key, stored)
         for key, stored in store.scan(row.storage, selection.namespace or None, after)
         if selection(stored.document)
     )
     if limit <= 0:
-        return Page(revision, [stored for _, stored in matching])
+        return ListPage(revision, [stored for _, stored in matching])
     shown = list(islice(matching, limit))
     left = (1 for _ in matching)
     if not shown or not next(left, 0):
-        return Page(revision, [stored for _, stored in shown])
+        return ListPage(revision, [stored for _, stored in shown])
     # Upstream does not count the remaining items of a list with selectors.
     remaining = None if selection.has_selectors else 1 + sum(left)
-    return Page(revision, [stored for _, stored in shown], _token(revision, shown[-1][0]), remaining)
+    return ListPage(revision, [stored for _, stored in shown], _token(revision, shown[-1][0]), remaining)
 
 
 def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:
@@ -113,7 +113,7 @@ def list_parts(head: Document, field: str, items: Iterable[bytes]) -> Iterator[b
     yield b"]}"
 
 
-def list_body(row: Resource, page: Page) -> Iterator[bytes]:
+def list_body(row: Resource, page: ListPage) -> Iterator[bytes]:
     """The list in parts, from the objects' own bytes."""
     head = {"kind": row.list_kind, "apiVersion": row.api_version, "metadata": page.metadata()}
     return list_parts(head, "items", (stored.converted(row.to_served)[1] for stored in page.found))

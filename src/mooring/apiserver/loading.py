@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from mooring.apiserver.documents import Document, copied, part
 from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldValidation
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.restoring import ensure_namespace
 from mooring.apiserver.status import StatusError
@@ -21,7 +21,7 @@ LineOf = Callable[[Document], int | None]
 """In which line of its file a document begins, where that is known."""
 
 
-def load(registry: Registry, documents: Iterable[Document], line_of: LineOf) -> list[Problem]:
+def load(registry: ResourceRegistry, documents: Iterable[Document], line_of: LineOf) -> list[Problem]:
     """Create the objects; returns the errors of all of them."""
     problems: list[Problem] = []
     for document in documents:
@@ -30,7 +30,7 @@ def load(registry: Registry, documents: Iterable[Document], line_of: LineOf) -> 
     return problems
 
 
-def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
+def _load_one(registry: ResourceRegistry, document: Document) -> tuple[str, list[str]]:
     """The object's name in messages, and its errors."""
     row = registry.table.by_kind(document["apiVersion"], document["kind"])
     metadata = document["metadata"]
@@ -59,7 +59,7 @@ def _load_one(registry: Registry, document: Document) -> tuple[str, list[str]]:
     return subject, errors
 
 
-def _mark(registry: Registry, row: Resource, document: Document) -> None:
+def _mark(registry: ResourceRegistry, row: Resource, document: Document) -> None:
     """Merge labels and annotations into an existing namespace: selectors read those of `default`, too."""
     marks = {key: part(document, "metadata", key) for key in ("labels", "annotations")}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from mooring.apiserver.documents import Document
 from mooring.apiserver.options import DeleteOptions
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.storage import ObjectKey
 
 NAMESPACES = "namespaces"
@@ -18,7 +18,7 @@ NAMESPACES = "namespaces"
 class NamespaceController:
     """Syncs namespaces, by key, when they or their content change."""
 
-    def __init__(self, registry: Registry, enqueue: Callable[[ObjectKey], None]) -> None:
+    def __init__(self, registry: ResourceRegistry, enqueue: Callable[[ObjectKey], None]) -> None:
         self._registry = registry
         self._enqueue = enqueue
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.documents import Document, copied, encode, items_of
-from mooring.apiserver.schema import ListType, MapType, StructType, Type, schema_of
+from mooring.apiserver.schema import ApiType, ListType, MapType, StructType, schema_of
 from mooring.apiserver.status import bad_request, unsupported_media_type
 
 JSON_PATCH = "application/json-patch+json"
@@ -49,7 +49,7 @@ def strategic_patch(document: Document, patch: Any, type_name: str | None) -> Do
     return copied(_strategic_map(document, patch, schema_of(type_name)))
 
 
-def _strategic_map(target: Document, patch: Document, schema: Type | None) -> Document:
+def _strategic_map(target: Document, patch: Document, schema: ApiType | None) -> Document:
     """Merge one object; `$patch` and `$retainKeys` are instructions, not fields."""
     match patch.get("$patch"):
         case "replace":
@@ -91,7 +91,7 @@ def _instruction(name: str, value: Any) -> list[Any]:
     return value
 
 
-def _type_of(schema: Type | None, field: str) -> Type | None:
+def _type_of(schema: ApiType | None, field: str) -> ApiType | None:
     if isinstance(schema, StructType):
         return schema.fields.get(field)
     if isinstance(schema, MapType):
@@ -99,7 +99,7 @@ def _type_of(schema: Type | None, field: str) -> Type | None:
     return None
 
 
-def _strategic_value(target: Any, value: Any, kind: Type | None) -> Any:
+def _strategic_value(target: Any, value: Any, kind: ApiType | None) -> Any:
     if isinstance(value, dict):
         return _strategic_map(target if isinstance(target, dict) else {}, value, kind)
     if isinstance(value, list) and isinstance(kind, ListType) and kind.merges:

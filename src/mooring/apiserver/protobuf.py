@@ -14,6 +14,7 @@ from typing import Any
 from mooring.apiserver.documents import Document, decode
 from mooring.apiserver.schema import (
     MAX_STRUCTS,
+    ApiType,
     BooleanType,
     BytesType,
     IntegerType,
@@ -25,7 +26,6 @@ from mooring.apiserver.schema import (
     StructType,
     TextType,
     TimeType,
-    Type,
     schema_of,
     schema_table,
 )
@@ -135,7 +135,7 @@ def _read_into(document: Document, data: bytes, kind: StructType, numbers: Docum
                 document[name] = value
 
 
-def _entry(raw: bytes, of: Type) -> tuple[str, Any]:
+def _entry(raw: bytes, of: ApiType) -> tuple[str, Any]:
     key, value = "", b""
     for number, _, part in _fields(raw):
         if number == 1:
@@ -151,7 +151,7 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _value(raw: Any, of: Type) -> Any:
+def _value(raw: Any, of: ApiType) -> Any:
     match of:
         case StructType():
             return _message(raw, of)

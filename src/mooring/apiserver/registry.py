@@ -44,7 +44,7 @@ SERVER_OWNED = (
 Change = Callable[[Document], Document]
 
 
-class Registry:
+class ResourceRegistry:
     """All verbs for all rows of the resource table."""
 
     def __init__(self, context: StrategyContext) -> None:

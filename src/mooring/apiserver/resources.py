@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mooring.apiserver.documents import Converter, Document, decode, identity
 
 if TYPE_CHECKING:
-    from mooring.apiserver.tables.columns import Column
+    from mooring.apiserver.tables.columns import PrinterColumn
 
 
 class CustomVersion(Protocol):
     """The schema of one version of a custom resource."""
 
     @property
-    def columns(self) -> list[Column]: ...
+    def columns(self) -> list[PrinterColumn]: ...
 
     @property
     def scale(self) -> Document | None: ...

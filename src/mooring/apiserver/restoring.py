@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from mooring.apiserver.documents import Document, copied, items_of, part
 from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldValidation
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.status import StatusError
 from mooring.apiserver.strategies.workloads import selector_matches
@@ -53,7 +53,9 @@ def _listed(counted: Counter[str]) -> str:
 
 
 def restore(
-    registry: Registry, documents: Iterable[Document], line_of: Callable[[Document], int | None] = lambda _: None
+    registry: ResourceRegistry,
+    documents: Iterable[Document],
+    line_of: Callable[[Document], int | None] = lambda _: None,
 ) -> Restored:
     """Store the objects. Invalid ones are listed in the result, with their lines where those are known."""
     restored = Restored()
@@ -69,7 +71,7 @@ def restore(
 
 
 def _restore_one(
-    registry: Registry, document: Document, restored: Restored, line_of: Callable[[Document], int | None]
+    registry: ResourceRegistry, document: Document, restored: Restored, line_of: Callable[[Document], int | None]
 ) -> None:
     row = registry.table.by_kind(document["apiVersion"], document["kind"])
     if row is None or "create" not in row.verbs or "get" not in row.verbs:
@@ -96,7 +98,7 @@ def _field_in(warning: str) -> str:
     return warning.removeprefix('unknown field "').removesuffix('"')
 
 
-def ensure_namespace(registry: Registry, name: str) -> None:
+def ensure_namespace(registry: ResourceRegistry, name: str) -> None:
     """Create the namespace, unless it exists."""
     if registry.store.stored("namespaces", "", name) is None:
         registry.create(
@@ -104,7 +106,7 @@ def ensure_namespace(registry: Registry, name: str) -> None:
         )
 
 
-def _namespaces(registry: Registry) -> Resource:
+def _namespaces(registry: ResourceRegistry) -> Resource:
     row = registry.table.find("", "v1", "namespaces")
     assert row is not None
     return row

@@ -55,7 +55,7 @@ class Walk:
         )
 
 
-class Type:
+class ApiType:
     """A type of the API. `coerce` returns the value as stored, or raises WrongType.
 
     A typed encoder leaves out an empty list or map; an empty struct (`emptyDir: {}`) means something.
@@ -67,7 +67,7 @@ class Type:
         return value
 
 
-class TextType(Type):
+class TextType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not str:
             raise walk.wrong_type(value, "string")
@@ -78,21 +78,21 @@ class BytesType(TextType):
     """Base64 in JSON, plain bytes in protobuf."""
 
 
-class BooleanType(Type):
+class BooleanType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is not bool:
             raise walk.wrong_type(value, "bool")
         return value
 
 
-class NumberType(Type):
+class NumberType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (int, float):
             raise walk.wrong_type(value, "float64")
         return value
 
 
-class IntegerType(Type):
+class IntegerType(ApiType):
     def __init__(self, bits: int) -> None:
         self.bits = bits
 
@@ -104,14 +104,14 @@ class IntegerType(Type):
         return value
 
 
-class IntOrStringType(Type):
+class IntOrStringType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (int, str):
             raise walk.wrong_type(value, "intstr.IntOrString")
         return value
 
 
-class TimeType(Type):
+class TimeType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) is str and _TIME.fullmatch(value):
             try:
@@ -127,7 +127,7 @@ class MicroTimeType(TimeType):
     """A time with microseconds."""
 
 
-class QuantityType(Type):
+class QuantityType(ApiType):
     def coerce(self, value: Any, walk: Walk) -> Any:
         if type(value) not in (str, int, float):
             raise walk.wrong_type(value, "resource.Quantity")
@@ -137,10 +137,10 @@ class QuantityType(Type):
             raise WrongType(f"{walk.where()}: {QUANTITY_SENTENCE}") from None
 
 
-class ListType(Type):
+class ListType(ApiType):
     left_out = []
 
-    def __init__(self, of: Type, merge_key: str | None = None, strategy: str | None = None) -> None:
+    def __init__(self, of: ApiType, merge_key: str | None = None, strategy: str | None = None) -> None:
         self.of = of
         self.merge_key = merge_key
         self.merges = "merge" in (strategy or "")
@@ -158,10 +158,10 @@ class ListType(Type):
         return coerced
 
 
-class MapType(Type):
+class MapType(ApiType):
     left_out = {}
 
-    def __init__(self, of: Type) -> None:
+    def __init__(self, of: ApiType) -> None:
         self.of = of
 
     def coerce(self, value: Any, walk: Walk) -> Any:
@@ -176,7 +176,7 @@ class MapType(Type):
         return value
 
 
-class StructType(Type):
+class StructType(ApiType):
     """An object with known fields."""
 
     def __init__(self, name: str, compact: Document) -> None:
@@ -184,10 +184,10 @@ class StructType(Type):
         self.required: list[str] = compact.get("required", [])
         self.numbers: Document = compact.get("numbers", {})
         self._compact: Document = compact["fields"]
-        self._fields: dict[str, Type] | None = None
+        self._fields: dict[str, ApiType] | None = None
 
     @property
-    def fields(self) -> dict[str, Type]:
+    def fields(self) -> dict[str, ApiType]:
         if self._fields is None:
             self._fields = {field: _built(compact) for field, compact in self._compact.items()}
         return self._fields
@@ -218,7 +218,7 @@ class StructType(Type):
         return value
 
 
-_SCALARS: dict[str, Type] = {
+_SCALARS: dict[str, ApiType] = {
     "string": TextType(),
     "bytes": BytesType(),
     "boolean": BooleanType(),
@@ -229,7 +229,7 @@ _SCALARS: dict[str, Type] = {
     "int-or-string": IntOrStringType(),
     "time": TimeType(),
     "micro-time": MicroTimeType(),
-    "any": Type(),
+    "any": ApiType(),
 }
 
 
@@ -239,7 +239,7 @@ def schema_table() -> Document:
     return table
 
 
-def _built(compact: Any) -> Type:
+def _built(compact: Any) -> ApiType:
     if isinstance(compact, str):
         return schema_of(compact[1:]) if compact.startswith("@") else _SCALARS[compact]
     match compact[0]:
@@ -274,9 +274,9 @@ def missing(document: Document, type_name: str) -> list[str]:
     return [*(name for name in kind.required if name not in document), *found]
 
 
-def _missing(value: Any, kind: Type, path: list[str], found: list[str]) -> None:
+def _missing(value: Any, kind: ApiType, path: list[str], found: list[str]) -> None:
     """`path` is joined only where something is missing: a key may be long, and have many values below it."""
-    inner: Iterable[tuple[str, Any, Type]] = ()
+    inner: Iterable[tuple[str, Any, ApiType]] = ()
     if isinstance(kind, ListType):
         inner = ((f"[{index}]", item, kind.of) for index, item in enumerate(value))
     elif isinstance(kind, MapType):

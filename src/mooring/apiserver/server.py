@@ -22,7 +22,7 @@ from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.loading import LineOf, load
 from mooring.apiserver.negotiation import typed
 from mooring.apiserver.options import FieldValidation
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Conversion, Resource, ResourceTable, built_in_rows
 from mooring.apiserver.restoring import Restored, restore
 from mooring.apiserver.storage import Store
@@ -50,7 +50,7 @@ CONVERSIONS = {
 class LocalStore:
     """The server's objects without HTTP, for tests in the same process; defaulting, admission and validation run."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
 
     def create(self, document: Document) -> Document:
@@ -86,7 +86,7 @@ class EmbeddedApiServer:
         self._log = Log("apiserver")
         self._objects = Store()
         context = StrategyContext(self._objects, ResourceTable(built_in_rows(CONVERSIONS)), clock or SystemClock())
-        self.registry = Registry(context)
+        self.registry = ResourceRegistry(context)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)
         self.controllers = ControllerManager(self.registry, self._log)

@@ -38,7 +38,7 @@ from mooring.simulated.controllers.workload_records import (
     ReplicaSet,
     StatefulSet,
 )
-from mooring.simulated.event_recorder import EventRecorder
+from mooring.simulated.event_recorder import CoreEventRecorder
 from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.kubelets import Kubelets
 from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
@@ -72,7 +72,7 @@ class SimulatedCluster:
 
         self.nodes = Informer(client, NodeRecord)
         self.pods = Informer(client, PodRecord)
-        self.events = EventRecorder(client, clock=clock, log=self._log)
+        self.events = CoreEventRecorder(client, clock=clock, log=self._log)
         self.kubelets = Kubelets(
             client, self.nodes, self.pods, self.events, clock=clock, all_nodes_are_ours=all_nodes_are_ours
         )

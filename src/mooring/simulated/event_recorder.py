@@ -28,14 +28,14 @@ _MOST_SERIES = 4096
 
 
 @dataclass(frozen=True)
-class Source:
+class EventSource:
     """The component that reports an event: `kubelet` on a host, or a controller without one."""
 
     component: str
     host: str = ""
 
 
-_EventKey = tuple[Source, str, str, str, str, bool]
+_EventKey = tuple[EventSource, str, str, str, str, bool]
 """Equal events are counted as one that repeats: source, uid, reason, message, field, is a warning."""
 
 
@@ -48,7 +48,7 @@ class _Series:
     is_created: bool = False
 
 
-class EventRecorder:
+class CoreEventRecorder:
     """Queues events and writes them in the background."""
 
     def __init__(self, client: ApiClient, *, clock: Clock, log: Log, writers: int = 4) -> None:
@@ -57,13 +57,20 @@ class EventRecorder:
         self._log = log
         self._writers = writers
         self._pending: asyncio.Queue[_Series] = asyncio.Queue(_MOST_PENDING)
-        self._buckets: OrderedDict[tuple[Source, str], tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[tuple[EventSource, str], tuple[float, float]] = OrderedDict()
         self._series: OrderedDict[_EventKey, _Series] = OrderedDict()
         self._numbers = itertools.count()
         self.dropped = 0
 
     def record(
-        self, about: KubeObject, source: Source, reason: str, message: str, *, field: str = "", warning: bool = False
+        self,
+        about: KubeObject,
+        source: EventSource,
+        reason: str,
+        message: str,
+        *,
+        field: str = "",
+        warning: bool = False,
     ) -> None:
         """Record an event about an object; `field` is the part of it (`spec.containers{web}`)."""
         what = (source, about.uid, reason, message, field, warning)
@@ -133,7 +140,7 @@ class EventRecorder:
         series.is_created = True
 
     def _event(
-        self, about: KubeObject, source: Source, reason: str, message: str, field: str, warning: bool
+        self, about: KubeObject, source: EventSource, reason: str, message: str, field: str, warning: bool
     ) -> Document:
         kind = type(about).KIND
         now = self._clock.now()
@@ -168,7 +175,7 @@ class EventRecorder:
             "count": 1,
         }
 
-    def _is_within_rate(self, source: Source, uid: str) -> bool:
+    def _is_within_rate(self, source: EventSource, uid: str) -> bool:
         now = self._clock.monotonic()
         left, since = self._buckets.pop((source, uid), (float(BURST), now))
         left = min(float(BURST), left + (now - since) / REFILL_SECONDS)

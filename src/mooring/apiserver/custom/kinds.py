@@ -14,7 +14,7 @@ from mooring.apiserver.schema import Walk, WrongType, schema_of
 from mooring.apiserver.status import FieldError, bad_request
 from mooring.apiserver.strategies.base import FieldReader, Strategy, StrategyContext, text_at
 from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.columns import AGE, NAME, Column
+from mooring.apiserver.tables.columns import AGE, NAME, PrinterColumn
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -52,7 +52,7 @@ class CustomKind:
         return unknown
 
     @cached_property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[PrinterColumn]:
         declared = items_of(self.version, "additionalPrinterColumns")
         return [NAME, *(column_of(each) for each in declared)] if declared else [NAME, AGE]
 
@@ -61,7 +61,7 @@ _LONGEST_PATH, _MOST_DESCENTS, _MOST_FILTERS = 1024, 1, 2
 """Nested, they multiply: a table shows every object of a kind."""
 
 
-def column_of(declared: Document) -> Column:
+def column_of(declared: Document) -> PrinterColumn:
     """A printer column; ValueError where its JSONPath is invalid."""
     import jsonpath
 
@@ -95,7 +95,7 @@ def column_of(declared: Document) -> Column:
             return str(value).lower() if isinstance(value, bool) else str(value)
         return value
 
-    return Column(
+    return PrinterColumn(
         declared.get("name", ""),
         read,
         type=kind,

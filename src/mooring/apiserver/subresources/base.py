@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mooring.apiserver.documents import Document
-from mooring.apiserver.registry import Registry
+from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.routes import Route
 from mooring.apiserver.status import method_not_allowed
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SubresourceRequest:
     """One request to a subresource."""
 
-    registry: Registry
+    registry: ResourceRegistry
     route: Route
     query: MultiMapping[str]
     body: Any

@@ -13,7 +13,7 @@ from mooring.apiserver.tables.columns import (
     NONE,
     UNKNOWN,
     UNSET,
-    Column,
+    PrinterColumn,
     at,
     column,
     integer,
@@ -142,7 +142,7 @@ def _role(binding: Document) -> str:
     return f"{reference.get('kind')}/{reference.get('name')}"
 
 
-def _subjects(kind: str) -> Column:
+def _subjects(kind: str) -> PrinterColumn:
     def read(binding: Document) -> str:
         found = [each for each in items_of(binding, "subjects") if each.get("kind") == kind]
         if kind == "ServiceAccount":
@@ -173,7 +173,7 @@ _BINDING = [NAME, column("Role", _role), AGE, _subjects("User"), _subjects("Grou
 # Roles show when they were created, to the second, where others show an age.
 _ROLES = [NAME, text("Created At", "metadata", "creationTimestamp")]
 
-CLUSTER_COLUMNS: dict[str, list[Column]] = {
+CLUSTER_COLUMNS: dict[str, list[PrinterColumn]] = {
     "nodes": [
         NAME,
         column("Status", _node_status),
@@ -188,14 +188,14 @@ CLUSTER_COLUMNS: dict[str, list[Column]] = {
     ],
     "namespaces": [NAME, text("Status", "status", "phase"), AGE],
     "events": [
-        Column("Last Seen", _last_seen),
+        PrinterColumn("Last Seen", _last_seen),
         column("Type", lambda event: event.get("type", "")),
         column("Reason", lambda event: event.get("reason", "")),
         column("Object", _event_object),
         column("Subobject", lambda event: part(_core(event), "involvedObject").get("fieldPath", ""), wide=True),
         column("Source", _event_source, wide=True),
         column("Message", lambda event: str(_core(event).get("message", "")).strip()),
-        Column("First Seen", _first_seen, priority=1),
+        PrinterColumn("First Seen", _first_seen, priority=1),
         column("Count", _event_count, wide=True),
         column("Name", lambda event: event["metadata"]["name"], wide=True),
     ],

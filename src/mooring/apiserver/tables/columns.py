@@ -14,7 +14,7 @@ NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 
 
 @dataclass(frozen=True)
-class Column:
+class PrinterColumn:
     """A header and how its cells are read. Wide columns show only with `-o wide`."""
 
     name: str
@@ -37,16 +37,16 @@ class Column:
         return self.read(document, now)
 
 
-def column(name: str, read: Callable[[Document], Any], *, type: str = "string", wide: bool = False) -> Column:
+def column(name: str, read: Callable[[Document], Any], *, type: str = "string", wide: bool = False) -> PrinterColumn:
     """A column that does not depend on the time."""
-    return Column(name, lambda document, _: read(document), type=type, priority=int(wide))
+    return PrinterColumn(name, lambda document, _: read(document), type=type, priority=int(wide))
 
 
-def integer(name: str, *path: str) -> Column:
+def integer(name: str, *path: str) -> PrinterColumn:
     return column(name, lambda document: at(document, *path) or 0, type="integer")
 
 
-def text(name: str, *path: str, otherwise: str = "", wide: bool = False) -> Column:
+def text(name: str, *path: str, otherwise: str = "", wide: bool = False) -> PrinterColumn:
     def read(document: Document) -> Any:
         found = at(document, *path)
         return otherwise if found in (None, "") else found
@@ -65,8 +65,8 @@ def _created(document: Document, now: float) -> str:
     return age(document["metadata"].get("creationTimestamp"), now)
 
 
-NAME = Column("Name", lambda document, _: document["metadata"]["name"], format="name")
-AGE = Column("Age", _created)
+NAME = PrinterColumn("Name", lambda document, _: document["metadata"]["name"], format="name")
+AGE = PrinterColumn("Age", _created)
 
 
 def labels_text(labels: Any) -> str:

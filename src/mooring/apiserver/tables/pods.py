@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.tables.ages import age
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Column, column
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, PrinterColumn, column
 
 _COMPLETED = "Completed"
 
@@ -165,7 +165,7 @@ POD_COLUMNS = [
     NAME,
     column("Ready", _ready),
     column("Status", _status),
-    Column("Restarts", _restarts),
+    PrinterColumn("Restarts", _restarts),
     AGE,
     column("IP", _ip, wide=True),
     column("Node", lambda pod: part(pod, "spec").get("nodeName") or NONE, wide=True),

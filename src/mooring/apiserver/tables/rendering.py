@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mooring.apiserver.documents import Document, encode
-from mooring.apiserver.lists import Page, list_parts
+from mooring.apiserver.lists import ListPage, list_parts
 from mooring.apiserver.negotiation import Shape
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import StoredObject
 from mooring.apiserver.tables.cluster import CLUSTER_COLUMNS
-from mooring.apiserver.tables.columns import AGE, NAME, Column
+from mooring.apiserver.tables.columns import AGE, NAME, PrinterColumn
 from mooring.apiserver.tables.pods import POD_COLUMNS
 from mooring.apiserver.tables.volumes import VOLUME_COLUMNS
 from mooring.apiserver.tables.workloads import WORKLOAD_COLUMNS
@@ -18,7 +18,7 @@ from mooring.apiserver.watch_server import ObjectEncoder
 from mooring.base.clock import Clock
 
 META_V1 = "meta.k8s.io/v1"
-_COLUMNS: dict[str, list[Column]] = {
+_COLUMNS: dict[str, list[PrinterColumn]] = {
     "pods": POD_COLUMNS,
     **WORKLOAD_COLUMNS,
     **CLUSTER_COLUMNS,
@@ -27,7 +27,7 @@ _COLUMNS: dict[str, list[Column]] = {
 _PLAIN = [NAME, AGE]
 
 
-def columns_for(row: Resource) -> list[Column]:
+def columns_for(row: Resource) -> list[PrinterColumn]:
     if row.custom is not None:
         return row.custom.columns
     return _COLUMNS.get(row.storage, _PLAIN)
@@ -50,7 +50,7 @@ class Tables:
         version = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
         return encode(self._table(row, shown, version, include, with_columns=True))
 
-    def many(self, row: Resource, page: Page, shape: Shape, include: str) -> Iterator[bytes]:
+    def many(self, row: Resource, page: ListPage, shape: Shape, include: str) -> Iterator[bytes]:
         """A list in parts, each row rendered when it is sent."""
         shown = (stored.converted(row.to_served)[0] for stored in page.found)
         if shape == "metadata":
@@ -84,11 +84,11 @@ class Tables:
         table["rows"] = [self._row(columns, document, self._clock.now(), include)]
         return table
 
-    def _table_head(self, columns: list[Column], metadata: Document, *, with_columns: bool) -> Document:
+    def _table_head(self, columns: list[PrinterColumn], metadata: Document, *, with_columns: bool) -> Document:
         definitions = [column.definition() for column in columns] if with_columns else []
         return {"kind": "Table", "apiVersion": META_V1, "metadata": metadata, "columnDefinitions": definitions}
 
-    def _row(self, columns: list[Column], document: Document, now: float, include: str) -> Document:
+    def _row(self, columns: list[PrinterColumn], document: Document, now: float, include: str) -> Document:
         rendered: Document = {"cells": [column.cell(document, now) for column in columns]}
         if include == "Object":
             rendered["object"] = document

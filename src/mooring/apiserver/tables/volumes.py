@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.apiserver.documents import Document, items_of, part
 from mooring.apiserver.strategies.volumes import DEFAULT_CLASS
-from mooring.apiserver.tables.columns import AGE, NAME, UNSET, Column, at, column, text
+from mooring.apiserver.tables.columns import AGE, NAME, UNSET, PrinterColumn, at, column, text
 
 _SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
@@ -51,11 +51,11 @@ _ATTRIBUTES = text("VolumeAttributesClass", "spec", "volumeAttributesClassName",
 _STORAGE_CLASS = text("StorageClass", "spec", "storageClassName")
 
 
-def _flag(name: str, *path: str) -> Column:
+def _flag(name: str, *path: str) -> PrinterColumn:
     return column(name, lambda document: bool(at(document, *path)), type="boolean")
 
 
-VOLUME_COLUMNS: dict[str, list[Column]] = {
+VOLUME_COLUMNS: dict[str, list[PrinterColumn]] = {
     "persistentvolumes": [
         NAME,
         text("Capacity", "spec", "capacity", "storage"),
@@ -81,7 +81,7 @@ VOLUME_COLUMNS: dict[str, list[Column]] = {
         _MODE,
     ],
     "storageclasses.storage.k8s.io": [
-        Column("Name", lambda document, _: _class_name(document), format="name"),
+        PrinterColumn("Name", lambda document, _: _class_name(document), format="name"),
         text("Provisioner", "provisioner"),
         text("ReclaimPolicy", "reclaimPolicy", otherwise="Delete"),
         text("VolumeBindingMode", "volumeBindingMode", otherwise="Immediate"),

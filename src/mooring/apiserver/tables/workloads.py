@@ -12,7 +12,7 @@ from mooring.apiserver.tables.columns import (
     NONE,
     SELECTOR,
     UNKNOWN,
-    Column,
+    PrinterColumn,
     at,
     column,
     integer,
@@ -57,7 +57,7 @@ def _last_schedule(cron: Document, now: float) -> str:
     return age(last, now) if last else NONE
 
 
-def _replicas() -> list[Column]:
+def _replicas() -> list[PrinterColumn]:
     return [
         integer("Desired", "spec", "replicas"),
         integer("Current", "status", "replicas"),
@@ -79,7 +79,7 @@ def _scaled(autoscaler: Document) -> str:
     return f"{target.get('kind', '')}/{target.get('name', '')}"
 
 
-WORKLOAD_COLUMNS: dict[str, list[Column]] = {
+WORKLOAD_COLUMNS: dict[str, list[PrinterColumn]] = {
     "deployments.apps": [
         NAME,
         column("Ready", _ready),
@@ -117,7 +117,7 @@ WORKLOAD_COLUMNS: dict[str, list[Column]] = {
         NAME,
         column("Status", _job_status),
         column("Completions", _completions),
-        Column("Duration", _duration),
+        PrinterColumn("Duration", _duration),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -129,7 +129,7 @@ WORKLOAD_COLUMNS: dict[str, list[Column]] = {
         text("Timezone", "spec", "timeZone", otherwise=NONE),
         column("Suspend", lambda cron: str(bool(at(cron, "spec", "suspend"))), type="boolean"),
         column("Active", lambda cron: len(items_of(part(cron, "status"), "active")), type="integer"),
-        Column("Last Schedule", _last_schedule),
+        PrinterColumn("Last Schedule", _last_schedule),
         AGE,
     ],
     "controllerrevisions.apps": [NAME, column("Controller", _controller), integer("Revision", "revision"), AGE],

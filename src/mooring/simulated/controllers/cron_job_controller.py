@@ -25,12 +25,12 @@ from mooring.simulated.controllers.cron_jobs import (
 )
 from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import CronJob, Job
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
-_SOURCE = Source("cronjob-controller")
+_SOURCE = EventSource("cronjob-controller")
 _MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 _ACTIVE = "Not starting job because prior execution is running and concurrency policy is Forbid"
 
@@ -43,7 +43,7 @@ class CronJobController:
         client: ApiClient,
         cron_jobs: Informer[CronJob],
         jobs: Informer[Job],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

@@ -21,12 +21,12 @@ from mooring.simulated.controllers.daemon_sets import (
 from mooring.simulated.controllers.pod_control import PodControl, is_namespace_terminating, report_status
 from mooring.simulated.controllers.replica_sets import seconds_until_available
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import NodeRecord, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
-_SOURCE = Source("daemonset-controller")
+_SOURCE = EventSource("daemonset-controller")
 
 
 class DaemonSetController:
@@ -39,7 +39,7 @@ class DaemonSetController:
         revisions: Informer[ControllerRevision],
         nodes: Informer[NodeRecord],
         pods: Informer[PodRecord],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

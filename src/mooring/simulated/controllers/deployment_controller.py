@@ -14,12 +14,12 @@ from mooring.simulated.controllers.deployment_status import deployment_status, p
 from mooring.simulated.controllers.deployments import REVISION, Scaling, next_step, split
 from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 from mooring.simulated.work_queue import WorkQueue
 
-_DEPLOYMENTS = Source("deployment-controller")
+_DEPLOYMENTS = EventSource("deployment-controller")
 
 
 class DeploymentController:
@@ -31,7 +31,7 @@ class DeploymentController:
         deployments: Informer[Deployment],
         replica_sets: Informer[ReplicaSet],
         pods: Informer[PodRecord],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

@@ -26,13 +26,13 @@ from mooring.simulated.controllers.disruption_budgets import (
 )
 from mooring.simulated.controllers.pod_control import report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet, StatefulSet
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import BudgetRecord, PodRecord, controller_of
 from mooring.simulated.rest_mapper import RestMapper
 from mooring.simulated.work_queue import WorkQueue
 
-_SOURCE = Source("controllermanager")
+_SOURCE = EventSource("controllermanager")
 _MAX_NAMES = 5
 
 
@@ -59,7 +59,7 @@ class DisruptionController:
         replica_sets: Informer[ReplicaSet],
         stateful_sets: Informer[StatefulSet],
         rest_mapper: RestMapper,
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

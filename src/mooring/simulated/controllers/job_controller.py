@@ -16,12 +16,12 @@ from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import deletion_order
 from mooring.simulated.controllers.workload_records import Job
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
-_JOBS = Source("job-controller")
+_JOBS = EventSource("job-controller")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,13 @@ class JobController:
     """Runs Jobs to completion."""
 
     def __init__(
-        self, client: ApiClient, jobs: Informer[Job], pods: Informer[PodRecord], events: EventRecorder, *, clock: Clock
+        self,
+        client: ApiClient,
+        jobs: Informer[Job],
+        pods: Informer[PodRecord],
+        events: CoreEventRecorder,
+        *,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._jobs = jobs

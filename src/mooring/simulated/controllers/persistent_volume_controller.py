@@ -26,7 +26,7 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document
 from mooring.simulated.work_queue import WorkQueue
@@ -53,7 +53,7 @@ class PersistentVolumeController:
         claims: Informer[PersistentVolumeClaim],
         volumes: Informer[PersistentVolume],
         classes: Informer[StorageClass],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:
@@ -149,7 +149,7 @@ class PersistentVolumeController:
             created = await self._client.get(PersistentVolume.KIND, name)
         else:
             message = f"Successfully provisioned volume {name}"
-            self._events.record(claim, Source(driver), "ProvisioningSucceeded", message)
+            self._events.record(claim, EventSource(driver), "ProvisioningSucceeded", message)
         return msgspec.convert(created, PersistentVolume)
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:

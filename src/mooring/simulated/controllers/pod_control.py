@@ -12,7 +12,7 @@ import msgspec
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
 from mooring.objects.selectors import LabelSelector
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 
@@ -36,8 +36,8 @@ class PodControl:
         self,
         client: ApiClient,
         pods: Informer[PodRecord],
-        events: EventRecorder,
-        source: Source,
+        events: CoreEventRecorder,
+        source: EventSource,
         *,
         messages: PodMessages | None = None,
         concurrency: int = 32,

@@ -11,7 +11,7 @@ from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import plan_replicas, replica_set_status, seconds_until_available
 from mooring.simulated.controllers.workload_records import ReplicaSet
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
@@ -25,14 +25,14 @@ class ReplicaSetController:
         client: ApiClient,
         replica_sets: Informer[ReplicaSet],
         pods: Informer[PodRecord],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:
         self._client = client
         self._replica_sets = replica_sets
         self._clock = clock
-        self._control = PodControl(client, pods, events, Source("replicaset-controller"))
+        self._control = PodControl(client, pods, events, EventSource("replicaset-controller"))
         self._queue = WorkQueue("replicaset", self._sync, clock=clock, log=Log("workloads"), workers=8)
         replica_sets.subscribe(changed=lambda each: self._queue.add(each.key))
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_changed)

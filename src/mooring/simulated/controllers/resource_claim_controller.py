@@ -14,7 +14,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import (
     ClaimRecord,
@@ -37,7 +37,7 @@ MAX_RESERVED = 256
 _MAX_BASE = 57
 """A name has 63 characters; the server adds five."""
 
-_SOURCE = Source("resource_claim")
+_SOURCE = EventSource("resource_claim")
 _WORKERS = 8
 
 
@@ -50,7 +50,7 @@ class ResourceClaimController:
         pods: Informer[PodRecord],
         claims: Informer[ClaimRecord],
         templates: Informer[ClaimTemplate],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

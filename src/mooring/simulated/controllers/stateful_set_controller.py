@@ -33,13 +33,13 @@ from mooring.simulated.controllers.stateful_sets import (
     stateful_set_status,
 )
 from mooring.simulated.controllers.workload_records import ControllerRevision, StatefulSet
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
 HASH_LABEL = "controller.kubernetes.io/hash"
-_SOURCE = Source("statefulset-controller")
+_SOURCE = EventSource("statefulset-controller")
 _MESSAGES = PodMessages(
     created="Create Pod {pod} in StatefulSet {owner} successful",
     create_failed="Create Pod {pod} in StatefulSet {owner} failed error: {error}",
@@ -58,7 +58,7 @@ class StatefulSetController:
         revisions: Informer[ControllerRevision],
         pods: Informer[PodRecord],
         claims: Informer[PersistentVolumeClaim],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

@@ -17,12 +17,12 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.objects.core import Taint, Toleration
 from mooring.objects.placement_rules import tolerates
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, NodeRecord, PodRecord
 from mooring.simulated.work_queue import WorkQueue
 
-_SOURCE = Source("taint-eviction-controller")
+_SOURCE = EventSource("taint-eviction-controller")
 _REASON = "TaintManagerEviction"
 
 
@@ -43,7 +43,7 @@ class TaintEvictionController:
         client: ApiClient,
         nodes: Informer[NodeRecord],
         pods: Informer[PodRecord],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
     ) -> None:

@@ -53,7 +53,7 @@ class RollingUpdate(Wire):
     max_unavailable: Amount = "25%"
 
 
-class DeploymentStrategy(Wire):
+class DeploymentStrategySpec(Wire):
     type: str = "RollingUpdate"
     rolling_update: RollingUpdate | None = None
 
@@ -65,7 +65,7 @@ class DeploymentSpec(Wire):
     progress_deadline_seconds: int = 600
     paused: bool = False
     selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
-    strategy: DeploymentStrategy = msgspec.field(default_factory=DeploymentStrategy)
+    strategy: DeploymentStrategySpec = msgspec.field(default_factory=DeploymentStrategySpec)
     template: Document = {}
 
 

@@ -13,7 +13,7 @@ from mooring.base.clock import Clock, parse_timestamp
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.event_recorder import EventRecorder, Source
+from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.node_registration import registered_node
 from mooring.simulated.kubelet.pod_status import (
@@ -39,7 +39,7 @@ class Kubelets:
         client: ApiClient,
         nodes: Informer[NodeRecord],
         pods: Informer[PodRecord],
-        events: EventRecorder,
+        events: CoreEventRecorder,
         *,
         clock: Clock,
         all_nodes_are_ours: bool = False,
@@ -185,7 +185,7 @@ class Kubelets:
         if not reported:
             host.forget(pod)
             return
-        kubelet = Source("kubelet", host.name)
+        kubelet = EventSource("kubelet", host.name)
         for field, container in _containers(pod):
             for reason, message in host.pull(container):
                 self._events.record(pod, kubelet, reason, message, field=field)
@@ -211,7 +211,7 @@ class Kubelets:
             for field, container in _containers(pod):
                 if field.startswith("spec.containers") or container.is_sidecar:
                     message = f"Stopping container {container.name}"
-                    self._events.record(pod, Source("kubelet", host.name), "Killing", message, field=field)
+                    self._events.record(pod, EventSource("kubelet", host.name), "Killing", message, field=field)
         self._terminated.add(pod.uid)
         try:
             await self._delete(pod)
