@@ -77,7 +77,7 @@ audit: $(INSTALLED_DEV) ## Check the SBOM, and the locked packages for known vul
 .PHONY: clean
 clean: ## Remove the virtual environment and everything generated in the tree
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src conformance tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Marked when it is whole: an interrupted one is made anew.
 $(VENV)/.made:

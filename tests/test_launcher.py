@@ -15,7 +15,7 @@ from tests.cli.programs import PATIENCE_SECONDS, clean_environment, private_home
 from tests.test_packaging import build
 
 from mooring.cli import hangup
-from mooring.conformance.cases import RECORDED, read
+from mooring_conformance.cases import RECORDED, read
 
 LAUNCHER = Path(__file__).parents[1] / "launcher" / "mooring"
 HANGUP_BIT = 1 << (signal.SIGHUP - 1)

@@ -1,5 +1,6 @@
 """What a user installs: the wheel's contents, the version it states, and the lock that `make` installs from."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,17 +16,21 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import mooring
+import mooring_conformance
 
 ROOT = Path(__file__).parents[1]
+CONFORMANCE = ROOT / "conformance"
+LARGEST_WHEEL = 1_500_000
+"""In bytes. It is about 1.2 MB; with the recorded decisions it would be 4."""
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)(?: ; (?P<marker>.*?))? \\$", re.MULTILINE)
 
 
-def build(folder: Path) -> Path:
+def build(folder: Path, project: Path = ROOT) -> Path:
     """The wheel, built without network by the backend that is installed."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
     return built
@@ -51,10 +56,73 @@ def test_the_wheel_says_that_it_is_typed(wheel):
     assert "mooring/py.typed" in wheel
 
 
-def test_the_wheel_has_the_recorded_decisions(wheel):
-    recorded = {file.name for file in (ROOT / "src/mooring/conformance/recorded").iterdir()}
-    assert len(recorded) == 12
-    assert {f"mooring/conformance/recorded/{name}" for name in recorded} <= wheel
+def test_the_wheel_is_small(built, wheel):
+    """Recorded decisions and generators are not in it: a scheduler in a cluster does not need them."""
+    assert not [name for name in wheel if "conformance" in name and name != "mooring/cli/conformance.py"]
+    assert built.stat().st_size < LARGEST_WHEEL
+
+
+@pytest.fixture(scope="module")
+def built_conformance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("conformance"), CONFORMANCE)
+
+
+def test_the_wheel_of_conformance_holds_its_package_with_the_recorded_decisions(built_conformance):
+    with zipfile.ZipFile(built_conformance) as archive:
+        wheel = set(archive.namelist())
+    source = CONFORMANCE / "mooring_conformance"
+    files = {path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    info = f"mooring_conformance-{mooring.__version__}.dist-info"
+    assert len([path for path in files if path.parent.name == "recorded"]) == 12
+    assert {name for name in wheel if not name.startswith(info)} == {
+        path.relative_to(CONFORMANCE).as_posix() for path in files
+    }
+
+
+def test_both_distributions_have_one_version_and_require_it_of_each_other():
+    conformance = tomllib.loads((CONFORMANCE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert mooring_conformance.__version__ == mooring.__version__
+    assert conformance["dependencies"] == [f"mooring=={mooring.__version__}"]
+    extra = PYPROJECT["project"]["optional-dependencies"]["conformance"]
+    assert extra == [f"mooring-conformance=={mooring.__version__}"]
+
+
+def run_installed(
+    folder: Path, wheels: list[Path], *arguments: str, before: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs `mooring` from unpacked wheels, which come before the checkout on the path."""
+    for each in wheels:
+        with zipfile.ZipFile(each) as archive:
+            archive.extractall(folder)
+    code = f"""if True:
+        import sys, mooring.cli.main
+        assert mooring.__file__.startswith({str(folder)!r})
+        {before}
+        mooring.cli.main.main()
+    """
+    command = [sys.executable, "-P", "-c", code, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_conformance_without_its_package_is_an_error_that_names_it(built, tmp_path):
+    done = run_installed(tmp_path, [built], "conformance", before="sys.modules['mooring_conformance'] = None")
+    assert done.returncode == 2, done.stderr
+    assert f"pip install 'mooring[conformance]=={mooring.__version__}'" in done.stderr
+
+
+def test_conformance_of_another_version_is_an_error(built, built_conformance, tmp_path):
+    other = "import mooring_conformance; mooring_conformance.__version__ = '0.0.1'"
+    done = run_installed(tmp_path, [built, built_conformance], "conformance", before=other)
+    assert done.returncode == 2, done.stderr
+    assert "mooring-conformance 0.0.1 does not compare with Mooring" in done.stderr
+
+
+def test_conformance_runs_from_the_two_wheels(built, built_conformance, tmp_path):
+    arguments = ["conformance", "--family", "ports", "--jobs", "1", "--no-churn"]
+    done = run_installed(tmp_path, [built, built_conformance], *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["ports", "400", "400"]
 
 
 def test_the_wheel_holds_every_file_of_the_package(wheel):

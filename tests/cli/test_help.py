@@ -9,7 +9,7 @@ from tests.cli.conftest import Mooring
 from mooring import __version__
 from mooring.cli.main import COMMANDS
 
-HEAVY = ("aiohttp", "numpy", "rich", "uvloop", "yaml", "cryptography", "msgspec", "asyncio", "re2")
+HEAVY = ("aiohttp", "numpy", "uvloop", "yaml", "cryptography", "msgspec", "asyncio", "re2")
 
 
 def test_help_lists_every_command_and_an_example(mooring: Mooring):

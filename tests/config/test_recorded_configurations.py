@@ -11,8 +11,8 @@ from tests.config.default_plugins import EVERYTHING
 from mooring.base.errors import OperatorMistake
 from mooring.config import Loaded, ProfileConfiguration, load_configuration
 from mooring.config.as_v1 import args_as_json, as_v1
-from mooring.conformance.cases import RECORDED, read
 from mooring.framework import Point
+from mooring_conformance.cases import RECORDED, read
 
 
 @cache

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.conformance.cases import Case, Recorded
-from mooring.conformance.situation import Situation
-from mooring.conformance.told import tell
 from mooring.engine import Form
+from mooring_conformance.cases import Case, Recorded
+from mooring_conformance.situation import Situation
+from mooring_conformance.told import tell
 
 Json = dict[str, Any]
 

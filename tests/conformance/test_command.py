@@ -9,9 +9,9 @@ import pytest
 from tests.conformance.builders import a_case, a_file, a_node, answer, recorded
 
 from mooring.cli.main import exit_code
-from mooring.conformance import slow
-from mooring.conformance.generate import hostile
-from mooring.conformance.generate.hostile import Shape
+from mooring_conformance import slow
+from mooring_conformance.generate import hostile
+from mooring_conformance.generate.hostile import Shape
 
 AGREEING = recorded(a_case(a_node("a"), a_node("b"), name="agreeing"))
 DIFFERING = recorded(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.conformance.builders import a_case, a_configuration, a_node, a_pod, answer, recorded
 
-from mooring.conformance.running import Options, run_case
+from mooring_conformance.running import Options, run_case
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from tests.conformance.builders import a_case, a_node
 
 from mooring.base.errors import Fault
 from mooring.cli.main import exit_code
-from mooring.conformance.recorder import Recorder
+from mooring_conformance.recorder import Recorder
 
 ROOT = Path(__file__).parents[2]
 

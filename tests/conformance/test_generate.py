@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mooring.conformance.cases import RECORDED, read
-from mooring.conformance.generate import FAMILIES, generate
+from mooring_conformance.cases import RECORDED, read
+from mooring_conformance.generate import FAMILIES, generate
 
 SEED_OF_THE_RECORDED = "1"
 

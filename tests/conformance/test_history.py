@@ -7,11 +7,11 @@ import json
 import msgspec
 import pytest
 
-from mooring.conformance.cases import Case
-from mooring.conformance.generate import generate
-from mooring.conformance.history import churn
-from mooring.conformance.situation import Situation
 from mooring.objects.placed import placed
+from mooring_conformance.cases import Case
+from mooring_conformance.generate import generate
+from mooring_conformance.history import churn
+from mooring_conformance.situation import Situation
 
 
 def a_situation(family: str) -> Situation:

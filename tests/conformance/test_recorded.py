@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.conformance.cases import RECORDED, numbered, recorded_files
-from mooring.conformance.doubtful import DOUBTFUL
-from mooring.conformance.generate import FAMILIES
-from mooring.conformance.reporting import shown
-from mooring.conformance.running import Options, run
+from mooring_conformance.cases import RECORDED, numbered, recorded_files
+from mooring_conformance.doubtful import DOUBTFUL
+from mooring_conformance.generate import FAMILIES
+from mooring_conformance.reporting import shown
+from mooring_conformance.running import Options, run
 
 RULES = Path(__file__).parents[1] / "data" / "conformance" / "rules.jsonl.xz"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conformance.builders import a_case, a_configuration, a_node, a_pod
 
-from mooring.conformance.shrinking import Shrinker
+from mooring_conformance.shrinking import Shrinker
 
 TAINT = {"key": "gpu", "effect": "NoSchedule"}
 

@@ -15,10 +15,6 @@ from tests.hostile.bounds import bounded, peak_kib
 
 from mooring.base.memory import keep_collector_calm
 from mooring.bench.decide import default_profile
-from mooring.conformance.cases import Case
-from mooring.conformance.generate.hostile import SHAPES, Recipe, hostile_case
-from mooring.conformance.situation import Situation
-from mooring.conformance.slow import SLOW_SECONDS, Measured, measure, search, shrunk
 from mooring.engine import Profile, decide
 from mooring.framework import Point
 from mooring.objects import Pod
@@ -26,6 +22,10 @@ from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
 from mooring.state import State, selections, table
 from mooring.testing import Services, a_constraint, a_node_object, a_pod, a_term, pod_rules
+from mooring_conformance.cases import Case
+from mooring_conformance.generate.hostile import SHAPES, Recipe, hostile_case
+from mooring_conformance.situation import Situation
+from mooring_conformance.slow import SLOW_SECONDS, Measured, measure, search, shrunk
 
 HERE = "tests.hostile.test_pods"
 ATTEMPT_SECONDS = 3

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+import mooring
+from mooring.base.errors import OperatorMistake
 from mooring.cli.common import plugin_named
 from mooring.cli.output import say_lines
 
 if TYPE_CHECKING:
-    from mooring.conformance.reporting import Printer
-    from mooring.conformance.running import Options
+    from mooring_conformance.reporting import Printer
+    from mooring_conformance.running import Options
 
 FORMS = {"plain": ("plain",), "vector": ("vector",), "both": ("plain", "vector")}
 
@@ -69,8 +71,8 @@ def conformance(
 ) -> int:
     """Decide cases and compare with what kube-scheduler decided. Ends with 1 if any differs.
 
-    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, the 4,800 cases
-    that come with Mooring are run. With --against, fresh random cases are asked of the real kube-scheduler
+    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, the 4,800 recorded
+    cases are run. With --against, fresh random cases are asked of the real kube-scheduler
     (scripts/build-recorder builds the program), and a case that differs is made small and written to a file that this
     command can run again.
 
@@ -84,9 +86,10 @@ def conformance(
       mooring conformance --against $(scripts/build-recorder) --family interpod --seed 7 --count 2000
       mooring conformance --slow --against $(scripts/build-recorder) --seed 7 --count 200
     """
-    from mooring.conformance.generate import FAMILIES
-    from mooring.conformance.reporting import Printer
-    from mooring.conformance.running import Options, Way, processes
+    _check_package()
+    from mooring_conformance.generate import FAMILIES
+    from mooring_conformance.reporting import Printer
+    from mooring_conformance.running import Options, Way, processes
 
     for family in families:
         if family not in FAMILIES:
@@ -114,11 +117,30 @@ def conformance(
     return int(printer.any_differs)
 
 
+def _check_package() -> None:
+    """The recorded cases and the comparison are a distribution of their own, with Mooring's version."""
+    install = f"pip install 'mooring[conformance]=={mooring.__version__}'"
+    try:
+        import mooring_conformance
+    except ModuleNotFoundError as error:
+        if error.name != "mooring_conformance":
+            raise
+        raise OperatorMistake(
+            "the recorded decisions of kube-scheduler are not installed. They are the package mooring-conformance: "
+            f"run `{install}`, or run this command in a checkout of Mooring."
+        ) from None
+    if mooring_conformance.__version__ != mooring.__version__:
+        raise OperatorMistake(
+            f"mooring-conformance {mooring_conformance.__version__} does not compare with Mooring "
+            f"{mooring.__version__}: run `{install}`."
+        )
+
+
 def _run(
     files: tuple[Path, ...], families: tuple[str, ...], options: Options, pool: ProcessPoolExecutor, printer: Printer
 ) -> None:
-    from mooring.conformance.cases import family_of, numbered, recorded_files
-    from mooring.conformance.running import run
+    from mooring_conformance.cases import family_of, numbered, recorded_files
+    from mooring_conformance.running import run
 
     for file in files or recorded_files():
         family = family_of(file)
@@ -136,9 +158,9 @@ def _fuzz(
     pool: ProcessPoolExecutor,
     printer: Printer,
 ) -> None:
-    from mooring.conformance.cases import append
-    from mooring.conformance.fuzzing import fuzz, shrunk_cases
-    from mooring.conformance.recorder import Recorder
+    from mooring_conformance.cases import append
+    from mooring_conformance.fuzzing import fuzz, shrunk_cases
+    from mooring_conformance.recorder import Recorder
 
     with Recorder(against) as recorder:
         for family in families:
@@ -150,10 +172,10 @@ def _fuzz(
 
 
 def _look_for_slow(seed: str, count: int, against: Path | None, write: Path) -> int:
-    from mooring.conformance.cases import append
-    from mooring.conformance.recorder import Recorder
-    from mooring.conformance.reporting import SlowPrinter
-    from mooring.conformance.slow import Measured, as_recorded, measure, search, shrunk
+    from mooring_conformance.cases import append
+    from mooring_conformance.recorder import Recorder
+    from mooring_conformance.reporting import SlowPrinter
+    from mooring_conformance.slow import Measured, as_recorded, measure, search, shrunk
 
     with Recorder(against, timed=True) if against else nullcontext() as recorder:
         printer = SlowPrinter(say_lines)

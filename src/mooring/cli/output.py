@@ -1,15 +1,19 @@
 """Everything that a command writes for people passes here: nothing that others wrote reaches a terminal as it is.
 
 `say` writes one line: a line break in a name does not begin another. `say_lines` writes text that we have laid out in
-lines. `say_yaml` and `say_json` write documents, with the escapes of their languages. Colours are given apart from the
-text. Errors are shown without credentials. A test looks for whatever writes past this file.
+lines, `say_table` rows under headings. `say_yaml` and `say_json` write documents, with the escapes of their languages.
+Colours are given apart from the text. Errors are shown without credentials. A test looks for whatever writes past this
+file.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +22,9 @@ import click
 from mooring.base.errors import OperatorMistake
 from mooring.base.redaction import scrubbed
 from mooring.base.visible import visible, visible_json, visible_lines, visible_yaml
+
+_PLAIN_WIDTH, _LEAST_WIDTH = 160, 20
+"""Of tables: where the output is no terminal, and of a last column for which there is no room."""
 
 
 def say(line: str = "", *, mark: str = "", colour: str | None = None, json: str = "", err: bool = False) -> None:
@@ -29,6 +36,19 @@ def say(line: str = "", *, mark: str = "", colour: str | None = None, json: str 
 def say_lines(text: str, *, are_values_visible: bool = False, err: bool = False) -> None:
     """Text of several lines. Where its values have been made visible, their escapes are not escaped again."""
     click.echo(visible_yaml(text) if are_values_visible else visible_lines(text), err=err)
+
+
+def say_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as their values; the last one is folded to the width of the terminal."""
+    shown = [[visible(cell) for cell in row] for row in [headings, *rows]]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)][:-1]
+    indent = sum(widths) + 2 * len(widths)
+    room = (shutil.get_terminal_size().columns if sys.stdout.isatty() else _PLAIN_WIDTH) - indent
+    click.echo(f"\n{click.style(visible(title), bold=True)}")
+    for row in shown:
+        before = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
+        folded = textwrap.wrap(row[-1], max(room, _LEAST_WIDTH)) or [""]
+        click.echo((before + ("\n" + " " * indent).join(folded)).rstrip())
 
 
 def say_yaml(text: str) -> None:

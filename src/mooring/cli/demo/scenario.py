@@ -169,7 +169,7 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
 
     def tell() -> None:
         for pod in list(pods.by_name.values()):
-            show.progress(pod, scheduler.journal.read(pod.key))
+            show.progress(pod)
 
     def run(*prefixes: str) -> bool:
         names = [pod.name for pod in pods.running()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, MIB, Dice, Json, bytes_quantity, cpu_quantity, quantity, timestamp
+from mooring_conformance.generate.dice import GIB, MIB, Dice, Json, bytes_quantity, cpu_quantity, quantity, timestamp
 
 CONFIG_API = "kubescheduler.config.k8s.io/v1"
 HOSTNAME = "kubernetes.io/hostname"

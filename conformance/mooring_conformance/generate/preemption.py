@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, Dice, Json, timestamp
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.dice import GIB, Dice, Json, timestamp
+from mooring_conformance.generate.objects import (
     HOSTNAME,
     ZONE,
     a_case,
@@ -18,7 +18,7 @@ from mooring.conformance.generate.objects import (
     an_object,
     nominated,
 )
-from mooring.conformance.generate.spreading import a_selector, some_labels
+from mooring_conformance.generate.spreading import a_selector, some_labels
 
 
 def a_budget(name: str, ns: str, sel: Any, allowed: int, disrupted: Sequence[str] | None = None) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.conformance.generate.devices import (
+from mooring_conformance.generate.devices import (
     GPU_DRIVER,
     NIC_DRIVER,
     a_device_class,
@@ -14,9 +14,9 @@ from mooring.conformance.generate.devices import (
     some_gpus,
     some_resource_claim,
 )
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.objects import a_case, a_container, a_namespace, a_node, a_pod
-from mooring.conformance.generate.storage import in_zones
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.objects import a_case, a_container, a_namespace, a_node, a_pod
+from mooring_conformance.generate.storage import in_zones
 
 
 def dra_case(dice: Dice, name: str) -> Json:

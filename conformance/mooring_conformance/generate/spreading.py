@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, Dice, Json, timestamp
-from mooring.conformance.generate.node_rules import EFFECTS
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.dice import GIB, Dice, Json, timestamp
+from mooring_conformance.generate.node_rules import EFFECTS
+from mooring_conformance.generate.objects import (
     HOSTNAME,
     REGION,
     ZONE,

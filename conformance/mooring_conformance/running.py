@@ -10,13 +10,13 @@ from enum import Enum
 from multiprocessing import get_context
 
 from mooring.base.errors import OperatorMistake
-from mooring.conformance.cases import Recorded, decoded
-from mooring.conformance.comparing import Difference, differences
-from mooring.conformance.history import churn
-from mooring.conformance.partly import differences_of
-from mooring.conformance.situation import Situation
-from mooring.conformance.told import rejected, tell
 from mooring.engine import Form
+from mooring_conformance.cases import Recorded, decoded
+from mooring_conformance.comparing import Difference, differences
+from mooring_conformance.history import churn
+from mooring_conformance.partly import differences_of
+from mooring_conformance.situation import Situation
+from mooring_conformance.told import rejected, tell
 
 CHUNK = 20
 """So many cases go to a process at a time."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import json
 
-from mooring.conformance.generate.dice import Dice, Json, timestamp
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.dice import Dice, Json, timestamp
+from mooring_conformance.generate.objects import (
     ZONE,
     a_case,
     a_config,
@@ -16,7 +16,7 @@ from mooring.conformance.generate.objects import (
     a_pod,
     an_object,
 )
-from mooring.conformance.generate.storage import CAPACITY_DRIVER, CSI_DRIVER, Volumes, a_claim, a_csi_node
+from mooring_conformance.generate.storage import CAPACITY_DRIVER, CSI_DRIVER, Volumes, a_claim, a_csi_node
 
 
 def volumes_case(dice: Dice, name: str) -> Json:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mooring.conformance.generate.devices import GPU_DRIVER, a_device_class, a_resource_claim, a_slice, some_gpus
-from mooring.conformance.generate.dice import GIB, Dice, Json
-from mooring.conformance.generate.objects import HOSTNAME, ZONE, a_case, a_container, a_namespace, a_node, a_pod
-from mooring.conformance.generate.spreading import a_service
-from mooring.conformance.generate.storage import CSI_DRIVER, a_claim, a_csi_node, a_storage_class, a_volume, in_zones
+from mooring_conformance.generate.devices import GPU_DRIVER, a_device_class, a_resource_claim, a_slice, some_gpus
+from mooring_conformance.generate.dice import GIB, Dice, Json
+from mooring_conformance.generate.objects import HOSTNAME, ZONE, a_case, a_container, a_namespace, a_node, a_pod
+from mooring_conformance.generate.spreading import a_service
+from mooring_conformance.generate.storage import CSI_DRIVER, a_claim, a_csi_node, a_storage_class, a_volume, in_zones
 
 OWN = "tenant"
 """The namespace of the hostile pod."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, MIB, Dice, Json
-from mooring.conformance.generate.objects import a_case, a_config, a_namespace, a_node, end_some, resized
-from mooring.conformance.generate.requesting import a_pod_requesting, effective_requests, without_note, without_notes
+from mooring_conformance.generate.dice import GIB, MIB, Dice, Json
+from mooring_conformance.generate.objects import a_case, a_config, a_namespace, a_node, end_some, resized
+from mooring_conformance.generate.requesting import a_pod_requesting, effective_requests, without_note, without_notes
 
 EXTENDED_RESOURCES = ["example.com/gpu", "example.com/fpga", "vendor.io/nic"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import Dice, Json, timestamp
-from mooring.conformance.generate.objects import an_object
+from mooring_conformance.generate.dice import Dice, Json, timestamp
+from mooring_conformance.generate.objects import an_object
 
 GPU_DRIVER = "gpu.example.com"
 NIC_DRIVER = "net.example.com"

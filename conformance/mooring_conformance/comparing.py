@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.conformance.told import Json, Told
+from mooring_conformance.told import Json, Told
 
 PASSES = "passes"
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import msgspec
 
-from mooring.conformance.cases import decoded
-from mooring.conformance.comparing import Difference
-from mooring.conformance.generate import generate
-from mooring.conformance.recorder import Json, Recorder
-from mooring.conformance.running import CHUNK, Differing, Options, Report, run_case, run_lines
-from mooring.conformance.shrinking import Shrinker
+from mooring_conformance.cases import decoded
+from mooring_conformance.comparing import Difference
+from mooring_conformance.generate import generate
+from mooring_conformance.recorder import Json, Recorder
+from mooring_conformance.running import CHUNK, Differing, Options, Report, run_case, run_lines
+from mooring_conformance.shrinking import Shrinker
 
 Kind = tuple[str, ...]
 """What is different, and whose rule it is; of results, which."""

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from mooring.base.errors import OperatorMistake, PluginFault
-from mooring.conformance.situation import Points, Situation
 from mooring.engine import Decision, Form
 from mooring.framework import Point, Refusal
+from mooring_conformance.situation import Points, Situation
 
 Json = dict[str, Any]
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mooring.conformance.generate.affinity import interpod_case
-from mooring.conformance.generate.claims import dra_case
-from mooring.conformance.generate.configurations import config_case
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.mixed import mixed_case
-from mooring.conformance.generate.node_rules import nodeaffinity_case, taints_case
-from mooring.conformance.generate.ports_and_images import images_case, ports_case
-from mooring.conformance.generate.preemption import preemption_case
-from mooring.conformance.generate.resources import resources_case
-from mooring.conformance.generate.spreading import topologyspread_case
-from mooring.conformance.generate.volumes import volumes_case
+from mooring_conformance.generate.affinity import interpod_case
+from mooring_conformance.generate.claims import dra_case
+from mooring_conformance.generate.configurations import config_case
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.mixed import mixed_case
+from mooring_conformance.generate.node_rules import nodeaffinity_case, taints_case
+from mooring_conformance.generate.ports_and_images import images_case, ports_case
+from mooring_conformance.generate.preemption import preemption_case
+from mooring_conformance.generate.resources import resources_case
+from mooring_conformance.generate.spreading import topologyspread_case
+from mooring_conformance.generate.volumes import volumes_case
 
 FAMILIES: Mapping[str, Callable[[Dice, str], Json]] = {
     "resources": resources_case,

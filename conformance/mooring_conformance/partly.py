@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mooring.conformance.comparing import PASSES, Difference, differences, score_of, skips
-from mooring.conformance.situation import Points, Situation
-from mooring.conformance.told import Json, Told, tell
 from mooring.engine import Form
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Point, Rejection
+from mooring_conformance.comparing import PASSES, Difference, differences, score_of, skips
+from mooring_conformance.situation import Points, Situation
+from mooring_conformance.told import Json, Told, tell
 
 NO_VERDICT = ("gated", "error")
 

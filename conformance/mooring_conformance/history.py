@@ -11,9 +11,9 @@ from random import Random
 
 import msgspec
 
-from mooring.conformance.situation import Situation
 from mooring.engine import Form
 from mooring.objects import KubeObject, Node, Pod
+from mooring_conformance.situation import Situation
 
 ROUNDS = 2
 SHARE = 0.4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, Dice, Json, timestamp
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.dice import GIB, Dice, Json, timestamp
+from mooring_conformance.generate.objects import (
     HOSTNAME,
     UNSCHEDULABLE_TAINT,
     ZONE,

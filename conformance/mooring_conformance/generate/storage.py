@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.objects import HOSTNAME, REGION, ZONE, an_object
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.objects import HOSTNAME, REGION, ZONE, an_object
 
 CSI_DRIVER = "csi.example.com"
 CAPACITY_DRIVER = "cap.example.com"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mooring.conformance.generate.dice import GIB, MIB, Dice, Json
-from mooring.conformance.generate.objects import a_case, a_container, a_namespace, a_node, a_pod
+from mooring_conformance.generate.dice import GIB, MIB, Dice, Json
+from mooring_conformance.generate.objects import a_case, a_container, a_namespace, a_node, a_pod
 
 
 def some_ports(dice: Dice, n: int, host_network: bool = False, dense: bool = True) -> list[Json]:

@@ -15,7 +15,6 @@ import msgspec
 
 from mooring.base.log import Log
 from mooring.config import Configuration, ProfileConfiguration, default_configuration, load_configuration
-from mooring.conformance.cases import Case
 from mooring.engine import Decision, Form, Profile, decide
 from mooring.framework import Args, FeatureGates, Plugin, Point
 from mooring.framework.gates import read_gates
@@ -26,6 +25,7 @@ from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
 from mooring.state import State
 from mooring.testing import Services
+from mooring_conformance.cases import Case
 
 ENDED = ("Succeeded", "Failed")
 

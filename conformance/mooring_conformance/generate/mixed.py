@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mooring.conformance.generate.affinity import a_pod_affinity
-from mooring.conformance.generate.dice import GIB, MIB, Dice, Json, bytes_quantity, cpu_quantity, timestamp
-from mooring.conformance.generate.node_rules import NODE_LABELS, a_node_affinity, a_toleration, some_taints
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.affinity import a_pod_affinity
+from mooring_conformance.generate.dice import GIB, MIB, Dice, Json, bytes_quantity, cpu_quantity, timestamp
+from mooring_conformance.generate.node_rules import NODE_LABELS, a_node_affinity, a_toleration, some_taints
+from mooring_conformance.generate.objects import (
     HOSTNAME,
     ZONE,
     a_case,
@@ -19,10 +19,10 @@ from mooring.conformance.generate.objects import (
     end_some,
     resized,
 )
-from mooring.conformance.generate.ports_and_images import IMAGES, as_reported, some_ports
-from mooring.conformance.generate.preemption import a_budget, a_priority_class, some_nominated
-from mooring.conformance.generate.spreading import a_constraint, a_selector, a_service, distinct, some_labels
-from mooring.conformance.generate.storage import CAPACITY_DRIVER, CSI_DRIVER, Volumes, a_csi_node
+from mooring_conformance.generate.ports_and_images import IMAGES, as_reported, some_ports
+from mooring_conformance.generate.preemption import a_budget, a_priority_class, some_nominated
+from mooring_conformance.generate.spreading import a_constraint, a_selector, a_service, distinct, some_labels
+from mooring_conformance.generate.storage import CAPACITY_DRIVER, CSI_DRIVER, Volumes, a_csi_node
 
 
 def a_rich_cluster(dice: Dice, node_count: int, pod_count: int) -> tuple[list[Json], list[str], list[str], Volumes]:

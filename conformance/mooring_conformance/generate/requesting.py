@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.conformance.generate.dice import Dice, Json, quantity
-from mooring.conformance.generate.objects import a_container, a_pod
+from mooring_conformance.generate.dice import Dice, Json, quantity
+from mooring_conformance.generate.objects import a_container, a_pod
 
 
 def effective_requests(pod: Json) -> dict[str, int]:

@@ -16,15 +16,15 @@ from types import FrameType
 
 import msgspec
 
-from mooring.conformance.cases import Case, Recorded
-from mooring.conformance.comparing import Difference
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.hostile import SHAPES, Recipe, hostile_case
-from mooring.conformance.recorder import Recorder
-from mooring.conformance.running import Options, Way, run_case
-from mooring.conformance.situation import Situation
 from mooring.engine import Profile, decide
 from mooring.engine.stopwatch import Run, Stopwatch
+from mooring_conformance.cases import Case, Recorded
+from mooring_conformance.comparing import Difference
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.hostile import SHAPES, Recipe, hostile_case
+from mooring_conformance.recorder import Recorder
+from mooring_conformance.running import Options, Way, run_case
+from mooring_conformance.situation import Situation
 
 SLOW_SECONDS = 1.0
 """A decision that takes less CPU time than this is no harm, whatever kube-scheduler takes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.objects import (
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.objects import (
     HOSTNAME,
     ZONE,
     a_case,
@@ -16,7 +16,7 @@ from mooring.conformance.generate.objects import (
     a_pod,
     merge_label_keys,
 )
-from mooring.conformance.generate.spreading import a_selector, nodes_in_zones, running_pods, some_labels
+from mooring_conformance.generate.spreading import a_selector, nodes_in_zones, running_pods, some_labels
 
 
 def a_pod_term(dice: Dice, keys: Sequence[str], apps: Sequence[str] = ("a", "b", "c")) -> Json:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mooring.base.documents import written
-from mooring.conformance.doubtful import DOUBTFUL
-from mooring.conformance.running import Differing, Report
-from mooring.conformance.slow import Measured
+from mooring_conformance.doubtful import DOUBTFUL
+from mooring_conformance.running import Differing, Report
+from mooring_conformance.slow import Measured
 
 MOST_DIFFERENCES = 8
 """So many of one case are shown."""

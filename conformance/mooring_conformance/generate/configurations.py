@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.conformance.generate.dice import Dice, Json
-from mooring.conformance.generate.mixed import a_rich_cluster, a_rich_pod
-from mooring.conformance.generate.node_rules import a_node_term
-from mooring.conformance.generate.objects import CONFIG_API, HOSTNAME, ZONE, a_case, a_config
-from mooring.conformance.generate.resources import a_scoring_strategy, balanced_arguments
+from mooring_conformance.generate.dice import Dice, Json
+from mooring_conformance.generate.mixed import a_rich_cluster, a_rich_pod
+from mooring_conformance.generate.node_rules import a_node_term
+from mooring_conformance.generate.objects import CONFIG_API, HOSTNAME, ZONE, a_case, a_config
+from mooring_conformance.generate.resources import a_scoring_strategy, balanced_arguments
 
 SCORERS = [
     "TaintToleration",
