@@ -24,5 +24,5 @@ TABLES = {
 
 @pytest.mark.parametrize(("rows", "lines"), TABLES.values(), ids=TABLES.keys())
 def test_a_table(rows: list[tuple[str, str]], lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    output.say_table("Title", ("POD", "WHY"), rows)
+    output.print_table("Title", ("POD", "WHY"), rows)
     assert capsys.readouterr().out.splitlines() == ["", "Title", *lines]

@@ -207,7 +207,7 @@ ERRORS: dict[str, BaseException] = {
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
 def test_an_error_begins_no_line_that_others_wrote(error: BaseException, capsys: pytest.CaptureFixture[str]):
-    output.say_error(error)
+    output.print_error(error)
     shown = capsys.readouterr().err
     assert is_harmless(shown)
     assert "\nE1116" not in shown
@@ -217,12 +217,12 @@ def test_an_error_begins_no_line_that_others_wrote(error: BaseException, capsys:
 SHOWN = "\u009b31m\u202egpj.exe\u2066"
 """What click leaves in text for a file; it strips the sequences that begin with an escape character."""
 PRINTERS: dict[str, Callable[[], None]] = {
-    "a line": lambda: output.say(SHOWN),
-    "a value in JSON": lambda: output.say("a ", json=json.dumps(SHOWN, ensure_ascii=False)),
-    "several lines": lambda: output.say_lines(f"a\n\t{SHOWN}\n"),
-    "several lines with values that were made visible": lambda: output.say_lines(SHOWN, are_values_visible=True),
-    "YAML": lambda: output.say_yaml(f'a: "{SHOWN}"\n'),
-    "JSON": lambda: output.say_json({"a": SHOWN}),
+    "a line": lambda: output.print_line(SHOWN),
+    "a value in JSON": lambda: output.print_line("a ", json=json.dumps(SHOWN, ensure_ascii=False)),
+    "several lines": lambda: output.print_lines(f"a\n\t{SHOWN}\n"),
+    "several lines with values that were made visible": lambda: output.print_lines(SHOWN, are_values_visible=True),
+    "YAML": lambda: output.print_yaml(f'a: "{SHOWN}"\n'),
+    "JSON": lambda: output.print_json({"a": SHOWN}),
 }
 
 
@@ -245,7 +245,7 @@ thread = threading.Thread(target=fail, name=text)
 thread.start()
 thread.join()
 logging.getLogger("library").error("It failed for %s", text)
-output.say("\\u4e2d")
+output.print_line("\\u4e2d")
 fail()
 """
 
@@ -361,7 +361,7 @@ def test_a_shadow_report_is_harmless_and_means_the_same(tmp_path: Path, monkeypa
 
 
 def test_a_line_of_what_another_scheduler_wrote_is_one_line(capsys: pytest.CaptureFixture[str]):
-    output.say(f"DIFFERENT  shop/web  on n: {ESCAPE_SEQUENCES}")
+    output.print_line(f"DIFFERENT  shop/web  on n: {ESCAPE_SEQUENCES}")
     shown = capsys.readouterr().out
     assert is_harmless(shown)
     assert shown.count("\n") == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
     from mooring.bench.decide import Figure
@@ -52,10 +52,10 @@ def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_js
         ]
         raise OperatorMistake(f"the workloads are {', '.join(WORKLOADS)}.", problems)
     if not as_json:
-        say(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
+        print_line(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
     for name in workload or WORKLOADS:
         figure = measure(name, nodes, pods, running)
-        say(json=msgspec.json.encode(figure).decode()) if as_json else say(_told(figure))
+        print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_told(figure))
 
 
 def _told(figure: Figure) -> str:
@@ -83,9 +83,9 @@ def metrics(nodes: int, pods: int) -> None:
     from mooring.bench.metrics import measure
 
     figure = measure(nodes, pods)
-    say(f"{'nodes':>8}{'metrics':>10}{'decide':>10}{'attempt':>10}{'share':>9}   (us of CPU an attempt)")
+    print_line(f"{'nodes':>8}{'metrics':>10}{'decide':>10}{'attempt':>10}{'share':>9}   (us of CPU an attempt)")
     micros = "".join(f"{each:>10.1f}" for each in (figure.metric_micros, figure.decide_micros, figure.attempt_micros))
-    say(f"{nodes:>8}{micros}{figure.share_of_attempt:>9.1%}")
+    print_line(f"{nodes:>8}{micros}{figure.share_of_attempt:>9.1%}")
 
 
 @bench.command(short_help="Measure the embedded API server's creates.")
@@ -102,5 +102,5 @@ def apiserver(pods: int, watchers: int, in_flight: int) -> None:
     from mooring.bench.apiserver import measure
 
     figure = measure(pods, watchers, in_flight)
-    say(f"{'pods':>8}{'watchers':>10}{'creates/s':>12}{'server':>12}   (us of CPU a create)")
-    say(f"{pods:>8}{watchers:>10}{figure.per_second:>12.0f}{figure.server_micros:>12.0f}")
+    print_line(f"{'pods':>8}{'watchers':>10}{'creates/s':>12}{'server':>12}   (us of CPU a create)")
+    print_line(f"{pods:>8}{watchers:>10}{figure.per_second:>12.0f}{figure.server_micros:>12.0f}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.log import settings
-from mooring.cli.output import say_lines
+from mooring.cli.output import print_lines
 
 START_SECONDS = 600.0
 """A file of 128 MiB, the largest that is read, takes minutes. A cluster that ends is noticed at once."""
@@ -75,7 +75,7 @@ async def _pass_on(process: asyncio.subprocess.Process) -> str:
             last_words.append(text)
         else:
             # The child has escaped what others wrote; nothing else gets through.
-            say_lines(text, are_values_visible=True, err=True)
+            print_lines(text, are_values_visible=True, err=True)
     return "\n".join(last_words).removeprefix("Error: ").strip()
 
 

@@ -17,7 +17,7 @@ from mooring.base.errors import Fault, OperatorMistake, Unreachable
 from mooring.cli.common import verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, write
-from mooring.cli.output import say, say_lines
+from mooring.cli.output import print_line, print_lines
 from mooring.cli.stopping import run_until_signalled
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 if until_stdin_closes:
                     _end_with_stdin(stop)
                 else:
-                    say_lines(how_to_point_kubectl(kubeconfig))
-                say(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
+                    print_lines(how_to_point_kubectl(kubeconfig))
+                print_line(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
                 await stop.wait()
                 await simulated.stop()
         finally:
@@ -149,9 +149,9 @@ def load_file(server: EmbeddedApiServer, path: str) -> None:
     created = server.load(with_default_storage(file.initial).in_order(), file.line_of)
     file.refuse([*file.problems, *restored.problems, *created])
     for sentence in restored.sentences():
-        say(sentence, err=True)
+        print_line(sentence, err=True)
     if not server.store.list("nodes"):
-        say(
+        print_line(
             f"{path} has no nodes: pods stay pending until a node is created. A SimulatedNodes document in the file "
             "makes some.",
             err=True,

@@ -8,7 +8,7 @@ import click
 
 from mooring.base.errors import Problem
 from mooring.cli.common import gates_option, plugins_option, read_text, registry_with
-from mooring.cli.output import say, say_yaml
+from mooring.cli.output import print_line, print_yaml
 
 if TYPE_CHECKING:
     from mooring.framework.gates import FeatureGates
@@ -41,7 +41,7 @@ def check(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     _warn(loaded.warnings)
     profiles = [profile.scheduler_name for profile in loaded.configuration.profiles]
     noted = f", with {len(loaded.warnings)} warning{'s' * (len(loaded.warnings) > 1)}" if loaded.warnings else ""
-    say(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
+    print_line(f"{file} is a good {loaded.version} configuration{noted}. Profiles: {', '.join(profiles)}")
 
 
 @config.command(short_help="Print FILE as v1, with warnings.")
@@ -59,7 +59,7 @@ def convert(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
 
     result = converted(read_text(file), source=file, registry=registry_with(plugins), gates=gates)
     _warn(result.warnings)
-    say_yaml(result.text)
+    print_yaml(result.text)
 
 
 @config.command(short_help="Say which plugin runs where, with what.")
@@ -81,19 +81,19 @@ def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     _warn(loaded.warnings)
     for number, profile in enumerate(loaded.configuration.profiles):
         if number:
-            say()
-        say(f"Profile {profile.scheduler_name}")
+            print_line()
+        print_line(f"Profile {profile.scheduler_name}")
         for point in Point:
             uses = profile.points.get(point, ())
             names = [f"{use.name} x{use.weight}" if point is Point.SCORE else use.name for use in uses]
-            say(f"  {point.config_name:<11} {', '.join(names) or '-'}")
+            print_line(f"  {point.config_name:<11} {', '.join(names) or '-'}")
         if profile.args:
-            say("  Arguments")
+            print_line("  Arguments")
         for name, args in profile.args.items():
-            say(f"    {name:<25} ", json=args_as_json(args).decode())
+            print_line(f"    {name:<25} ", json=args_as_json(args).decode())
 
 
 def _warn(warnings: tuple[Problem, ...]) -> None:
     for warning in warnings:
         where = f"{warning.path} (line {warning.line})" if warning.line is not None else warning.path
-        say(f"Warning: {where}: {warning.message}", err=True)
+        print_line(f"Warning: {where}: {warning.message}", err=True)

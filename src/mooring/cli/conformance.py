@@ -13,7 +13,7 @@ import click
 import mooring
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import plugin_named
-from mooring.cli.output import say_lines
+from mooring.cli.output import print_lines
 
 if TYPE_CHECKING:
     from mooring_conformance.reporting import Printer
@@ -106,7 +106,7 @@ def conformance(
         return _look_for_slow(seed or "1", count or 100, against, write or Path("slow.jsonl"))
     ways = tuple(Way(each) for each in FORMS[form]) + (Way.CHURNED,) * churn
     options = Options(ways, frozenset(plugins))
-    printer = Printer(say_lines, show)
+    printer = Printer(print_lines, show)
     with processes(jobs) as pool:
         if against:
             chosen = families or tuple(sorted(FAMILIES))
@@ -178,7 +178,7 @@ def _look_for_slow(seed: str, count: int, against: Path | None, write: Path) -> 
     from mooring_conformance.slow import Measured, as_recorded, measure, search, shrunk
 
     with Recorder(against, timed=True) if against else nullcontext() as recorder:
-        printer = SlowPrinter(say_lines)
+        printer = SlowPrinter(print_lines)
         worst: dict[str, Measured] = {}
         for found in search(seed, count, lambda recipe: measure(recipe, recorder)):
             printer.measured(found)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mooring.cli.common import plugin_named, plugins_option
-from mooring.cli.output import say_yaml
+from mooring.cli.output import print_yaml
 
 
 @click.group()
@@ -38,7 +38,7 @@ def generate(plugin: str, plugins: tuple[str, ...]) -> None:
     kinds = [kind for kind in entry.object_types if issubclass(kind, CustomResource)]
     if not kinds:
         raise OperatorMistake(f"{plugin} watches no custom kind: its constructor asks for no Objects[…] of one.")
-    say_yaml("---\n".join(_yaml(definition_of(kind)) for kind in kinds))
+    print_yaml("---\n".join(_yaml(definition_of(kind)) for kind in kinds))
 
 
 def _yaml(document: dict[str, Any]) -> str:

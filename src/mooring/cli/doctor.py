@@ -12,7 +12,7 @@ import click
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.election import election_of, election_options
-from mooring.cli.output import say, say_json
+from mooring.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -68,7 +68,7 @@ def doctor(
     well = is_well(findings)
     if output == "json":
         document = {"ok": well, "findings": [finding.document() for finding in findings]}
-        say_json(document)
+        print_json(document)
     else:
         for finding in findings:
             _show(finding)
@@ -155,8 +155,8 @@ async def _ask(connection: Connection, plan: Plan) -> list[Finding]:
 def _show(finding: Finding) -> None:
     mark, colour = MARKS[finding.verdict.value]
     first, *others = finding.said.rstrip("\n").split("\n")
-    say(f"{finding.check:<10} {first}", mark=mark, colour=colour)
+    print_line(f"{finding.check:<10} {first}", mark=mark, colour=colour)
     for line in others:
-        say(f"    {line}".rstrip())
+        print_line(f"    {line}".rstrip())
     for number, line in enumerate(finding.to_do.rstrip("\n").split("\n") if finding.to_do else ()):
-        say(f"    {'→' if number == 0 else ' '} {line}")
+        print_line(f"    {'→' if number == 0 else ' '} {line}")

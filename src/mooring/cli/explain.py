@@ -11,7 +11,7 @@ import click
 
 from mooring.base.errors import ApiError, Fault, OperatorMistake
 from mooring.base.visible import visible_values
-from mooring.cli.output import say, say_json, say_lines
+from mooring.cli.output import print_json, print_line, print_lines
 
 
 @click.command()
@@ -33,11 +33,11 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
 
     found, problem = asyncio.run(_look(pod, namespace, kubeconfig))
     if output == "json":
-        say_json(found)
+        print_json(found)
     else:
         with _of_this_version():
             text = in_full(visible_values(found))
-        say_lines(text, are_values_visible=True)
+        print_lines(text, are_values_visible=True)
     if problem is not None:
         raise Fault(problem)
 
@@ -125,7 +125,7 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
     is_silent = "decision" not in known and "gating" not in known and (bool(silence) or asked.is_unanswered)
     sentences = [*silence, *asked.problems]
     for sentence in sentences[1:] if is_silent else sentences:
-        say(f"Warning: {sentence}", err=True)
+        print_line(f"Warning: {sentence}", err=True)
     if not is_silent:
         return found | known, None
     return found | {"isUnanswered": True, "problem": sentences[0]}, sentences[0]

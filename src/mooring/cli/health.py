@@ -13,7 +13,7 @@ from mooring.base.durations import go_duration
 from mooring.base.errors import Fault, OperatorMistake, Problem
 from mooring.base.pem import fault_of_certificate
 from mooring.cli.gotypes import GoDuration
-from mooring.cli.output import say_lines
+from mooring.cli.output import print_lines
 from mooring.cli.serving import KUBE_SCHEDULERS_PORT
 
 MOST_BYTES = 64_000
@@ -66,7 +66,7 @@ def health(url: str | None, port: int, check: str, timeout: float, ca_file: str 
     status, text = _asked(target, timeout, _trust(ca_file))
     if status != 200:
         raise Fault(f"{target} answers {status}: {text.strip() or 'nothing'}")
-    say_lines(text.strip())
+    print_lines(text.strip())
 
 
 def _trust(ca_file: str | None) -> ssl.SSLContext:

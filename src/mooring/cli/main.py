@@ -16,7 +16,7 @@ from mooring import __version__
 from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
 from mooring.cli.ending import leave
 from mooring.cli.hangup import KUBE_SCHEDULER
-from mooring.cli.output import prepare, say_error, show_usage_error
+from mooring.cli.output import prepare, print_error, show_usage_error
 
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
@@ -121,5 +121,5 @@ def _leaf(group: BaseException) -> BaseException:
 
 
 def _say(error: BaseException, code: int) -> int:
-    say_error(error)
+    print_error(error)
     return code

@@ -13,7 +13,7 @@ from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import make_folder, write_private, write_whole
 from mooring.base.log import Log
 from mooring.cli.common import load, plugins_option, read_text, registry_with
-from mooring.cli.output import say, say_yaml
+from mooring.cli.output import print_line, print_yaml
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, LeaderElection
@@ -129,11 +129,11 @@ def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
 
     deployed = _deployed(wanted, known)
     if helm_values:
-        say_yaml(values_text(deployed))
+        print_yaml(values_text(deployed))
         return
     documents = documents_of(deployed)
     if output is None:
-        say_yaml(text_of(documents))
+        print_yaml(text_of(documents))
         return
     files = {f"{at:02}-{each['kind'].lower()}.yaml": each for at, each in enumerate(documents, start=1)}
     _write(
@@ -370,7 +370,7 @@ def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
     beyond = beyond_kube_scheduler(known.rights)
     rbac = access("mooring:kube-scheduler", beyond, user, {})
     if output is None:
-        say_yaml(text_of([pod]))
+        print_yaml(text_of([pod]))
         if beyond:
             named = ", ".join(sorted({f"{right.resource}.{right.group}" for right in beyond}))
             _log.warning(f"kube-scheduler may not read {named}: --output FOLDER also writes the role for it, rbac.yaml")
@@ -397,4 +397,4 @@ def _write(folder: str, files: Mapping[str, str], private: Collection[str] = ())
             (write_private if name in private else write_whole)(path, text)
         except OSError as error:
             raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
-        say(str(path))
+        print_line(str(path))

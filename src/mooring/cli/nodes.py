@@ -11,7 +11,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.cli.cluster import initial_objects, mistakes_in
 from mooring.cli.common import verbosity_option
 from mooring.cli.goflags import VerbosityCommand
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 from mooring.cli.stopping import run_until_signalled
 
 
@@ -56,7 +56,7 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
             simulated = SimulatedCluster(client, clock=SystemClock(), all_nodes_are_ours=False, controllers=controllers)
             with mistakes_in(cluster_file):
                 await simulated.start(initial)
-            say(f"Ready: {len(initial.nodes)} simulated nodes on {connection.address}")
+            print_line(f"Ready: {len(initial.nodes)} simulated nodes on {connection.address}")
             await stop.wait()
             await simulated.stop()
 

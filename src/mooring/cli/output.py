@@ -1,9 +1,9 @@
 """Everything that a command writes for people passes here: nothing that others wrote reaches a terminal as it is.
 
-`say` writes one line: a line break in a name does not begin another. `say_lines` writes text that we have laid out in
-lines, `say_table` rows under headings. `say_yaml` and `say_json` write documents, with the escapes of their languages.
-Colours are given apart from the text. Errors are shown without credentials. A test looks for whatever writes past this
-file.
+`print_line` writes one line: a line break in a name does not begin another. `print_lines` writes text that we have laid
+out in lines, `print_table` rows under headings. `print_yaml` and `print_json` write documents, with the escapes of
+their languages. Colours are given apart from the text. Errors are shown without credentials. A test looks for whatever
+writes past this file.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _PLAIN_WIDTH, _LEAST_WIDTH = 160, 20
 """Of tables: where the output is no terminal, and of a last column for which there is no room."""
 
 
-def say(line: str = "", *, mark: str = "", colour: str | None = None, json: str = "", err: bool = False) -> None:
+def print_line(line: str = "", *, mark: str = "", colour: str | None = None, json: str = "", err: bool = False) -> None:
     """One line. Before it a mark of ours in a colour, after it a value that is JSON already."""
     before = f"{click.style(mark, fg=colour)} " if mark else ""
     click.echo(f"{before}{visible(line)}{visible_json(json)}", err=err)
 
 
-def say_lines(text: str, *, are_values_visible: bool = False, err: bool = False) -> None:
+def print_lines(text: str, *, are_values_visible: bool = False, err: bool = False) -> None:
     """Text of several lines. Where its values have been made visible, their escapes are not escaped again."""
     click.echo(visible_yaml(text) if are_values_visible else visible_lines(text), err=err)
 
 
-def say_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their values; the last one is folded to the width of the terminal."""
     shown = [[visible(cell) for cell in row] for row in [headings, *rows]]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)][:-1]
@@ -51,19 +51,19 @@ def say_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]
         click.echo((before + ("\n" + " " * indent).join(folded)).rstrip())
 
 
-def say_yaml(text: str) -> None:
+def print_yaml(text: str) -> None:
     """YAML that ends with its own line break."""
     click.echo(visible_yaml(text), nl=False)
 
 
-def say_json(value: Any, *, indent: int | None = 2) -> None:
+def print_json(value: Any, *, indent: int | None = 2) -> None:
     """Plain data."""
     import json
 
     click.echo(visible_json(json.dumps(value, indent=indent, ensure_ascii=False)))
 
 
-def say_error(error: BaseException) -> None:
+def print_error(error: BaseException) -> None:
     """What went wrong. Line breaks in what others wrote are indented: they begin no message of their own."""
     if isinstance(error, OperatorMistake):
         summary, problems = scrubbed(error.summary), error.problems
@@ -113,7 +113,7 @@ def prepare() -> None:
 
 def _show_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
     if crash.exc_value is not None and not isinstance(crash.exc_value, SystemExit):
-        say(f"Exception in thread {crash.thread.name if crash.thread is not None else '?'}:", err=True)
+        print_line(f"Exception in thread {crash.thread.name if crash.thread is not None else '?'}:", err=True)
         show_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
 
 

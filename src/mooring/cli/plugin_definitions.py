@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.base.errors import ApiError
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 from mooring.client import ApiClient, Connection
 from mooring.config import Configuration
 from mooring.framework.definitions import definition_of
@@ -35,7 +35,7 @@ class PluginDefinitions:
         async with ApiClient(self._connection) as client:
             for kind, plugins in kinds.items():
                 if verb := await self._install(client, kind):
-                    say(f"{verb} the definition of {kind.KIND.name}, which {', '.join(plugins)} reads.")
+                    print_line(f"{verb} the definition of {kind.KIND.name}, which {', '.join(plugins)} reads.")
 
     async def _install(self, client: ApiClient, kind: type[CustomResource]) -> str:
         """What was done: `Installed`, `Updated` or nothing."""

@@ -25,7 +25,7 @@ from mooring.cli.election import fence_of, leadership
 from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 from mooring.cli.reload import Source, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
 from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
@@ -234,7 +234,7 @@ async def schedule(
             is_ready = await _came(scheduler.ready, ends)
             keep_collector_calm()
             if is_ready and await _leads(leader, ends, names, connection.address):
-                say(f"Ready: {role.doing} {names} on {connection.address}")
+                print_line(f"Ready: {role.doing} {names} on {connection.address}")
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         scheduler.stop()
@@ -262,7 +262,7 @@ async def _leads(leader: Leadership | None, ends: list[asyncio.Task[Any]], names
     leading = asyncio.create_task(leader.leading.wait())
     await asyncio.wait([standing_by, leading, *ends], return_when=asyncio.FIRST_COMPLETED)
     if standing_by.done() and not leading.done():
-        say(f"Standing by to schedule for {names} on {server}: {leader.leader} leads")
+        print_line(f"Standing by to schedule for {names} on {server}: {leader.leader} leads")
     standing_by.cancel()
     leading.cancel()
     return await _came(leader.leading, ends)

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.gotypes import Flag, GoBool
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
     from mooring.client import ApiClient
@@ -133,7 +133,7 @@ async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
     report = JsonLines(flags.report) if flags.report is not None else None
 
     def tell(comparison: Comparison) -> None:
-        say(comparison.in_one_line())
+        print_line(comparison.in_one_line())
         if report is not None:
             report.write(comparison)
 
@@ -165,4 +165,4 @@ async def _sum_up_now_and_then(made: Sequence[ShadowScheduler]) -> None:
 def _sum_up(made: Sequence[ShadowScheduler]) -> None:
     for scheduler in made:
         for line in scheduler.balance.summary():
-            say(line)
+            print_line(line)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from mooring.base import log
 from mooring.cli import ending
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
     from mooring.scheduler.plugin_runtime.blocking_code import Holder
@@ -203,7 +203,7 @@ class _Listener:
                 self._loop.call_soon_threadsafe(self._stop.set)
             self._stop.signalled()
         elif now >= self._signalled_at + SAME_SIGNAL_SECONDS:
-            self._end(1, 0.0, lambda: say("second signal: ending at once", err=True))
+            self._end(1, 0.0, lambda: print_line("second signal: ending at once", err=True))
 
     def _look(self) -> None:
         """Whether something is in the way of the end."""

@@ -20,7 +20,7 @@ from mooring.cli.common import (
 )
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
-from mooring.cli.output import say_lines
+from mooring.cli.output import print_lines
 from mooring.cli.reload import Source, reload_flags, reload_options
 from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option
 from mooring.cli.serving import ServingFlags, port_option
@@ -100,7 +100,7 @@ def up(
             from mooring.client import load_own_kubeconfig
 
             connection = load_own_kubeconfig(kubeconfig)
-            say_lines(how_to_point_kubectl(kubeconfig))
+            print_lines(how_to_point_kubectl(kubeconfig))
             definitions = PluginDefinitions(connection)
 
             def remove_kubeconfig(_seconds: float = 0.0) -> None:

@@ -7,7 +7,7 @@ import platform
 import click
 
 from mooring import __version__
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 
 REFERENCE = "v1.36"
 
@@ -22,6 +22,6 @@ def version() -> None:
     """
     from mooring.framework.api_version import API_VERSION, shown
 
-    say(f"mooring {__version__}")
-    say(f"behaves as kube-scheduler {REFERENCE}, Python {platform.python_version()}")
-    say(f"plugin API {shown(API_VERSION)}")
+    print_line(f"mooring {__version__}")
+    print_line(f"behaves as kube-scheduler {REFERENCE}, Python {platform.python_version()}")
+    print_line(f"plugin API {shown(API_VERSION)}")

@@ -12,7 +12,7 @@ import click
 from mooring import __version__
 from mooring.base.log import Log
 from mooring.cli.gotypes import Flag, GoBool
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 from mooring.cli.version import REFERENCE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,10 +53,10 @@ def _tell(ctx: click.Context, _: click.Parameter, value: str) -> None:
         _log.warning("has no meaning here: Mooring reports its own version", flag=f"--version={value}")
         return
     if value == "raw":
-        say(
+        print_line(
             f'mooring {__version__} kube-scheduler="{REFERENCE}" python="{platform.python_version()}" '
             f'platform="{sys.platform}/{platform.machine()}"'
         )
     else:
-        say(f"Mooring {__version__} (kube-scheduler {REFERENCE})")
+        print_line(f"Mooring {__version__} (kube-scheduler {REFERENCE})")
     ctx.exit()

@@ -111,7 +111,7 @@ def users_of(claim: dict[str, Any]) -> list[str]:
     return [user["name"] for user in claim.get("status", {}).get("reservedFor", ())]
 
 
-async def say(live: Live, claim: str, status: dict[str, Any]) -> None:
+async def print_line(live: Live, claim: str, status: dict[str, Any]) -> None:
     """What somebody else writes to the claim."""
     body = {"status": status}
     await live.client.patch(ResourceClaim.KIND, claim, "default", body, form="merge", subresource="status")
@@ -178,7 +178,7 @@ async def test_the_last_device_goes_to_one_pod_and_to_the_next_when_that_one_is_
         assert in_flight() == 0
 
         await live.client.delete(Pod.KIND, "first", "default", grace_seconds=0)
-        await say(live, "one", {"allocation": None, "reservedFor": None})  # as the controller of claims does
+        await print_line(live, "one", {"allocation": None, "reservedFor": None})  # as the controller of claims does
         assert await live.bound("second") == ["node-1"]
         assert devices_of(await claim_of(live, "two")) == ["gpu-0"]
 
@@ -232,7 +232,7 @@ async def test_an_allocation_that_stands_in_the_way_is_given_back(server: Embedd
         elsewhere = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
         result = {"request": "r", "driver": DRIVER, "pool": "node-0", "device": "gpu-0"}
         selector = {"nodeSelectorTerms": [{"matchFields": [elsewhere]}]}
-        await say(live, "training", {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}})
+        await print_line(live, "training", {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}})
         await a_pod(live, "trains", "training")
         await live.refused("trains", saying=f"0/1 nodes are available: 1 {NOT_AVAILABLE}. {DEALLOCATED}")
         assert await live.bound("trains") == ["node-1"]
@@ -283,8 +283,8 @@ async def test_devices_with_conditions_are_looked_at_before_the_pod_is_bound(ser
         result = {"request": "r", "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"], **device}
         ready = {"type": "Attached", "status": "True", "reason": "Done", "message": ""}
         ready["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-        await say(live, "training", {"allocation": {"devices": {"results": [result]}}})
-        await say(live, "training", {"devices": [device | {"conditions": [ready]}]})
+        await print_line(live, "training", {"allocation": {"devices": {"results": [result]}}})
+        await print_line(live, "training", {"devices": [device | {"conditions": [ready]}]})
         await a_pod(live, "trains", "training")
         assert await live.bound("trains") == ["node-1"]
         claim = await claim_of(live, "training")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.cli.output import say, say_lines, say_table
+from mooring.cli.output import print_line, print_lines, print_table
 from mooring.explain import in_one_line
 from mooring.objects import Pod
 
@@ -21,7 +21,7 @@ class Show:
         self._shown: dict[str, str] = {}
 
     def step(self, text: str) -> None:
-        say(text, mark=self._now())
+        print_line(text, mark=self._now())
 
     def progress(self, pod: Pod) -> None:
         """A line for each change of a pod."""
@@ -36,7 +36,7 @@ class Show:
             return
         if self._shown.get(pod.name) != f"{state} {detail}":
             self._shown[pod.name] = f"{state} {detail}"
-            say(f"{pod.name}: {detail}", mark=f"{self._now()}   {state:<7}", colour=colour)
+            print_line(f"{pod.name}: {detail}", mark=f"{self._now()}   {state:<7}", colour=colour)
 
     def _now(self) -> str:
         return f"{time.monotonic() - self._began:5.1f} s"
@@ -51,7 +51,7 @@ class Show:
             )
             for pod, decision in sorted(pods, key=lambda each: each[0].name)
         ]
-        say_table("What went where, and why", ("POD", "PROFILE", "NODE", "WHY"), rows)
+        print_table("What went where, and why", ("POD", "PROFILE", "NODE", "WHY"), rows)
 
     def events(self, events: Sequence[dict[str, Any]]) -> None:
         rows = []
@@ -66,10 +66,10 @@ class Show:
                     event.get("note", ""),
                 )
             )
-        say_table("Events, as kubectl get events shows them", ("FROM", "REASON", "OBJECT", "MESSAGE"), rows)
+        print_table("Events, as kubectl get events shows them", ("FROM", "REASON", "OBJECT", "MESSAGE"), rows)
 
     def end(self) -> None:
-        say_lines(
+        print_lines(
             f"\nDone in {time.monotonic() - self._began:.1f} s. Next: `mooring up` keeps such a cluster running for "
             "kubectl;\n`mooring plugin new` writes a plugin with its test."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.cli.common import plugin_named, plugins_option, registry_with
-from mooring.cli.output import say, say_lines
+from mooring.cli.output import print_line, print_lines
 
 
 @click.group()
@@ -35,7 +35,7 @@ def list_plugins(plugins: tuple[str, ...]) -> None:
     heads = ("NAME", "EXTENSION POINTS", "FROM")
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(2)]
     for name, points, source in [heads, *rows]:
-        say(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
+        print_line(f"{name:<{widths[0]}}  {points:<{widths[1]}}  {source}")
 
 
 @plugin.command(short_help="Show a plugin's documentation and arguments.")
@@ -50,7 +50,7 @@ def show(name: str, plugins: tuple[str, ...]) -> None:
     """
     from mooring.cli.plugin.reference import reference
 
-    say_lines(reference(plugin_named(name, plugins)))
+    print_lines(reference(plugin_named(name, plugins)))
 
 
 @plugin.command(short_help="Write a plugin, its test and a configuration.")
@@ -67,7 +67,7 @@ def new(name: str, into: str | None) -> None:
     """
     from mooring.cli.plugin.scaffold import write_scaffold
 
-    say_lines(write_scaffold(name, into))
+    print_lines(write_scaffold(name, into))
 
 
 @plugin.command(name="test", short_help="Check a plugin's contract and run its tests.")

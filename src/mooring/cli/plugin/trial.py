@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import registry_with
-from mooring.cli.output import say
+from mooring.cli.output import print_line
 
 PLUGIN = "mooring.testing.pytest_plugin"
 """Runs coroutine tests, and lets tests import their neighbours as plugin files do."""
@@ -23,17 +23,17 @@ def try_out(path: str) -> int:
     found: list[PluginEntry] = [entry for entry in registry_with([path]) if entry.name not in known]
     for entry in found:
         points = ", ".join(point.config_name for point in entry.points)
-        say(f"{entry.name}: keeps the contract, with the points {points}")
+        print_line(f"{entry.name}: keeps the contract, with the points {points}")
     tests = tests_beside(Path(path))
     if not tests:
         expected = "test_*.py" if Path(path).is_dir() else f"test_{Path(path).name}"
-        say(f"There are no tests beside {path}; a file {expected} there would be run.")
+        print_line(f"There are no tests beside {path}; a file {expected} there would be run.")
         return 0
     if find_spec("pytest") is None:
         raise OperatorMistake(
             f"its tests need pytest, which is not installed here: {sys.executable} -m pip install pytest"
         )
-    say(f"Running {', '.join(str(test) for test in tests)}", err=True)
+    print_line(f"Running {', '.join(str(test) for test in tests)}", err=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN, *map(str, tests)]
     if find_spec("pytest_asyncio") is not None:
         # It warns until this is said, and a scaffold has no pytest settings to say it in.
