@@ -18,7 +18,7 @@ from tests.client.conftest import until
 from mooring.base import log
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
-from mooring.client.reflector import LAST_AWAY_SECONDS, LAST_BACKOFF_SECONDS, REMINDER_SECONDS, WATCH_SECONDS
+from mooring.client.reflector import AWAY_BACKOFF, BACKOFF, REMINDER_SECONDS, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
 
 
@@ -195,7 +195,7 @@ async def test_failures_are_retried_ever_more_slowly_up_to_a_limit(client, serve
         await feed.hears(("listed", []))
         assert reflector.problem is None
     assert clock.slept[0] <= 0.5
-    assert all(LAST_BACKOFF_SECONDS / 2 <= seconds <= LAST_BACKOFF_SECONDS for seconds in clock.slept[5:])
+    assert all(BACKOFF.limit_seconds / 2 <= seconds <= BACKOFF.limit_seconds for seconds in clock.slept[5:])
 
 
 async def test_those_who_fail_together_do_not_come_back_together(client, server, feed, clock):
@@ -254,7 +254,7 @@ async def test_watches_that_are_cut_again_and_again_are_resumed_soon_and_not_in_
         await server.held.wait()
     pauses = [sum(parts) for parts in zip(clock.slept[::2], clock.slept[1::2], strict=True)]
     assert pauses[0] <= 0.1
-    assert all(LAST_AWAY_SECONDS / 2 <= pause <= LAST_AWAY_SECONDS for pause in pauses[5:])
+    assert all(AWAY_BACKOFF.limit_seconds / 2 <= pause <= AWAY_BACKOFF.limit_seconds for pause in pauses[5:])
 
 
 async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
@@ -269,7 +269,7 @@ async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
             away.lists += [(503, a_status(503)), a_list(a_pod("a"))]
             async with serve(away, authority.server_context(tmp_path), sock=reserved):
                 await feed.hears(("listed", ["a"]))
-    assert max(clock.slept) <= LAST_AWAY_SECONDS
+    assert max(clock.slept) <= AWAY_BACKOFF.limit_seconds
     assert clock.slept[-1] <= 0.5
 
 

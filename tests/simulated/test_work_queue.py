@@ -11,7 +11,7 @@ from tests.simulated.conftest import PATIENCE_SECONDS
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
-from mooring.simulated.work_queue import FIRST_RETRY_SECONDS, WorkQueue
+from mooring.simulated.work_queue import BACKOFF, WorkQueue
 
 
 @asynccontextmanager
@@ -95,7 +95,7 @@ async def test_a_failure_is_tried_again_after_a_while():
         await work.until(lambda: work.ended == ["b"])
         assert work.begun == ["a", "b"]
 
-        clock.advance(FIRST_RETRY_SECONDS)
+        clock.advance(BACKOFF.initial_seconds)
         await work.until(lambda: work.ended == ["b", "a"])
 
 

@@ -21,6 +21,7 @@ import msgspec
 from mooring.base.errors import ApiError, Fault, MooringError, OperatorMistake, Unreachable
 from mooring.base.log import Log
 from mooring.base.nesting import Decoder, decode
+from mooring.base.retry import Backoff, Retry
 from mooring.client.api import PAGE, ApiClient, path_of, selectors
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
@@ -32,9 +33,8 @@ Received = TypeVar("Received")
 GONE = 410
 WATCH_SECONDS = 300
 """The server ends a watch after one to two times this, so that watches of many clients spread out."""
-FIRST_BACKOFF_SECONDS = 0.5
-LAST_BACKOFF_SECONDS = 10.0
-FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS = 0.05, 1.0
+BACKOFF = Backoff(initial_seconds=0.5, limit_seconds=10.0, jitter=0.5)
+AWAY_BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=1.0, jitter=0.5)
 """Backoff while the server cannot be reached, or cuts connections: tries cost it little then."""
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
@@ -159,7 +159,7 @@ class Reflector(Generic[T]):
         """What a streaming list has brought so far; None while none is under way."""
         self._said_at = float("-inf")
         self._undecodable: dict[tuple[str, str], str] = {}
-        self._failures = 0
+        self._retry = Retry(BACKOFF, self._clock)
         self._was_away = False
         """The failures were those of a server out of reach; one that answers again gets a new count."""
         self._is_hidden = False
@@ -180,10 +180,11 @@ class Reflector(Generic[T]):
                 await self._watch()
             except ApiError as error:
                 if self._was_away:
-                    self._was_away, self._failures = False, 0
-                if error.code == GONE and not self._failures:
+                    self._was_away = False
+                    self._retry.reset()
+                if error.code == GONE and not self._retry.failures:
                     # The server forgot our place. List at once; if that does not help, ever more slowly.
-                    self._version, self._failures = None, 1
+                    self._version, self._retry.failures = None, 1
                     continue
                 if error.code == FORBIDDEN and await self._is_unserved():
                     self._is_hidden = True
@@ -269,7 +270,7 @@ class Reflector(Generic[T]):
         if self._gathered is not None:
             return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
-            self._failures = 0
+            self._retry.reset()
         elif is_cut:
             await self._until_back()
         else:
@@ -436,14 +437,8 @@ class Reflector(Generic[T]):
         self.problem, self.is_unserved = None, False
 
     async def _back_off(self, at_least: float | None = None) -> None:
-        wait = self._backoff(FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS)
-        await self._clock.sleep(max(wait, at_least or 0.0))
+        await self._retry.wait(at_least or 0.0)
 
     async def _until_back(self) -> None:
         """A backoff that ends when the server answers any other request."""
-        await self._client.transport.pause(self._backoff(FIRST_AWAY_SECONDS, LAST_AWAY_SECONDS))
-
-    def _backoff(self, first: float, last: float) -> float:
-        wait: float = min(first * 2 ** min(self._failures, 10), last)
-        self._failures += 1
-        return wait * (0.5 + random.random() / 2)
+        await self._client.transport.pause(self._retry.failed(AWAY_BACKOFF))

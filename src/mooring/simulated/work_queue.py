@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
+from mooring.base.retry import Backoff
 
-FIRST_RETRY_SECONDS = 0.05
-LAST_RETRY_SECONDS = 30.0
+BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=30.0)
 
 
 class WorkQueue:
@@ -100,7 +100,7 @@ class WorkQueue:
 
     def _failed(self, key: str, error: Exception) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = min(FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 20), LAST_RETRY_SECONDS)
+        wait = BACKOFF.delay(failures)
         is_race = isinstance(error, ApiError) and error.code == 409
         if not is_race or failures > 5:
             expected = isinstance(error, Fault)

@@ -8,7 +8,7 @@ import pytest
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, OperatorMistake, Unreachable
 from mooring.objects.core import Pod, PodCondition
-from mooring.scheduler.cycle.reporting import MOST_LATER_SECONDS, Reporter
+from mooring.scheduler.cycle.reporting import BACKOFF, Reporter
 from mooring.testing import a_pod
 
 
@@ -172,7 +172,7 @@ async def test_a_word_is_kept_as_long_as_the_server(server, reporter, capsys, an
     assert server.patches == []
     assert capsys.readouterr().err.count("Error updating pod") == 1
     server.answers_all = None
-    await pass_time(server, MOST_LATER_SECONDS + 1)
+    await pass_time(server, BACKOFF.limit_seconds + 1)
     assert [status["conditions"][0]["message"] for status in server.patches] == ["no"]
     await pass_time(server, 100)
     assert len(server.patches) == 1
@@ -246,7 +246,7 @@ async def test_one_word_that_is_never_taken_does_not_hold_up_the_others(server, 
         reporter.condition(a_pod(name, uid=name), "Unschedulable", name, None)
     await pass_time(server, 2)
     server.answers_all, server.poisoned = None, "bad"
-    await pass_time(server, 2 * MOST_LATER_SECONDS)
+    await pass_time(server, 2 * BACKOFF.limit_seconds)
     assert sorted(status["conditions"][0]["message"] for status in server.patches) == ["better", "good"]
 
 

@@ -7,7 +7,7 @@ from tests.client.conftest import InstantClock
 
 from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient
-from mooring.scheduler.plugin_runtime.api_binder import MOST_PAUSE_SECONDS, MOST_RETRIES_SECONDS, ApiBinder
+from mooring.scheduler.plugin_runtime.api_binder import BACKOFF, MOST_RETRIES_SECONDS, ApiBinder
 from mooring.testing import a_pod
 
 LOST = Unreachable("the connection was cut")
@@ -90,7 +90,7 @@ async def test_a_pod_keeps_its_room_for_a_while_when_the_server_has_no_time_and_
     server, clock = Server(*[NO_TIME] * 100), InstantClock()
     with pytest.raises(ApiError, match="did not complete"):
         await ApiBinder(cast(ApiClient, server), clock).bind(a_pod("web", uid="u1"), "here")
-    assert MOST_RETRIES_SECONDS < sum(clock.slept) <= MOST_RETRIES_SECONDS + MOST_PAUSE_SECONDS
+    assert MOST_RETRIES_SECONDS < sum(clock.slept) <= MOST_RETRIES_SECONDS + BACKOFF.limit_seconds
 
 
 async def test_while_the_server_is_away_pauses_end_when_it_answers_others_and_are_short_again_when_it_is_back():

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from mooring.base import retry
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
 from mooring.objects.core import Pod
 
-TRIES, PAUSE_SECONDS, PAUSE_GROWTH = 4, 0.01, 5.0
+TRIES = 4
+BACKOFF = retry.Backoff(initial_seconds=0.01, limit_seconds=1.0, factor=5.0)
 CONFLICT = 409
 RETRIED_AS_IT_IS = (500, 503)
 RETRIED = (CONFLICT, *RETRIED_AS_IT_IS)
@@ -40,16 +42,13 @@ async def patch_pod(
     retried: Collection[int] = RETRIED,
 ) -> dict[str, Any]:
     """Patch a pod; the pod as the API server has it now."""
-    pause = PAUSE_SECONDS
-    for _ in range(TRIES - 1):
-        try:
-            return await client.patch(Pod.KIND, name, namespace, body, subresource=subresource)
-        except Exception as error:
-            if is_gone(error) or not _may_pass(error, retried):
-                raise
-        await clock.sleep(pause)
-        pause *= PAUSE_GROWTH
-    return await client.patch(Pod.KIND, name, namespace, body, subresource=subresource)
+    return await retry.retried(
+        lambda: client.patch(Pod.KIND, name, namespace, body, subresource=subresource),
+        BACKOFF,
+        clock,
+        tries=TRIES,
+        is_retryable=lambda error: not is_gone(error) and _may_pass(error, retried),
+    )
 
 
 def is_gone(error: Exception) -> bool:

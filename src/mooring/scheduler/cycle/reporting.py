@@ -15,11 +15,12 @@ from typing import Any
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
+from mooring.base.retry import Backoff, Retry
 from mooring.client import ApiClient, EventRecorder
 from mooring.objects.core import ObjectReference, Pod
 from mooring.scheduler.cycle.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIES, is_gone, patch_status
 
-LATER_SECONDS, MOST_LATER_SECONDS = 1.0, 30.0
+BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=30.0)
 _TAKEN_LATER = (401, 403, 408, CONFLICT, 429)
 """Beside 5xx. A server that starts knows neither users nor their rights, and forbids what it will allow."""
 
@@ -222,11 +223,12 @@ class Reporter:
 
     async def _repeat(self) -> None:
         """Say again what was not taken: one word, and as long as they are taken, all others."""
-        pause = LATER_SECONDS
+        retry = Retry(BACKOFF, self._clock)
         try:
             while self._untaken:
-                await self._clock.sleep(pause)
-                pause = LATER_SECONDS if await self._all_taken() else min(pause * 2, MOST_LATER_SECONDS)
+                await retry.wait()
+                if await self._all_taken():
+                    retry.reset()
         finally:
             self._repeater = None
 

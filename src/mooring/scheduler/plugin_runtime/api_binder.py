@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.base.log import Log
+from mooring.base.retry import Backoff, Retry
 from mooring.client import ApiClient
 from mooring.framework import Pod
 from mooring.framework.pod_metadata import NOTHING, BindingMetadata, check_metadata, check_size
 
-PAUSE_SECONDS, MOST_PAUSE_SECONDS, PAUSE_GROWTH = 0.05, 2.0, 2.0
+BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=2.0)
 MOST_DOUBT_SECONDS = 60.0
 """How long a server may answer without saying where the pod is."""
 MOST_RETRIES_SECONDS = 15.0
@@ -71,7 +72,7 @@ class ApiBinder:
             added.is_sent = True
 
     async def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        pause, in_doubt_since, is_away = PAUSE_SECONDS, None, False
+        retry, in_doubt_since, is_away = Retry(BACKOFF, self._clock), None, False
         while True:
             try:
                 await self._client.bind(pod.namespace, pod.name, pod.uid, node, annotations=annotations, labels=labels)
@@ -85,17 +86,17 @@ class ApiBinder:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
                 if is_away:  # it is back, and refuses for a moment while it starts
-                    is_away, pause = False, PAUSE_SECONDS
+                    is_away = False
+                    retry.reset()
                 where = await self._where(pod)
                 if where == node:
                     return
                 if self._clock.monotonic() > in_doubt_since + self._patience(error, where):
                     raise
             if is_away:
-                await self._client.transport.pause(pause)
+                await self._client.transport.pause(retry.failed())
             else:
-                await self._clock.sleep(pause)
-            pause = min(MOST_PAUSE_SECONDS, pause * PAUSE_GROWTH)
+                await retry.wait()
 
     def _patience(self, error: ApiError, where: str | None) -> float:
         """How long after the first doubt such an answer is not yet taken for the last word."""

@@ -10,8 +10,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import Fault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
+from mooring.base.retry import Backoff, Retry
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=60.0)
 
 STOP_SECONDS = 5.0
 BACKGROUND = "Background"
@@ -40,7 +41,7 @@ class Supervisor:
         return task
 
     async def _keep(self, owner: str, work: Work) -> None:
-        pause = FIRST_PAUSE
+        retry = Retry(BACKOFF, self._clock)
         while True:
             began = self._clock.monotonic()
             try:
@@ -49,12 +50,12 @@ class Supervisor:
             except BaseException as error:  # a plugin's own code: anything may come out of it
                 if not is_its_own(error):
                     raise
-                if self._clock.monotonic() - began > LONGEST_PAUSE:
-                    pause = FIRST_PAUSE
-                Log(owner).error("Background task failed; starting it again", err=described(error), seconds=pause)
+                if self._clock.monotonic() - began > BACKOFF.limit_seconds:
+                    retry.reset()
+                seconds = retry.failed()
+                Log(owner).error("Background task failed; starting it again", err=described(error), seconds=seconds)
                 self._on_fault(owner, BACKGROUND)
-                await self._clock.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                await self._clock.sleep(seconds)
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
         """End all of it; work that does not let itself be cancelled is left behind."""
