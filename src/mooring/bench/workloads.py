@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mooring.bench import volumes
 from mooring.objects import Node, ObjectMeta, Pod
 from mooring.objects.core import Affinity, PodAffinityTerm, TopologySpreadConstraint
 from mooring.objects.meta import KubeObject
 from mooring.objects.workloads import Service, ServiceSpec
 from mooring.testing import a_constraint, a_node_object, a_pod, a_term, pod_rules, requires
+from mooring.testing.storage import a_claim, a_csi_node, a_storage_class, a_volume, claim_volume
 
 ZONES = 10
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -21,6 +21,9 @@ GROUPS = 50
 """How many groups of pods there are that keep away from their own kind."""
 APPS = 20
 """How many Services there are; their pods take turns."""
+CLAIMS = 5_000
+"""So many pods have a claim of their own; those after them share."""
+CSI_NODES, VOLUMES_OF_A_NODE = 5_000, 39
 
 
 def a_plain_node(number: int) -> Node:
@@ -133,16 +136,37 @@ def _preempting(number: int) -> Pod:
 
 
 def _with_a_volume(number: int) -> Pod:
-    """Its claim is none of those that the running pods use, as long as those are few."""
-    return volumes.a_pod_with_a_volume(number + volumes.CLAIMS // 2)
+    volumes = [{"projected": {"sources": []}}, claim_volume(f"claim-{number % CLAIMS}")]
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", volumes=volumes)
+
+
+def _with_another_volume(number: int) -> Pod:
+    return _with_a_volume(number + CLAIMS // 2)
+
+
+def _csi_nodes() -> Iterable[KubeObject]:
+    return (a_csi_node(f"node-{number:05d}", csi=VOLUMES_OF_A_NODE) for number in range(CSI_NODES))
 
 
 def _bound_claims() -> Iterable[KubeObject]:
-    return volumes.bound_claims(ZONE, ZONES)
+    """Claims bound to volumes that are each in one zone."""
+    yield from _csi_nodes()
+    for number in range(CLAIMS):
+        yield a_claim(f"claim-{number}", volume=f"volume-{number}")
+        yield a_volume(
+            f"volume-{number}",
+            claim=f"default/claim-{number}",
+            phase="Bound",
+            on={ZONE: [f"zone-{number % ZONES}"]},
+        )
 
 
 def _waiting_claims() -> Iterable[KubeObject]:
-    return volumes.waiting_claims(ZONE, ZONES)
+    """Claims for which volumes are made once their pods have nodes, in half of the zones."""
+    yield from _csi_nodes()
+    yield a_storage_class(allowed=[{ZONE: [f"zone-{number}" for number in range(0, ZONES, 2)]}])
+    for number in range(CLAIMS):
+        yield a_claim(f"claim-{number}")
 
 
 WORKLOADS: dict[str, Workload] = {
@@ -159,7 +183,7 @@ WORKLOADS: dict[str, Workload] = {
     "preferaffinity": Workload(_preferred_affinity, running=_preferred_affinity),
     "preferanti": Workload(_preferred_anti_affinity, running=_preferred_anti_affinity),
     "mixed": Workload(_mixed, running=_mixed),
-    "volumes": Workload(_with_a_volume, running=volumes.a_pod_with_a_volume, objects=_bound_claims),
-    "newvolumes": Workload(_with_a_volume, running=volumes.a_pod_with_a_volume, objects=_waiting_claims),
+    "volumes": Workload(_with_another_volume, running=_with_a_volume, objects=_bound_claims),
+    "newvolumes": Workload(_with_another_volume, running=_with_a_volume, objects=_waiting_claims),
     "preemption": Workload(_preempting, running=_evictable, node=_small_node),
 }

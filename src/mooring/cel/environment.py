@@ -6,14 +6,15 @@ a `CompileError` with every issue at once; a program evaluates to CEL values as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from mooring.cel import types
 from mooring.cel.budget import Check, Meter, on_meter
 from mooring.cel.checker import Checker
 from mooring.cel.declarations import Function
-from mooring.cel.depth import room_for_deep_expressions
 from mooring.cel.errors import CelError, CompileError, Issue
 from mooring.cel.library import KUBERNETES
 from mooring.cel.library.addresses import CIDR_TYPE, IP_TYPE
@@ -44,6 +45,25 @@ _TYPE_NAMES: dict[str, Type] = {
     "net.IP": IP_TYPE,
     "net.CIDR": CIDR_TYPE,
 }
+
+
+_ROOM = 12_000
+"""Calls in each other. An expression may be nested 250 deep, and each level takes several of them to parse, check and
+plan: more than Python allows by default. The parser bounds the depth, and Python's own calls take no machine stack."""
+
+
+@contextmanager
+def room_for_deep_expressions() -> Iterator[None]:
+    """Raises Python's limit for the block, if it is lower."""
+    before = sys.getrecursionlimit()
+    if before >= _ROOM:
+        yield
+        return
+    sys.setrecursionlimit(_ROOM)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class Program:

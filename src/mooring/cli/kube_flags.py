@@ -16,7 +16,7 @@ from mooring.cli.idle_flags import idle_options
 from mooring.cli.log_flags import split_stream_options, split_streams
 from mooring.cli.metric_flags import metric_filter, metric_options
 from mooring.cli.serving import ServingFlags, serving_options
-from mooring.cli.version_flag import version_option
+from mooring.cli.version import version_option
 
 if TYPE_CHECKING:
     from mooring.client import Connection
