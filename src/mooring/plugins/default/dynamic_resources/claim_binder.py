@@ -13,6 +13,7 @@ import msgspec
 
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError, Fault
+from mooring.base.retry import Backoff, Retry, poll
 from mooring.framework import ClaimsInFlight, ClaimWriter, Objects, Pod
 from mooring.objects.core import ContainerExtendedResourceRequest
 from mooring.objects.resource import Allocation, ConsumerReference, ResourceClaim
@@ -22,7 +23,8 @@ from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims, allocated
 
 TRIES, PAUSE_SECONDS = 5, 0.01
-SHOWN_SECONDS, LOOK_SECONDS, LONGEST_LOOK_SECONDS = 120.0, 0.01, 1.0
+SHOWN_SECONDS = 120.0
+BACKOFF = Backoff(initial_seconds=0.01, limit_seconds=1.0)
 DOUBT_SECONDS = 120.0
 T = TypeVar("T")
 
@@ -88,15 +90,14 @@ class ClaimBinding:
         Until then the devices stay promised: if they were let go and the write had succeeded, two claims would hold
         them.
         """
-        end, pause = self._clock.monotonic() + DOUBT_SECONDS, LOOK_SECONDS
+        end, retry = self._clock.monotonic() + DOUBT_SECONDS, Retry(BACKOFF, self._clock)
         while state.in_doubt and self._clock.monotonic() < end:
             at = min(state.in_doubt)
             try:
                 await self._learn(state, at)
                 state.in_doubt.discard(at)
             except Fault:
-                await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+                await retry.wait()
 
     async def _learn(self, state: PodClaims, at: int) -> None:
         claim = state.claims[at]
@@ -176,10 +177,7 @@ class ClaimBinding:
 
     async def _until_shown(self, claim: ResourceClaim) -> None:
         """A claim that we made is held in flight until the watch shows it with its devices."""
-        end, pause = self._clock.monotonic() + SHOWN_SECONDS, LOOK_SECONDS
-        while not self._is_shown(claim) and self._clock.monotonic() < end:
-            await self._clock.sleep(pause)
-            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+        await poll(lambda: self._is_shown(claim), BACKOFF, self._clock, seconds=SHOWN_SECONDS)
 
     def _is_shown(self, claim: ResourceClaim) -> bool:
         shown = self._claims.get(claim.name, claim.namespace)
