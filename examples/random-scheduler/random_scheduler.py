@@ -19,7 +19,7 @@ from collections.abc import Callable
 from mooring.base.clock import timestamp
 from mooring.base.errors import MooringError, OperatorMistake
 from mooring.base.visible import visible_lines
-from mooring.client import ApiClient, Known, Reflector, find_connection
+from mooring.client import ApiClient, ObjectCache, Reflector, find_connection
 from mooring.objects import Kind, Node, Pod
 
 NAME = "random-scheduler"
@@ -33,8 +33,8 @@ log = logging.getLogger(NAME)
 class RandomScheduler:
     def __init__(self, client: ApiClient, randomness: random.Random) -> None:
         self.client = client
-        self.nodes: Known[Node] = Known(lambda node: log.info("New node is added. %s", node.name))
-        self.pods: Known[Pod] = Known(self.offer)
+        self.nodes: ObjectCache[Node] = ObjectCache(lambda node: log.info("New node is added. %s", node.name))
+        self.pods: ObjectCache[Pod] = ObjectCache(self.offer)
         self.queue: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_SIZE)
         self.predicates: list[Callable[[Pod, Node], bool]] = [lambda _pod, _node: randomness.randrange(2) == 0]
         self.priorities: list[Callable[[Pod, Node], int]] = [lambda _pod, _node: randomness.randrange(100)]
@@ -61,11 +61,11 @@ class RandomScheduler:
 
     async def offer_later(self, pod: Pod) -> None:
         await self.client.clock.sleep(RETRY_SECONDS)
-        if pod.uid in self.pods:
+        if pod in self.pods:
             self.offer(pod)
 
     async def schedule_one(self, pod: Pod) -> None:
-        if pod.uid not in self.pods:  # deleted while it was queued
+        if pod not in self.pods:  # deleted while it was queued
             return
         log.info("found a pod to schedule: [%s]", pod.key)
         try:
@@ -84,7 +84,7 @@ class RandomScheduler:
     def find_node(self, pod: Pod) -> str | None:
         """The best of the nodes that pass every predicate; None if none does."""
         # In the order of names, so that the same seed makes the same choice.
-        nodes = sorted(self.nodes.values(), key=lambda node: node.name)
+        nodes = sorted(self.nodes.all(), key=lambda node: node.name)
         fitting = [node for node in nodes if all(fits(pod, node) for fits in self.predicates)]
         if not fitting:
             return None

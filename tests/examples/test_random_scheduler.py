@@ -140,7 +140,7 @@ async def test_the_same_seed_makes_the_same_choices_in_whatever_order_nodes_came
 
 async def test_each_node_is_logged_once_and_forgotten_when_it_goes(log):
     scheduler = a_scheduler(Loaded(), "a")
-    scheduler.nodes.changed(next(iter(scheduler.nodes.values())))
+    scheduler.nodes.changed(next(iter(scheduler.nodes.all())))
     assert log.messages == ["New node is added. a"]
     scheduler.nodes.listed([])
     assert scheduler.find_node(a_pod()) is None

@@ -6,8 +6,8 @@ bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` w
 
 from mooring.client.api import ApiClient
 from mooring.client.connection import Connection, ExecPlugin, Impersonation
-from mooring.client.known import Known
 from mooring.client.kubeconfig import find_connection, in_cluster_connection, load_kubeconfig
+from mooring.client.object_cache import ObjectCache
 from mooring.client.own_kubeconfig import load_own_kubeconfig
 from mooring.client.recorder import ControllerEvents, EventRecorder
 from mooring.client.reflector import Feed, Reflector
@@ -20,7 +20,7 @@ __all__ = [
     "ExecPlugin",
     "Feed",
     "Impersonation",
-    "Known",
+    "ObjectCache",
     "Reflector",
     "find_connection",
     "in_cluster_connection",

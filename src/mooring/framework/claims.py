@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from mooring.framework.kept import KeptObjects, StandingIndex
 from mooring.objects.meta import ObjectMeta
+from mooring.objects.object_store import IndexedStore, ObjectIndex
 from mooring.objects.resource import ResourceClaim
 
 
@@ -16,7 +16,7 @@ class ClaimsInFlight:
     """
 
     def __init__(self) -> None:
-        self._claims: KeptObjects[ResourceClaim] = KeptObjects()
+        self._claims: IndexedStore[ResourceClaim] = IndexedStore()
 
     def begin(self, claim: ResourceClaim) -> None:
         """From now on the devices of its allocation are taken."""
@@ -32,6 +32,6 @@ class ClaimsInFlight:
     def __len__(self) -> int:
         return len(self._claims.keys())
 
-    def indexed(self, keys: Callable[[ResourceClaim], Iterable[Hashable]]) -> StandingIndex[ResourceClaim]:
+    def indexed(self, keys: Callable[[ResourceClaim], Iterable[Hashable]]) -> ObjectIndex[ResourceClaim]:
         """As `Objects.indexed`."""
         return self._claims.indexed(keys)

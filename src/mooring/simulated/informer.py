@@ -6,12 +6,13 @@ MutationCache, so that a controller does not create a second pod because the wat
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
 
 from mooring.client import ApiClient, Reflector
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import WatchedStore
 from mooring.simulated.records import controller_of
 
 T = TypeVar("T", bound=KubeObject)
@@ -19,14 +20,14 @@ T = TypeVar("T", bound=KubeObject)
 _MAX_DELETED_UIDS = 10_000
 
 
-class Informer(Generic[T]):
+class Informer(WatchedStore[T]):
     """The cached objects of one kind, by key and by the uid of their controller."""
 
     def __init__(self, client: ApiClient, type_: type[T]) -> None:
+        super().__init__()
         self.type = type_
         self.reflector: Reflector[T] = Reflector(client, type_, self)
-        self._objects: dict[str, T] = {}
-        self._owned: defaultdict[str, dict[str, T]] = defaultdict(dict)
+        self._by_owner = self.indexed(_owner)
         self._deleted_uids: OrderedDict[str, None] = OrderedDict()
         self._on_change: list[Callable[[T], None]] = []
         self._on_delete: list[Callable[[T], None]] = []
@@ -40,74 +41,38 @@ class Informer(Generic[T]):
         if deleted is not None:
             self._on_delete.append(deleted)
 
-    def get(self, key: str) -> T | None:
-        return self._objects.get(key)
-
-    def all(self) -> Iterable[T]:
-        return self._objects.values()
-
     def owned_by(self, uid: str) -> list[T]:
         """The objects whose controller has this uid."""
-        return list(self._owned[uid].values()) if uid in self._owned else []
+        return list(self._by_owner.at(uid))
 
     def cache_write(self, written: T) -> None:
         """Cache an object that the server returned for our write, unless the watch has delivered a later version."""
-        if written.uid not in self._deleted_uids and not self._has_later(written):
-            self._put(written)
+        if written.uid not in self._deleted_uids and not self.is_outdated(written):
+            self._assume(written)
+            self.keep(written)
 
-    # Called by the reflector.
+    def deleted(self, found: T, /) -> None:
+        known = self._objects.get(found.key)
+        if known is not None and known.uid == found.uid:
+            self._remove(found.key)
+        else:
+            self._handle_deletion(found)
 
-    def listed(self, objects: list[T], /) -> None:
-        present = {each.uid for each in objects}
-        for known in list(self._objects.values()):
-            if known.uid not in present:
-                self.deleted(known)
-        for each in objects:
-            self.changed(each)
+    def emit(self, old: T | None, new: T | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._handle_deletion(old)
+        if new is not None:
+            for handle in self._on_change:
+                handle(new)
 
-    def changed(self, object: T, /) -> None:
-        before = self._objects.get(object.key)
-        if before is not None and before.uid != object.uid:
-            self.deleted(before)
-        elif self._has_later(object):
-            return  # the watch lags behind a write of ours
-        self._put(object)
-        for handle in self._on_change:
-            handle(object)
-
-    def deleted(self, object: T, /) -> None:
-        self._deleted_uids[object.uid] = None
+    def _handle_deletion(self, old: T) -> None:
+        self._deleted_uids[old.uid] = None
         if len(self._deleted_uids) > _MAX_DELETED_UIDS:
             self._deleted_uids.popitem(last=False)
-        known = self._objects.get(object.key)
-        if known is not None and known.uid == object.uid:
-            del self._objects[object.key]
-            self._disown(known)
         for handle in self._on_delete:
-            handle(object)
-
-    def _has_later(self, object: T) -> bool:
-        known = self._objects.get(object.key)
-        if known is None or known.uid != object.uid:
-            return False
-        return _version(known) > _version(object)
-
-    def _put(self, object: T) -> None:
-        if (before := self._objects.get(object.key)) is not None:
-            self._disown(before)
-        self._objects[object.key] = object
-        if (controller := controller_of(object)) is not None:
-            self._owned[controller[2]][object.key] = object
-
-    def _disown(self, object: T) -> None:
-        controller = controller_of(object)
-        if controller is not None and (siblings := self._owned.get(controller[2])) is not None:
-            siblings.pop(object.key, None)
-            if not siblings:
-                del self._owned[controller[2]]
+            handle(old)
 
 
-def _version(object: KubeObject) -> int:
-    """The resourceVersion as a number; since 1.35 clients may compare those of one kind."""
-    text = object.metadata.resource_version
-    return int(text) if text.isdecimal() else 0
+def _owner(item: KubeObject) -> list[str]:
+    controller = controller_of(item)
+    return [] if controller is None else [controller[2]]

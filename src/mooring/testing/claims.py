@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from mooring.base.errors import ApiError
-from mooring.framework.kept import KeptObjects
 from mooring.objects.core import ContainerExtendedResourceRequest, Pod
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import IndexedStore
 from mooring.objects.resource import Allocation, ResourceClaim
 
 
 class MemoryClaimWriter:
     """Writes straight into the claims that plugins read, as the API server and the watch would do together."""
 
-    def __init__(self, objects: Callable[[type[KubeObject]], KeptObjects[ResourceClaim]]) -> None:
+    def __init__(self, objects: Callable[[type[KubeObject]], IndexedStore[ResourceClaim]]) -> None:
         self._objects = objects
         self._versions = itertools.count(1_000_000)
         self.written: list[tuple[str, str]] = []
@@ -71,7 +71,7 @@ class MemoryClaimWriter:
         self.extended_claims[pod.key] = claim.name, mappings
 
     @property
-    def _kept(self) -> KeptObjects[ResourceClaim]:
+    def _kept(self) -> IndexedStore[ResourceClaim]:
         return self._objects(ResourceClaim)
 
     def _note(self, verb: str, claim: ResourceClaim) -> None:

@@ -48,10 +48,10 @@ from mooring.framework import (
     WaitingPods,
 )
 from mooring.framework.contract import check_contract
-from mooring.framework.kept import KeptObjects
 from mooring.framework.pod_metadata import check_metadata
 from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import IndexedStore
 from mooring.objects.placed import placed
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.state import State, StatePods
@@ -93,7 +93,7 @@ class MemoryLog(Log):
         self.lines.append((severity, message, values))
 
 
-class MemoryObjects(KeptObjects[Any]):
+class MemoryObjects(IndexedStore[Any]):
     """All objects of one kind, as the test put them there."""
 
     def __init__(self, items: Iterable[KubeObject] = ()) -> None:

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 
 from mooring.client import ApiClient, Reflector
 from mooring.framework.events import Action, ClusterEvent, resource_name
-from mooring.framework.kept import KeptObjects
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import WatchedStore
 
 K = TypeVar("K", bound=KubeObject)
 Publish = Callable[[ClusterEvent, Any, Any], None]
 
 
-class ObjectStore(KeptObjects[K]):
-    """All objects of a kind: the `Objects[K]` that plugins read, and the feed that a watch fills."""
+class ObjectStore(WatchedStore[K]):
+    """All objects of a kind: the `Objects[K]` that plugins read. Each change is a cluster event."""
 
     def __init__(self, kind: type[K], publish: Publish, on_synced: Callable[[], None]) -> None:
         super().__init__()
@@ -28,54 +28,32 @@ class ObjectStore(KeptObjects[K]):
         self._publish = publish
         self._on_synced = on_synced
         self._resource = resource_name(kind)
-        self._assumed: dict[str, int] = {}
-        """Objects that we have written ourselves, until the watch has come as far: their versions."""
         self.synced = False
 
-    def listed(self, objects: list[K]) -> None:
-        for key in self.keys() - {found.key for found in objects}:
-            self._remove(key)
-        for found in objects:
-            self.changed(found)
+    def listed(self, objects: list[K], /) -> None:
+        super().listed(objects)
         self.synced = True
         self._on_synced()
 
-    def changed(self, found: K) -> None:
-        if self._assumed and found.key in self._assumed:
-            if int(found.metadata.resource_version) < self._assumed[found.key]:
-                return  # from before our own writing
-            del self._assumed[found.key]
-        self._put(found)
-
     def assume(self, written: K) -> bool:
-        """Show what the API server answered when we wrote it; the watch will bring it too. False: it is old news.
+        """Show what the API server returned for our write; the watch will bring it too. False: it is outdated.
 
         Only for what the watch has shown before: it alone knows what has been deleted since.
         """
-        old = self._objects.get(written.key)
-        version = int(written.metadata.resource_version)
-        if old is None or old.uid != written.uid or version < int(old.metadata.resource_version):
+        if written.key not in self._objects or self.is_outdated(written):
             return False
-        self._assumed[written.key] = version
+        self._assume(written)
         self._put(written)
         return True
 
     def _put(self, found: K) -> None:
         old = self._objects.get(found.key)
-        if old is not None and old.metadata.resource_version == found.metadata.resource_version:
-            return
-        self.keep(found)
-        action = Action.ADD if old is None else Action.UPDATE
-        self._publish(ClusterEvent(self._resource, action), old, found)
+        if old is None or old.metadata.resource_version != found.metadata.resource_version:
+            super()._put(found)
 
-    def deleted(self, found: K) -> None:
-        self._remove(found.key)
-
-    def _remove(self, key: str) -> None:
-        self._assumed.pop(key, None)
-        old = self.drop(key)
-        if old is not None:
-            self._publish(ClusterEvent(self._resource, Action.DELETE), old, None)
+    def emit(self, old: K | None, new: K | None) -> None:
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+        self._publish(ClusterEvent(self._resource, action), old, new)
 
 
 class Informers:

@@ -1,4 +1,8 @@
-"""The objects of one kind in memory, with standing indexes: what stands behind every `Objects[K]`."""
+"""The objects of one kind in memory, with indexes; and the store that a watch fills.
+
+One mechanism for all readers of watches: `Objects[K]` of plugins, informers of simulated controllers, the cache of a
+small client.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _log = Log("watch")
 K = TypeVar("K", bound=KubeObject)
 
 
-class StandingIndex(Generic[K]):
+class ObjectIndex(Generic[K]):
     """The framework's `Index`: told of every object that comes and goes."""
 
     def __init__(self, keys: Callable[[K], Iterable[Hashable]]) -> None:
@@ -50,12 +54,12 @@ class StandingIndex(Generic[K]):
             return []
 
 
-class KeptObjects(Generic[K]):
+class IndexedStore(Generic[K]):
     """All objects of a kind by `namespace/name`, their indexes, and a number that changes with them."""
 
     def __init__(self) -> None:
         self._objects: dict[str, K] = {}
-        self._indexes: WeakSet[StandingIndex[K]] = WeakSet()
+        self._indexes: WeakSet[ObjectIndex[K]] = WeakSet()
         """Each as long as somebody reads it: plugins come and go while the scheduler runs."""
         self.version = 0
 
@@ -65,8 +69,8 @@ class KeptObjects(Generic[K]):
     def all(self) -> Iterable[K]:
         return list(self._objects.values())
 
-    def indexed(self, keys: Callable[[K], Iterable[Hashable]]) -> StandingIndex[K]:
-        index = StandingIndex(keys)
+    def indexed(self, keys: Callable[[K], Iterable[Hashable]]) -> ObjectIndex[K]:
+        index = ObjectIndex(keys)
         for item in self._objects.values():
             index.put(item)
         self._indexes.add(index)
@@ -94,3 +98,58 @@ class KeptObjects(Generic[K]):
 
     def keys(self) -> set[str]:
         return set(self._objects)
+
+
+class WatchedStore(IndexedStore[K]):
+    """An `IndexedStore` that a watch fills: it is the feed of a `Reflector`.
+
+    What we have written ourselves can be shown before the watch brings it; what the watch brings from before that
+    write is dropped.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._assumed: dict[str, int] = {}
+        """Resource versions of what we have written, until the watch has come as far."""
+
+    def emit(self, old: K | None, new: K | None) -> None:
+        """Called after an object was added (`old` is None), replaced, or removed (`new` is None)."""
+
+    def listed(self, objects: list[K], /) -> None:
+        for key in self.keys() - {found.key for found in objects}:
+            self._remove(key)
+        for found in objects:
+            self.changed(found)
+
+    def changed(self, found: K, /) -> None:
+        if self._assumed and (version := self._assumed.get(found.key)) is not None:
+            if _version(found) < version:
+                return
+            del self._assumed[found.key]
+        self._put(found)
+
+    def deleted(self, found: K, /) -> None:
+        self._remove(found.key)
+
+    def is_outdated(self, written: K) -> bool:
+        """Whether the store has a later version of this object, or another object of its name."""
+        known = self._objects.get(written.key)
+        if known is None:
+            return False
+        return known.uid != written.uid or _version(written) < _version(known)
+
+    def _assume(self, written: K) -> None:
+        self._assumed[written.key] = _version(written)
+
+    def _put(self, found: K) -> None:
+        self.emit(self.keep(found), found)
+
+    def _remove(self, key: str) -> None:
+        self._assumed.pop(key, None)
+        if (old := self.drop(key)) is not None:
+            self.emit(old, None)
+
+
+def _version(item: KubeObject) -> int:
+    """Resource versions of one kind are numbers that grow; since 1.35 clients may rely on it."""
+    return int(item.metadata.resource_version or 0)
