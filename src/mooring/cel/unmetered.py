@@ -29,6 +29,10 @@ _LIGHT = frozenset(
 
 _LOGIC = frozenset({"_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_[_]", "_?._", "_[?_]"})
 """Calls that cost one or nothing, however large their operands are."""
+_SEARCHES = frozenset({"matches", "contains"})
+_CONTAINERS = frozenset({"@in", "includes"})
+_EQUALITY = frozenset({"_==_", "_!=_"})
+_SCALARS = _NUMBERS | {"bool", "string", "bytes"}
 
 
 def is_cheap(tree: Node, largest: int, limit: int) -> bool:
@@ -45,8 +49,20 @@ def _most(node: Node, largest: int) -> int:
     below = sum(_most(each, largest) for each in children(node))
     if not isinstance(node, Call) or node.function in _LOGIC:
         return below + 1
-    # Comparing two maps goes through all they hold; a search costs the product of text and pattern.
-    return below + 20 * largest + largest * largest // 40
+    return below + _most_of_call(node, largest)
+
+
+def _most_of_call(node: Call, largest: int) -> int:
+    """What the call itself can cost at most: a tenth for each character that it reads, and one."""
+    if node.function in _SEARCHES:  # the product of text and pattern
+        return largest + largest * largest // 40
+    if node.function in _CONTAINERS or (node.function in _EQUALITY and not _has_scalar(node)):
+        return 20 * largest  # all that a list or a map holds
+    return 1 + largest // 2
+
+
+def _has_scalar(node: Call) -> bool:
+    return any(each.type.kind in _SCALARS for each in node.args)
 
 
 def _longest_literal(node: Node) -> int:
