@@ -90,3 +90,14 @@ async def test_a_late_watch_does_not_undo_what_we_know_better(pods):
     pods.changed(owned("a", version="6"))
 
     assert versions == ["6"]
+
+
+async def test_a_namesake_that_we_have_just_made_counts_before_the_watch_shows_that_the_first_went(pods):
+    gone: list[str] = []
+    pods.subscribe(deleted=lambda pod: gone.append(pod.uid))
+    pods.changed(owned("a", uid="first"))
+    pods.cache_write(owned("a", uid="second", version="3"))
+    pods.deleted(owned("a", uid="first", version="2"))
+
+    assert gone == ["first"]
+    assert [pod.uid for pod in pods.owned_by("rs")] == ["second"]

@@ -132,11 +132,9 @@ class WatchedStore(IndexedStore[K]):
         self._remove(found.key)
 
     def is_outdated(self, written: K) -> bool:
-        """Whether the store has a later version of this object, or another object of its name."""
+        """Whether the store has a later version of this object."""
         known = self._objects.get(written.key)
-        if known is None:
-            return False
-        return known.uid != written.uid or _version(written) < _version(known)
+        return known is not None and known.uid == written.uid and _version(written) < _version(known)
 
     def _assume(self, written: K) -> None:
         self._assumed[written.key] = _version(written)

@@ -40,7 +40,8 @@ class ObjectStore(WatchedStore[K]):
 
         Only for what the watch has shown before: it alone knows what has been deleted since.
         """
-        if written.key not in self._objects or self.is_outdated(written):
+        known = self._objects.get(written.key)
+        if known is None or known.uid != written.uid or self.is_outdated(written):
             return False
         self._assume(written)
         self._put(written)
