@@ -1,4 +1,4 @@
-"""The page about writing plugins tells the truth: its Python blocks run, and the tests in them pass."""
+"""The Python blocks of the page about writing plugins run, and the tests in them pass."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Does what a README tells its reader to do, and compares what happens with what it shows.
+"""Runs the commands of a page with examples, and compares their output with the output that the page shows.
 
 A `console` block is a terminal: `$ ` begins a command, the lines below it are what it prints. Programs that stay
-(schedulers, clusters) run until the end of the walk; a `text` block shows lines that one of them writes. Lines are
-compared without what differs from run to run: times, ages, ports, addresses and generated names. `…` stands for lines
-that are left out.
+(schedulers, clusters) run until the end of the walk; a `text` block shows lines that one of them writes. A `python` or
+`yaml` block whose first line is a comment with a file name is saved as that file. Lines are compared without what
+differs from run to run: times, ages, ports, addresses and generated names. `…` stands for lines, or for
+the rest of a line, that are left out.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ VARYING = (
 )
 
 
+FILE_NAME = re.compile(r"# (\w[\w.-]*\.(?:py|yaml))$", re.M)
+
+
 def comparable(line: str) -> str:
     for pattern, replacement in VARYING:
         line = re.sub(pattern, replacement, line)
@@ -50,15 +54,21 @@ def comparable(line: str) -> str:
 
 @dataclass
 class Step:
-    """A command and what it shows, or (without a command) what a program that stays writes meanwhile."""
+    """A command and its output; without a command, a file to save, or lines that a running program writes meanwhile."""
 
     command: str
     shows: list[str] = field(default_factory=list)
+    file: str = ""
+    text: str = ""
 
 
-def steps(readme: Path) -> Iterator[Step]:
-    text = readme.read_text(encoding="utf-8")
-    for language, block in re.findall(r"^```(console|text)\n(.*?)^```$", text, re.M | re.S):
+def steps(page: Path) -> Iterator[Step]:
+    text = page.read_text(encoding="utf-8")
+    for language, block in re.findall(r"^```(console|text|python|yaml)\n(.*?)^```$", text, re.M | re.S):
+        if language in ("python", "yaml"):
+            if name := FILE_NAME.match(block):
+                yield Step("", file=name[1], text=block)
+            continue
         step = Step("")
         for line in block.replace("\\\n", " ").splitlines():
             if language == "console" and line.startswith("$ "):
@@ -71,7 +81,7 @@ def steps(readme: Path) -> Iterator[Step]:
 
 
 class Walk:
-    """A reader at work: a folder with the examples, a shell's exported variables, programs that stay."""
+    """The terminal of a reader: a folder with the examples, exported variables, programs that stay."""
 
     def __init__(self, home: Path, running: contextlib.ExitStack) -> None:
         self.home = home
@@ -83,9 +93,11 @@ class Walk:
         self._path = f"export PATH={shlex.quote(':'.join(folders))}:$PATH"
 
     def take(self, step: Step) -> None:
-        if not step.command:
+        if step.file:
+            (self.home / step.file).write_text(step.text, encoding="utf-8")
+        elif not step.command:
             for line in step.shows:
-                self._somebody_writes(line)
+                self._is_written(line)
         elif step.command.startswith("export "):
             self._exports.append(step.command)
         elif step.command.startswith(tuple(TERMINALS)):
@@ -134,28 +146,34 @@ class Walk:
         assert done.returncode == 0, f"$ {step.command}\nended with {done.returncode}:\n{done.stdout}"
         # In any order: events of the same second have none.
         shown = {comparable(line) for line in done.stdout.splitlines()}
-        missing = [line for line in step.shows if line not in shown]
+        missing = [line for line in step.shows if not any(_is_shown(line, each) for each in shown)]
         assert not missing, f"$ {step.command}\ndoes not show {missing}\nbut\n{done.stdout}"
 
-    def _somebody_writes(self, line: str) -> None:
+    def _is_written(self, line: str) -> None:
+        """Wait until one of the running programs has written this line."""
         *others, last = self.programs
         for program in others:
-            if any(comparable(written) == line for written in [*program.out, *program.err]):
+            if any(_is_shown(line, comparable(written)) for written in [*program.out, *program.err]):
                 return
         _writes(last, line)
 
 
+def _is_shown(line: str, written: str) -> bool:
+    """Whether the page shows this line of output; `…` at the end stands for the rest of it."""
+    return written.startswith(line[:-1]) if line.endswith("…") else written == line
+
+
 def _writes(program: Program, line: str) -> None:
-    program.said(lambda written: comparable(written) == line, what=line)
+    program.said(lambda written: _is_shown(line, comparable(written)), what=line)
 
 
 @contextlib.contextmanager
-def walked(readme: Path) -> Iterator[Walk]:
-    """Walk through the README, and leave the end of it open for more questions."""
+def walked(page: Path) -> Iterator[Walk]:
+    """Run all steps of the page; the programs that it starts run until the end of the `with` block."""
     with private_home() as home, contextlib.ExitStack() as running:
         (home / "examples").symlink_to(ROOT / "examples")
         walk = Walk(home, running)
-        for step in steps(readme):
+        for step in steps(page):
             walk.take(step)
         yield walk
         walk.end()
