@@ -56,7 +56,7 @@ class Cluster:
         return program
 
     def kube_scheduler(self, *flags: str) -> Program:
-        """The real one; it does not say when it is ready."""
+        """The real one; it prints no line when it is ready."""
         command = (str(real_program("kube-scheduler")), "--secure-port=0")
         return self._programs.enter_context(Program(*flags, home=self.home, program=command))
 
@@ -124,13 +124,13 @@ class Cluster:
 
     # What is waited for; upper bounds only for a machine that is busy with other things.
 
-    def until(self, look: Callable[[], T | None], *, what: str, told: Callable[[], object] = lambda: "") -> T:
-        """The first answer of `look` that is not None or empty; `told` says what is seen when none came in time."""
+    def until(self, look: Callable[[], T | None], *, what: str, seen: Callable[[], object] = lambda: "") -> T:
+        """The first result of `look` that is not None or empty; `seen` describes the state if none came in time."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             if found := look():
                 return found
-            assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:g} s in vain for {what} {told()}"
+            assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:g} s in vain for {what} {seen()}"
             time.sleep(LOOK_AGAIN_SECONDS)
 
     def bound(self, name: str) -> str:
@@ -150,7 +150,7 @@ class Cluster:
         return self.until(look, what=f"{name} to run")
 
     def refused(self, name: str, reason: str = "Unschedulable") -> Document:
-        """Wait until the pod's condition says that it cannot be scheduled; gives the condition."""
+        """Wait until the pod's condition PodScheduled is false; gives the condition."""
 
         def look() -> Document | None:
             for condition in self.api.get(f"{PODS}/{name}").get("status", {}).get("conditions", ()):

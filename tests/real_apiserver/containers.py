@@ -173,7 +173,7 @@ class Container:
     # Without.
 
     def _replaced(self, more: Sequence[str]) -> list[str]:
-        """The same program with the paths where the files really are; the account is told by a kubeconfig."""
+        """The same program with the paths where the files really are; the account comes from a kubeconfig."""
         program, *words = [self._mapped(word) for word in self.command]
         environment = {name: self._mapped(value) for name, value in self.environment().items() if name != "PATH"}
         python = str(self._root / "opt" / "mooring" / "bin" / "python")
@@ -209,7 +209,7 @@ class Container:
 
 
 def removed(folder: Path) -> None:
-    """Remove what `scripts/build-root` made, which nobody may write."""
+    """Remove the read-only files that `scripts/build-root` made."""
     for path in folder.rglob("*"):
         if path.is_dir() and not path.is_symlink():
             with contextlib.suppress(OSError):

@@ -29,7 +29,7 @@ from mooring.base.tls import make_identity
 START_SECONDS = 180.0
 LOOK_AGAIN_SECONDS = 0.1
 IDLE_SECONDS = 30.0
-"""A connection that nobody used for so long may be closed by the server at any moment."""
+"""A connection that was idle for so long may be closed by the server at any moment."""
 ADMIN, SCHEDULER, SECOND_SCHEDULER, POWERLESS = "admin", "scheduler", "second-scheduler", "powerless"
 FRONT_PROXY = "front-proxy"
 USERS = {
@@ -38,8 +38,8 @@ USERS = {
     SECOND_SCHEDULER: ("system:kube-scheduler", ""),
     POWERLESS: ("powerless", ""),
 }
-"""Who may speak to the server: the scheduler with no more rights than a real cluster gives kube-scheduler. The second
-is the same user for the server; the audit log tells the two apart by their uid, which is the name here."""
+"""Users of the server: the scheduler has no more rights than kube-scheduler in a real cluster. The second
+is the same user for the server; the audit log distinguishes the two by their uid, which is the name here."""
 WRITES = ["create", "update", "patch", "delete"]
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -54,7 +54,7 @@ AUDIT_POLICY = {
 
 
 def debian_program(name: str) -> Path:
-    """The path of a program that Debian packages. Without it the asking test is skipped, or fails where required."""
+    """The path of a program that Debian packages. Without it the calling test is skipped, or fails where required."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cached = Path(os.environ.get("MOORING_CACHE") or caches / "mooring") / "debian" / name / "usr" / "bin" / name
     found = shutil.which(name) or shutil.which(cached)
@@ -69,8 +69,8 @@ def debian_program(name: str) -> Path:
 class ApiError(Exception):
     """The server's refusal."""
 
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(f"{code}: {said}")
+    def __init__(self, code: int, body: str) -> None:
+        super().__init__(f"{code}: {body}")
         self.code = code
 
 
@@ -97,14 +97,14 @@ class Api:
             try:
                 self._connection.request(method, path, None if body is None else json.dumps(body), headers)
                 response = self._connection.getresponse()
-                said = response.read().decode()
+                body = response.read().decode()
             except BaseException:
                 self.close()
                 raise
             self._last_used = time.monotonic()
         if response.status >= 300:
-            raise ApiError(response.status, said)
-        return json.loads(said) if said.startswith("{") else said
+            raise ApiError(response.status, body)
+        return json.loads(body) if body.startswith("{") else body
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)
@@ -144,9 +144,9 @@ class ControlPlane:
         self.api = Api(self.port, self._identity.ca_pem, _token(ADMIN))
         self.ca_pem = self._identity.ca_pem
         self.clients, self.front_proxies = an_authority("clients"), an_authority("front proxies")
-        """Authorities of client certificates, and of those who may speak for others."""
+        """Authorities of client certificates, and of front proxies."""
         self.audit_log = folder / "audit.log"
-        """What service accounts asked the server for and what schedulers wrote, one JSON object a line."""
+        """Requests of service accounts and writes of schedulers, one JSON object a line."""
         self._etcd: subprocess.Popen[bytes] | None = None
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -191,7 +191,7 @@ class ControlPlane:
         self._etcd.wait()
 
     def pause_etcd(self) -> None:
-        """Until `resume_etcd` it answers nothing, and keeps its connections."""
+        """Until `resume_etcd` it does not respond, and keeps its connections."""
         assert self._etcd is not None
         self._etcd.send_signal(signal.SIGSTOP)
 
@@ -200,7 +200,7 @@ class ControlPlane:
         self._etcd.send_signal(signal.SIGCONT)
 
     def start_server(self) -> None:
-        """Start the API server and wait until it answers."""
+        """Start the API server and wait until it responds."""
         certificate, key = f"{self.folder}/certificate.pem", f"{self.folder}/key.pem"
         self._server = self._spawn(
             "kube-apiserver",
@@ -210,7 +210,7 @@ class ControlPlane:
                 f"--secure-port={self.port}",
                 "--bind-address=127.0.0.1",
                 "--advertise-address=127.0.0.1",
-                # Endpoints may not name a loopback address, and nobody here looks for them.
+                # Endpoints may not name a loopback address, and no test reads them.
                 "--endpoint-reconciler-type=none",
                 f"--tls-cert-file={certificate}",
                 f"--tls-private-key-file={key}",
@@ -236,7 +236,7 @@ class ControlPlane:
         self._wait_until_ready()
 
     def pause_server(self) -> None:
-        """Until `resume_server` it answers nothing, and keeps its connections."""
+        """Until `resume_server` it does not respond, and keeps its connections."""
         assert self._server is not None
         self._server.send_signal(signal.SIGSTOP)
 
@@ -245,7 +245,7 @@ class ControlPlane:
         self._server.send_signal(signal.SIGCONT)
 
     def kill_server(self) -> None:
-        """End the API server without a word to anybody, as a crash does."""
+        """Kill the API server without a shutdown, as a crash does."""
         assert self._server is not None
         self._server.kill()
         self._server.wait()

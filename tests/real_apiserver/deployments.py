@@ -74,7 +74,7 @@ class Deployment:
         return self
 
     def _has_its_rights(self) -> bool:
-        """Whether what is granted here counts already: the API server itself hears of it by a watch."""
+        """Whether the rights granted here are in effect: the API server observes them by a watch."""
         bound = {
             document["roleRef"]["name"]
             for document in self.documents
@@ -87,7 +87,7 @@ class Deployment:
     def _may(self, role: Document) -> bool:
         rule = role["rules"][-1]
         resource, _, subresource = rule["resources"][-1].partition("/")
-        asked = {
+        attributes = {
             "namespace": role["metadata"].get("namespace", ""),
             "group": rule["apiGroups"][-1],
             "resource": resource,
@@ -95,7 +95,7 @@ class Deployment:
             "name": (rule.get("resourceNames") or [""])[-1],
             "verb": rule["verbs"][-1],
         }
-        review = {"spec": {"user": self.user, "resourceAttributes": asked}}
+        review = {"spec": {"user": self.user, "resourceAttributes": attributes}}
         allowed: bool = self._cluster.api.create(REVIEWS, review)["status"]["allowed"]
         return allowed
 
@@ -128,8 +128,8 @@ class Deployment:
 
     def token(self) -> str:
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.name}/token"
-        answer: Document = self._cluster.api.create(path, {"spec": {"expirationSeconds": 3600}})
-        return str(answer["status"]["token"])
+        created: Document = self._cluster.api.create(path, {"spec": {"expirationSeconds": 3600}})
+        return str(created["status"]["token"])
 
 
 def new_folder(cluster: Cluster, name: str) -> Path:
@@ -141,14 +141,14 @@ def new_folder(cluster: Cluster, name: str) -> Path:
 
 
 def own_port() -> list[str]:
-    """Nothing, unless somebody on this machine has the port that containers listen on: then another one."""
+    """Nothing, unless the port that containers listen on is in use on this machine: then another one."""
     with contextlib.suppress(OSError), socket.create_server(("0.0.0.0", PORT)):
         return []
     return [f"--secure-port={free_ports(1)[0]}"]
 
 
 def kubectl(cluster: Cluster, *arguments: str, input: str = "") -> str:
-    """kubectl without a namespace of its own: the objects say theirs."""
+    """kubectl without a namespace of its own: the objects name theirs."""
     command = [word for word in cluster.kubectl.command(*arguments) if not word.startswith("--namespace=")]
     done = subprocess.run(
         command,

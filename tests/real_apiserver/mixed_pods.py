@@ -1,6 +1,6 @@
-"""A cluster of unlike nodes, and pods that between them ask for most of what a pod may ask; the same for a seed.
+"""A cluster of unlike nodes, and pods that together use most of what a pod spec can require; the same for a seed.
 
-Every pod has a priority of its own, so that who must go for whom does not depend on when pods started.
+Every pod has a priority of its own, so that the choice of victims does not depend on when pods started.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def _pod(number: int, chance: Random) -> Document:
         "terminationGracePeriodSeconds": 1,
         "containers": [container],
     }
-    for ask in chance.sample(ASKS, chance.choice([0, 1, 1, 2])):
-        ask(spec, app, chance)
+    for require in chance.sample(REQUIREMENTS, chance.choice([0, 1, 1, 2])):
+        require(spec, app, chance)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -129,7 +129,7 @@ def _spreads(spec: Document, app: str, chance: Random) -> None:
 
 
 def _keeps_company(spec: Document, app: str, chance: Random) -> None:
-    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": chance.choice([app, "db", "nobody"])}}}
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": chance.choice([app, "db", "none"])}}}
     spec.setdefault("affinity", {})["podAffinity"] = _hard_or_soft(term, chance)
 
 
@@ -158,7 +158,7 @@ def _needs_a_claim_that_is_not_there(spec: Document, app: str, chance: Random) -
     spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]
 
 
-ASKS = [
+REQUIREMENTS = [
     _picks_a_disk,
     _picks_a_disk,
     _tolerates,

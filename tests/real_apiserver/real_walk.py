@@ -95,8 +95,8 @@ class RealWalk(Walk):
 def account_kubeconfig(control_plane: ControlPlane, namespace: str, account: str, path: Path) -> Path:
     """A kubeconfig with a token of the service account."""
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    asked: Document = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = control_plane.api.create(f"{accounts}/{account}/token", asked)["status"]["token"]
+    request: Document = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = control_plane.api.create(f"{accounts}/{account}/token", request)["status"]["token"]
     control_plane.write_kubeconfig(SCHEDULER, path, port=control_plane.port)
     document = json.loads(path.read_text(encoding="utf-8"))
     document["users"][0]["user"]["token"] = token

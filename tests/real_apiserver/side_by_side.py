@@ -30,7 +30,7 @@ Scores = dict[str, dict[str, int]]
 
 @dataclass
 class Seen:
-    """One pod's decision. `refusal` is the first that it heard; it may have been placed later, with `victims` gone."""
+    """One pod's decision. `refusal` is its first message; it may have been placed later, with `victims` evicted."""
 
     pod: str
     node: str = ""
@@ -41,7 +41,7 @@ class Seen:
     condition: tuple[str, str] = ("", "")
     """reason and message of a pod that got no node"""
     events: frozenset[tuple[str, ...]] = frozenset()
-    """what was told about it and its victims: type, reason, action, who said it, and the words"""
+    """events about it and its victims: type, reason, action, reporter and message"""
     placed: Mapping[str, str] = field(default_factory=dict)
     """pod → node, of the whole cluster, afterwards"""
     scores: Scores = field(default_factory=dict)
@@ -94,9 +94,9 @@ class Recording:
         refusals = self._cluster.events(name, "FailedScheduling")
         first = sorted(refusals, key=lambda each: str(each["eventTime"]))[:1]
         seen.refusal = first[0]["message"] if first else ""
-        told = [*first, *self._cluster.events(name, "Scheduled")]
-        told += [self._cluster.event(victim, "Preempted") for victim in seen.victims]
-        seen.events = frozenset(_words(each, pod) for each in told)
+        events = [*first, *self._cluster.events(name, "Scheduled")]
+        events += [self._cluster.event(victim, "Preempted") for victim in seen.victims]
+        seen.events = frozenset(_words(each, pod) for each in events)
         return seen
 
     def _outcome(self, name: str) -> Document | None:

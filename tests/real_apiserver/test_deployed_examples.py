@@ -1,6 +1,6 @@
-"""The five examples on a real API server: their manifests are applied, and the scheduler is run as its pod says.
+"""The five examples on a real API server: their manifests are applied, and the scheduler runs as its pod specifies.
 
-The command line, the mounts and the user are the pod's; `containers` says how without a container engine.
+The command line, the mounts and the user are the pod's; `containers` runs them without a container engine.
 """
 
 from __future__ import annotations

@@ -20,14 +20,14 @@ REQUEST = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": 
 
 @pytest.fixture
 def devices(cluster: Cluster) -> Iterator[Cluster]:
-    """A node with two devices and our scheduler; what is left is removed, for nobody else does it."""
+    """A node with two devices and our scheduler; objects that remain are removed, for no controller does it."""
     cluster.scheduler()
     yield from with_devices(cluster)
 
 
 @pytest.fixture
 def with_controllers(cluster: Cluster) -> Iterator[Cluster]:
-    """As `devices`, with somebody who makes claims after templates and takes devices back."""
+    """As `devices`, with a controller that creates claims from templates and deallocates devices."""
     cluster.scheduler()
     yield from with_devices(cluster, "--controllers")
 
@@ -111,7 +111,7 @@ def test_a_pod_waits_for_a_device_and_gets_it_when_it_is_free(devices: Cluster):
     assert devices.bound("second") == "node-1"
 
 
-def test_an_allocation_that_nobody_uses_and_no_node_serves_is_given_back(devices: Cluster):
+def test_an_unused_allocation_that_no_node_serves_is_deallocated(devices: Cluster):
     a_claim(devices, "stuck")
     field = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
     result = {"request": "r", "driver": DRIVER, "pool": "node-0", "device": "gpu-0"}
@@ -122,19 +122,19 @@ def test_an_allocation_that_nobody_uses_and_no_node_serves_is_given_back(devices
     a_pod(devices, "web", "stuck")
     assert devices.bound("web") == "node-1"
     assert the_claim(devices, "stuck")["status"]["allocation"]["devices"]["results"][0]["pool"] == "node-1"
-    told = devices.event("web", "FailedScheduling")["message"]
-    assert "1 resourceclaim not available on the node. deallocation of ResourceClaim completed" in told
+    message = devices.event("web", "FailedScheduling")["message"]
+    assert "1 resourceclaim not available on the node. deallocation of ResourceClaim completed" in message
 
 
 def test_extended_resources_get_a_claim_of_their_own(devices: Cluster):
     amounts = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
     devices.pod("web", containers=[{"name": "main", "image": "pause", "resources": amounts}])
     assert devices.bound("web") == "node-1"
-    said = devices.api.get(f"{PODS}/web")["status"]["extendedResourceClaimStatus"]
-    assert said["requestMappings"] == [
+    status = devices.api.get(f"{PODS}/web")["status"]["extendedResourceClaimStatus"]
+    assert status["requestMappings"] == [
         {"containerName": "main", "resourceName": GPU, "requestName": "container-0-request-0"}
     ]
-    claim = the_claim(devices, said["resourceClaimName"])
+    claim = the_claim(devices, status["resourceClaimName"])
     assert (users_of(claim), claim["metadata"]["generateName"]) == (["web"], "web-extended-resources-")
 
 
@@ -142,8 +142,8 @@ def test_claims_made_after_a_template_come_and_go_with_their_pods(with_controlle
     cluster = with_controllers
     wanted = [{"name": "device", "resourceClaimTemplateName": "gpu"}]
     cluster.pod("first", resourceClaims=wanted)
-    told = cluster.event("first", "FailedResourceClaimCreation")["message"]
-    assert told == 'PodResourceClaim device: resource claim template "gpu" not found'
+    message = cluster.event("first", "FailedResourceClaimCreation")["message"]
+    assert message == 'PodResourceClaim device: resource claim template "gpu" not found'
 
     cluster.api.create(TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": [REQUEST]}}}})
     for name in ("second", "third"):
@@ -162,7 +162,7 @@ def test_claims_made_after_a_template_come_and_go_with_their_pods(with_controlle
     [waiting] = {"first", "second", "third"} - {pod["metadata"]["name"] for pod in lucky}
     assert "1 cannot allocate all claims" in cluster.refused(waiting)["message"]
 
-    # With its pod a claim goes, and its device is somebody else's.
+    # A claim is deleted with its pod, and its device is free for others.
     cluster.api.delete(f"{PODS}/{lucky[0]['metadata']['name']}")
     assert cluster.bound(waiting) == "node-1"
     cluster.until(lambda: len(cluster.api.items(CLAIMS)) == 2, what="the claim to go with its pod")
@@ -179,9 +179,9 @@ def test_what_is_written_is_what_kube_scheduler_writes(no_scheduler: Cluster):
         amounts = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
         no_scheduler.pod("extended", containers=[{"name": "main", "image": "pause", "resources": amounts}])
         no_scheduler.bound("extended")
-        said = no_scheduler.api.get(f"{PODS}/extended")["status"]["extendedResourceClaimStatus"]
-        names = ["claim", said.pop("resourceClaimName")]
-        written[name] = [*(without_chance(the_claim(no_scheduler, each)) for each in names), said]
+        status = no_scheduler.api.get(f"{PODS}/extended")["status"]["extendedResourceClaimStatus"]
+        names = ["claim", status.pop("resourceClaimName")]
+        written[name] = [*(without_chance(the_claim(no_scheduler, each)) for each in names), status]
         program.end()
         for each in names:
             no_scheduler.api.merge(f"{CLAIMS}/{each}", {"metadata": {"finalizers": None}})

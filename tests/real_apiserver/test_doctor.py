@@ -1,4 +1,4 @@
-"""Rights that are missing, at the start and later, and rivals: named on a real API server with RBAC."""
+"""Missing rights, at the start and later, and another scheduler for the same pods, on a real API server with RBAC."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def deployment(cluster: Cluster, config: Path) -> Iterator[Deployment]:
 
 
 class Doctor:
-    """Asks for the account of a deployment, without a process for each question."""
+    """Runs the checks for the account of a deployment, without a process for each."""
 
     def __init__(self, cluster: Cluster, config: Path, user: str) -> None:
         connection = load_kubeconfig([cluster.control_plane.kubeconfig(ADMIN)])
@@ -77,11 +77,11 @@ class Doctor:
         self._plan = Plan(configuration, registry, configuration.leader_election, gates)
 
     def findings(self) -> list[Finding]:
-        async def ask() -> list[Finding]:
+        async def check() -> list[Finding]:
             async with ApiClient(self._connection, in_flight=4) as client:
                 return [finding for finding in await examine(client, self._plan) if finding.check == "rights"]
 
-        return asyncio.run(ask())
+        return asyncio.run(check())
 
     def missing(self) -> list[str]:
         return [finding.to_do for finding in self.findings() if finding.verdict in (Verdict.BAD, Verdict.NOTICE)]
@@ -106,8 +106,8 @@ def path_of(role: Document) -> str:
 def test_each_rule_that_is_taken_away_is_named(cluster: Cluster, config: Path, deployment: Deployment):
     doctor = Doctor(cluster, config, deployment.user)
     cluster.until(lambda: not doctor.missing(), what="the rights of the manifests")
-    (said,) = doctor.findings()
-    assert f'"{deployment.user}" has all' in said.said
+    (finding,) = doctor.findings()
+    assert f'"{deployment.user}" has all' in finding.said
     roles = [document for document in deployment.documents if document["kind"] in ("ClusterRole", "Role")]
     assert {role["metadata"].get("namespace", "") for role in roles} == {"", "kube-system"}
     for role in roles:
@@ -120,13 +120,13 @@ def test_each_rule_that_is_taken_away_is_named(cluster: Cluster, config: Path, d
         cluster.until(lambda: not doctor.missing(), what="the rights that were given back")
 
 
-def test_the_command_says_what_is_missing_and_ends_with_1(cluster: Cluster, config: Path, deployment: Deployment):
+def test_the_command_names_what_is_missing_and_exits_with_1(cluster: Cluster, config: Path, deployment: Deployment):
     doctor = Doctor(cluster, config, deployment.user)
     cluster.until(lambda: not doctor.missing(), what="the rights of the manifests")
     flags = (f"--config={config}", f"--kubeconfig={cluster.control_plane.kubeconfig(ADMIN)}")
     with Program("doctor", *flags, f"--as={deployment.user}", home=cluster.home) as well:
         assert well.ended() == 0, well.written()
-    with Program("doctor", *flags, "--as=system:serviceaccount:doctored:nobody", home=cluster.home) as unwell:
+    with Program("doctor", *flags, "--as=system:serviceaccount:doctored:absent", home=cluster.home) as unwell:
         assert unwell.ended() == 1
         written = unwell.written()
     assert "✗ rights" in written
@@ -181,9 +181,9 @@ def test_a_kind_that_is_forbidden_holds_only_the_profile_whose_plugins_read_it(c
     with Program("run", *flags, home=cluster.home) as scheduler:
         scheduler.ready()
         cluster.pod("held")
-        said = cluster.refused("held")["message"]
-        assert "profile default-scheduler waits for what its plugin" in said
-        assert 'apiGroups: ["storage.k8s.io"], resources: ["storageclasses"], verbs: ["list", "watch"]' in said
+        message = cluster.refused("held")["message"]
+        assert "profile default-scheduler waits for what its plugin" in message
+        assert 'apiGroups: ["storage.k8s.io"], resources: ["storageclasses"], verbs: ["list", "watch"]' in message
         cluster.pod("free", schedulerName="without-volumes")
         cluster.bound("free")
         bind_powerless(cluster, of_volumes)
@@ -225,7 +225,7 @@ def test_another_scheduler_that_binds_our_pods_is_noticed_and_named(cluster: Clu
             found = cluster.api.items("/api/v1/namespaces/default/events?fieldSelector=reason=BoundByAnother")
             return found[0] if found else None
 
-        event = cluster.until(look, what="the rival to be noticed")
+        event = cluster.until(look, what="an event about the other scheduler")
         assert event["message"].startswith(f"Bound to node-2 by default-scheduler-{socket.gethostname()}, which serves")
-        said = ours.mentions("Another scheduler binds pods of ours")
-        assert 'schedulerName="default-scheduler"' in said
+        line = ours.mentions("Another scheduler binds pods of ours")
+        assert 'schedulerName="default-scheduler"' in line

@@ -1,4 +1,4 @@
-"""The five example systems on a real API server with RBAC: each README walked step by step, and what it says beside.
+"""The five example systems on a real API server with RBAC: the steps of each README, and its other statements.
 
 They have a control plane of their own: what they install stays, for no controller of namespaces would remove it.
 """
@@ -103,7 +103,7 @@ def test_the_scheduler_from_scratch_needs_no_more_than_its_role(cluster: Cluster
     with Program(f"--kubeconfig={kubeconfig}", "--seed=7", home=cluster.home, program=program) as scheduler:
         cluster.kubectl.run("apply", "-f", str(RANDOM / "pod.yaml"))
         node = cluster.running("nginx")["spec"]["nodeName"]
-        told = cluster.event("nginx", "Scheduled")["message"]
-        assert told == f"pod [default/nginx] is successfully scheduled to node {node}"
+        message = cluster.event("nginx", "Scheduled")["message"]
+        assert message == f"pod [default/nginx] is successfully scheduled to node {node}"
         assert scheduler.end() == 0, scheduler.written()
     assert "Traceback" not in scheduler.written()

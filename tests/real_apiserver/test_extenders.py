@@ -1,4 +1,4 @@
-"""The same extender beside Mooring and beside the real kube-scheduler: both ask it alike and do alike."""
+"""The same extender with Mooring and with the real kube-scheduler: both send the same requests and decide alike."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from tests.real_apiserver.cluster import PODS, Cluster
 from tests.real_apiserver.control_plane import SCHEDULER
 from tests.real_kubectl.conftest import real_program
 
-Answer = Callable[[dict[str, Any]], Any]
+Reply = Callable[[dict[str, Any]], Any]
 
 BOTH = pytest.mark.parametrize("scheduler", ["mooring", "kube-scheduler"])
 
 
 class Recorded:
-    """What the extender was asked, and how it answers; None is a failure (500)."""
+    """The requests that the extender received, and its replies; None is a failure (500)."""
 
-    def __init__(self, answers: dict[str, Answer]) -> None:
-        self.answers = answers
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+    def __init__(self, replies: dict[str, Reply]) -> None:
+        self.replies = replies
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self.url = ""
 
     def about(self, verb: str, pod: str) -> list[dict[str, Any]]:
-        return [asked for each, asked in self.asked if each == verb and asked["Pod"]["metadata"]["name"] == pod]
+        return [
+            request for each, request in self.requests if each == verb and request["Pod"]["metadata"]["name"] == pod
+        ]
 
 
 @contextmanager
-def an_extender(**answers: Answer) -> Iterator[Recorded]:
-    recorded = Recorded(answers)
+def an_extender(**replies: Reply) -> Iterator[Recorded]:
+    recorded = Recorded(replies)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             verb = self.path.rpartition("/")[2]
-            question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            recorded.asked.append((verb, question))
-            answer = recorded.answers[verb](question)
-            self.send_response(200 if answer is not None else 500)
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            recorded.requests.append((verb, request))
+            reply = recorded.replies[verb](request)
+            self.send_response(200 if reply is not None else 500)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(json.dumps(reply).encode())
 
         def log_message(self, format: str, *args: Any) -> None: ...
 
@@ -82,23 +84,23 @@ def scheduling(cluster: Cluster, scheduler: str, *extenders: dict[str, Any]) -> 
         yield
 
 
-def names_of(question: dict[str, Any]) -> list[str]:
-    if question["NodeNames"] is not None:
-        return sorted(question["NodeNames"])
-    return sorted(node["metadata"]["name"] for node in question["Nodes"]["items"])
+def names_of(request: dict[str, Any]) -> list[str]:
+    if request["NodeNames"] is not None:
+        return sorted(request["NodeNames"])
+    return sorted(node["metadata"]["name"] for node in request["Nodes"]["items"])
 
 
 @BOTH
 def test_filtering_and_scoring(cluster: Cluster, scheduler: str):
-    def filtered(question: dict[str, Any]) -> dict[str, Any]:
-        if question["Pod"]["metadata"]["name"] == "picky":
+    def filtered(request: dict[str, Any]) -> dict[str, Any]:
+        if request["Pod"]["metadata"]["name"] == "picky":
             failed = {"FailedNodes": {"node-1": "too hot"}, "FailedAndUnresolvableNodes": {"node-2": "leaks"}}
             return {"Nodes": {"items": []}, **failed}
-        items = [node for node in question["Nodes"]["items"] if node["metadata"]["name"] != "node-1"]
+        items = [node for node in request["Nodes"]["items"] if node["metadata"]["name"] != "node-1"]
         return {"nodes": {"items": items}, "failedNodes": {"node-1": "too hot"}}
 
-    def scored(question: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{"Host": name, "Score": 10 if name == "node-3" else 0} for name in names_of(question)]
+    def scored(request: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"Host": name, "Score": 10 if name == "node-3" else 0} for name in names_of(request)]
 
     cluster.nodes(3)
     with an_extender(filter=filtered, prioritize=scored) as extender:
@@ -106,16 +108,16 @@ def test_filtering_and_scoring(cluster: Cluster, scheduler: str):
         with scheduling(cluster, scheduler, config):
             cluster.pod("web")
             assert cluster.bound("web") == "node-3"
-            [asked] = extender.about("filter", "web")
-            assert sorted(asked) == ["NodeNames", "Nodes", "Pod"]
-            assert (asked["NodeNames"], names_of(asked)) == (None, ["node-1", "node-2", "node-3"])
-            node = asked["Nodes"]["items"][0]
+            [request] = extender.about("filter", "web")
+            assert sorted(request) == ["NodeNames", "Nodes", "Pod"]
+            assert (request["NodeNames"], names_of(request)) == (None, ["node-1", "node-2", "node-3"])
+            node = request["Nodes"]["items"][0]
             assert node["status"]["nodeInfo"]["kubeletVersion"]
             assert node["metadata"]["managedFields"]
-            assert asked["Pod"]["spec"]["terminationGracePeriodSeconds"] == 1
-            assert "managedFields" not in asked["Pod"]["metadata"]
-            [asked] = extender.about("prioritize", "web")
-            assert names_of(asked) == ["node-2", "node-3"]
+            assert request["Pod"]["spec"]["terminationGracePeriodSeconds"] == 1
+            assert "managedFields" not in request["Pod"]["metadata"]
+            [request] = extender.about("prioritize", "web")
+            assert names_of(request) == ["node-2", "node-3"]
 
             cluster.pod("picky")
             assert cluster.refused("picky")["message"] == (
@@ -136,18 +138,18 @@ def test_failing_and_being_ignored(cluster: Cluster, scheduler: str):
             cluster.pod("web")
             message = cluster.refused("web", "SchedulerError")["message"]
             assert message == f"failed filter with extender at URL {down.url}/filter, code 500"
-            assert not ignored.asked, "those that may be ignored are asked last"
-            down.answers["filter"] = lambda question: {"NodeNames": question["NodeNames"]}
+            assert not ignored.requests, "ignorable extenders are called last"
+            down.replies["filter"] = lambda request: {"NodeNames": request["NodeNames"]}
             assert cluster.bound("web") == "node-1"
-            assert ignored.asked
+            assert ignored.requests
 
 
 @BOTH
 def test_binding_what_it_manages(cluster: Cluster, scheduler: str):
-    def bind(question: dict[str, Any]) -> dict[str, Any]:
-        name = question["PodName"]
-        target = {"kind": "Node", "name": question["Node"]}
-        binding = {"metadata": {"name": name, "uid": question["PodUID"]}, "target": target}
+    def bind(request: dict[str, Any]) -> dict[str, Any]:
+        name = request["PodName"]
+        target = {"kind": "Node", "name": request["Node"]}
+        binding = {"metadata": {"name": name, "uid": request["PodUID"]}, "target": target}
         cluster.api.create(f"{PODS}/{name}/binding", {"apiVersion": "v1", "kind": "Binding"} | binding)
         return {}
 
@@ -158,32 +160,32 @@ def test_binding_what_it_manages(cluster: Cluster, scheduler: str):
         with scheduling(cluster, scheduler, config):
             cluster.pod("plain")
             assert cluster.bound("plain") == "node-1"
-            assert not extender.asked
+            assert not extender.requests
             gpu = {"example.com/gpu": "1"}
             container = {"name": "main", "image": "pause", "resources": {"requests": gpu, "limits": gpu}}
             pod = cluster.pod("fast", containers=[container])
             assert cluster.bound("fast") == "node-1"
-            [(_, asked)] = extender.asked
+            [(_, request)] = extender.requests
             uid = pod["metadata"]["uid"]
-            assert asked == {"PodName": "fast", "PodNamespace": "default", "PodUID": uid, "Node": "node-1"}
+            assert request == {"PodName": "fast", "PodNamespace": "default", "PodUID": uid, "Node": "node-1"}
             assert cluster.event("fast", "Scheduled")
 
 
 @BOTH
 @pytest.mark.parametrize("is_capable", [False, True], ids=["whole-pods", "uids"])
 def test_preempting(cluster: Cluster, scheduler: str, is_capable: bool):
-    asked: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
 
-    def preempt(question: dict[str, Any]) -> dict[str, Any]:
-        asked.append(question)
+    def preempt(request: dict[str, Any]) -> dict[str, Any]:
+        requests.append(request)
         if is_capable:
-            told = question["NodeNameToMetaVictims"]
+            victims = request["NodeNameToMetaVictims"]
         else:
-            told = {
+            victims = {
                 node: {"Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"]]}
-                for node, victims in question["NodeNameToVictims"].items()
+                for node, victims in request["NodeNameToVictims"].items()
             }
-        return {"NodeNameToMetaVictims": {"node-2": told["node-2"]}}
+        return {"NodeNameToMetaVictims": {"node-2": victims["node-2"]}}
 
     cluster.priority("low", 10)
     cluster.priority("high", 1000)
@@ -198,11 +200,11 @@ def test_preempting(cluster: Cluster, scheduler: str, is_capable: bool):
             assert cluster.bound("shop") == "node-2"
             cluster.gone("on-node-2")
             assert cluster.api.get(f"{PODS}/on-node-1")["status"]["phase"] == "Running"
-    question = asked[0]
-    assert sorted(question) == ["NodeNameToMetaVictims", "NodeNameToVictims", "Pod"]
+    request = requests[0]
+    assert sorted(request) == ["NodeNameToMetaVictims", "NodeNameToVictims", "Pod"]
     given, other = (
         ("NodeNameToMetaVictims", "NodeNameToVictims") if is_capable else ("NodeNameToVictims", "NodeNameToMetaVictims")
     )
-    assert question[other] is None
-    assert sorted(question[given]) == ["node-1", "node-2"]
-    assert sorted(question[given]["node-1"]) == ["NumPDBViolations", "Pods"]
+    assert request[other] is None
+    assert sorted(request[given]) == ["node-1", "node-2"]
+    assert sorted(request[given]["node-1"]) == ["NumPDBViolations", "Pods"]

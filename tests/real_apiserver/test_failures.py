@@ -1,4 +1,4 @@
-"""What breaks in production: schedulers that die, rivals, bindings that are refused. No pod is lost or bound twice.
+"""What breaks in production: dead schedulers, two active ones, rejected bindings. No pod is lost or bound twice.
 
 What a bad network and an API server that goes away do, `test_faults` shows.
 
@@ -38,7 +38,7 @@ def check_full(cluster: Cluster, uids: list[str]) -> None:
     assert {pod["metadata"]["uid"] for pod in pods} == set(uids)
     counts = Counter(pod["spec"]["nodeName"] for pod in pods)
     assert set(counts.values()) == {PER_NODE}, counts
-    # Whoever has a node is told nothing else by a scheduler that came too late.
+    # A scheduler that is too late writes nothing else about a bound pod.
     for pod in pods:
         scheduled = [each["status"] for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert scheduled == ["True"], pod["metadata"]["name"]
@@ -76,17 +76,17 @@ def test_a_leader_that_dies_is_followed_by_the_one_that_stands_by(cluster: Clust
 
 
 def test_two_schedulers_that_do_not_know_of_each_other_bind_every_pod_once(cluster: Cluster):
-    cluster.nodes(4)  # more room than is needed: rivals may fill a node faster than each of them sees
-    rivals = [cluster.scheduler(), cluster.scheduler()]
+    cluster.nodes(4)  # more room than is needed: two schedulers may fill a node before either observes it
+    schedulers = [cluster.scheduler(), cluster.scheduler()]
     uids = list(create(cluster, range(40)))
     pods = cluster.all_bound(40)
     assert {pod["metadata"]["uid"] for pod in pods} == set(uids)
     for pod in pods:
         scheduled = [each["status"] for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
         assert scheduled == ["True"], pod["metadata"]["name"]
-    for rival in rivals:
-        assert rival.end() == 0, rival.written()
-        assert "Traceback" not in rival.written()
+    for scheduler in schedulers:
+        assert scheduler.end() == 0, scheduler.written()
+        assert "Traceback" not in scheduler.written()
 
 
 @pytest.fixture
@@ -97,8 +97,14 @@ def no_right_to_bind(cluster: Cluster) -> Iterator[Callable[[], None]]:
     assert len(rules) < len(role["rules"])
 
     def may_bind() -> bool:
-        asked = {"verb": "create", "group": "", "resource": "pods", "subresource": "binding", "namespace": "default"}
-        review = {"spec": {"user": "system:kube-scheduler", "resourceAttributes": asked}}
+        attributes = {
+            "verb": "create",
+            "group": "",
+            "resource": "pods",
+            "subresource": "binding",
+            "namespace": "default",
+        }
+        review = {"spec": {"user": "system:kube-scheduler", "resourceAttributes": attributes}}
         allowed: bool = cluster.api.create(REVIEWS, review)["status"]["allowed"]
         return allowed
 

@@ -76,7 +76,7 @@ def test_nothing_in_it_can_be_written(image_root: Path):
     assert writable == []
 
 
-def test_it_holds_what_the_lock_says_and_mooring(image_root: Path):
+def test_it_holds_the_locked_packages_and_mooring(image_root: Path):
     (packages,) = environment(image_root).glob("lib/python3*/site-packages")
     installed = {path.name.partition("-")[0].lower().replace("_", "-") for path in packages.glob("*.dist-info")}
     lock = (REPOSITORY / "requirements" / "runtime.txt").read_text(encoding="utf-8")
@@ -97,11 +97,11 @@ def test_a_folder_that_is_taken_is_refused(image_root: Path):
 
 
 @needs_mounts
-def test_it_answers_to_both_names(run: Run):
+def test_it_runs_under_both_names(run: Run):
     assert run("mooring", "--version").out[0].startswith("mooring ")
-    asked = run("kube-scheduler", "--help")
-    assert asked.process.returncode == 0, asked.written()
-    assert "--authentication-kubeconfig" in "\n".join(asked.out)
+    done = run("kube-scheduler", "--help")
+    assert done.process.returncode == 0, done.written()
+    assert "--authentication-kubeconfig" in "\n".join(done.out)
 
 
 @needs_mounts
@@ -123,5 +123,5 @@ def test_it_loads_its_libraries_from_its_own_environment(run: Run):
 
 @needs_mounts
 def test_a_scheduler_that_does_not_run_is_not_healthy(run: Run):
-    asked = run("mooring", "health", "--port=1")
-    assert asked.process.returncode == 1, asked.written()
+    done = run("mooring", "health", "--port=1")
+    assert done.process.returncode == 1, done.written()

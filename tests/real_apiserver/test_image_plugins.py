@@ -64,9 +64,9 @@ def test_a_config_map_brings_a_plugin(cluster: Cluster, image_root: Path):
     plugin, config = cluster.home / "favourite.py", cluster.home / "scheduler.yaml"
     plugin.write_text(PLUGIN, encoding="utf-8")
     config.write_text(CONFIG, encoding="utf-8")
-    asked = (f"--config={config}", f"--plugins={plugin}", "--name=favourite", "--namespace=favourite")
+    flags = (f"--config={config}", f"--plugins={plugin}", "--name=favourite", "--namespace=favourite")
     cluster.nodes(3)
-    with Deployment(cluster, manifests(*asked, home=cluster.home), image_root) as deployment:
+    with Deployment(cluster, manifests(*flags, home=cluster.home), image_root) as deployment:
         scheduler = deployment.start(*own_port())
         scheduler.ready()
         cluster.pod("web")
@@ -92,7 +92,7 @@ def test_a_mounted_folder_brings_plugins_and_their_packages(image_root: Path, fo
 
 
 def wheel(folder: Path) -> Path:
-    """A package with an entry point, as somebody would install it into an image of their own."""
+    """A package with an entry point, as users install it into an image of their own."""
     path = folder / "favourites-1-py3-none-any.whl"
     info = "favourites-1.dist-info"
     files = {

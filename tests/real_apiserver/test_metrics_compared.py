@@ -29,7 +29,7 @@ ABSENT = {
     "process_network_transmit_bytes": "likewise",
     "process_virtual_memory_max_bytes": "likewise",
 }
-"""Metrics of kube-scheduler's that Mooring has not, and why; `docs/deviations.md` says it to users."""
+"""Metrics of kube-scheduler that Mooring lacks, and why; `docs/deviations.md` lists them for users."""
 MACHINERY = ("workqueue_",)
 """Prefixes of what only kube-scheduler's libraries have."""
 
@@ -69,7 +69,7 @@ def series(text: str, name: str, /, **labels: str) -> float:
 
 
 class Scraped:
-    """What a scheduler tells on its port."""
+    """The pages that a scheduler serves."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -106,7 +106,7 @@ def a_node(name: str) -> Document:
 
 
 def work(cluster: Cluster, scheduler: Program, scraped: Scraped) -> dict[str, str]:
-    """Pods that are placed, refused, gated, woken and preempted; then what the pages say."""
+    """Pods that are placed, refused, gated, woken and preempted; then the pages."""
     cluster.nodes_of([a_node(f"node-{number}") for number in range(2)])
     for number in range(5):
         cluster.pod(f"small-{number}", cpu="500m")
@@ -117,7 +117,7 @@ def work(cluster: Cluster, scheduler: Program, scraped: Scraped) -> dict[str, st
     cluster.pod("gated", schedulingGates=[{"name": "example.com/later"}])
     cluster.pod("important", cpu="3500m", priorityClassName="important")
     cluster.bound("important")
-    # An event that concerns the refused pod: it is asked about, whatever the answer is.
+    # An event that concerns the rejected pod: its hint runs, whatever it returns.
     node = cluster.api.items(NODES)[0]["metadata"]["name"]
     cluster.api.merge(f"{NODES}/{node}", {"metadata": {"labels": {"seen": "yes"}}})
 

@@ -1,6 +1,6 @@
 """The oldest Kubernetes that the real API server can behave as: what is absent there is named, and pods are scheduled.
 
-kube-scheduler's account has no rights there on what there is not, and the server asks for rights first.
+kube-scheduler's account has no rights there on what there is not, and the server checks rights first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def test_an_older_server_is_understood(older: Cluster):
     as_kube_scheduler = (f"--kubeconfig={older.control_plane.kubeconfig(ADMIN)}", "--as=system:kube-scheduler")
     with Program("doctor", *as_kube_scheduler, home=older.home) as doctor:
         assert doctor.ended() == 0, doctor.written()
-        told = "\n".join(doctor.out)
-    assert f"which behaves as {OLDEST}; it has no devices by claims (resource.k8s.io/v1)" in told
-    assert all(f"the server has no {plural}.resource.k8s.io" in told for plural in ABSENT)
+        printed = "\n".join(doctor.out)
+    assert f"which behaves as {OLDEST}; it has no devices by claims (resource.k8s.io/v1)" in printed
+    assert all(f"the server has no {plural}.resource.k8s.io" in printed for plural in ABSENT)
 
     older.nodes(1)
     scheduler = older.scheduler(*OURS_ALONE)

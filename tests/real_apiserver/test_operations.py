@@ -1,4 +1,4 @@
-"""docs/operations.md on a real control plane: its commands are typed, and the two schedulers take turns as it says.
+"""docs/operations.md on a real control plane: its commands are run, and the two schedulers take turns as documented.
 
 The cluster's own scheduler is the real kube-scheduler; nodes and controllers are simulated. What would run in Mooring's
 pod runs here, with the flags and the account of the Deployment. Where a command needs a kubelet (`exec`, `logs`), a
@@ -69,7 +69,7 @@ def blocks() -> dict[str, list[str]]:
 
 
 class Operator:
-    """Somebody with a terminal, the page, and a control-plane node's files in a folder of their own."""
+    """An operator with a terminal, the page, and a control-plane node's files in a folder of their own."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.home = cluster, cluster.home
@@ -140,7 +140,7 @@ def operator(cluster: Cluster) -> Iterator[Operator]:
         end_namespace(cluster, namespace)
 
 
-def test_the_commands_of_the_page_do_what_it_says(operator: Operator):
+def test_the_commands_of_the_page_do_what_it_describes(operator: Operator):
     page = blocks()
     for block in page.pop("Install"):
         operator.types(block)

@@ -17,7 +17,7 @@ def holding(cluster: Cluster) -> Program:
 
 
 def nominated(cluster: Cluster, name: str) -> str:
-    """Wait until the pod's status says where it is to go; a pod with a node has no such word any more."""
+    """Wait until the pod's status names its nominated node; a bound pod has none any more."""
 
     def look() -> str:
         pod = cluster.api.get(f"{PODS}/{name}")
@@ -28,7 +28,7 @@ def nominated(cluster: Cluster, name: str) -> str:
     return cluster.until(look, what=f"{name} to be promised a node")
 
 
-def test_who_waits_has_its_place_and_holds_nobody_up(cluster: Cluster):
+def test_a_waiting_pod_keeps_its_place_and_delays_no_other(cluster: Cluster):
     cluster.nodes(1)
     holding(cluster)
     cluster.pod("first", cpu="2", labels={COMPANY: "wedding"})
@@ -47,7 +47,7 @@ def test_who_waits_has_its_place_and_holds_nobody_up(cluster: Cluster):
 def test_who_waits_too_long_gives_its_place_back(cluster: Cluster):
     cluster.nodes(1)
     holding(cluster)
-    cluster.pod("lonely", cpu="4", labels={COMPANY: "nobody", SECONDS: "3"})
+    cluster.pod("lonely", cpu="4", labels={COMPANY: "none", SECONDS: "3"})
     nominated(cluster, "lonely")
     cluster.pod("web", cpu="4")
     message = cluster.event("lonely", "FailedScheduling")["message"]
@@ -60,12 +60,12 @@ def test_a_victim_that_waits_is_taken_back_and_stays_alive(cluster: Cluster):
     cluster.priority("high", 1000)
     cluster.nodes(1)
     scheduler = holding(cluster)
-    batch = cluster.pod("batch", cpu="4", priorityClassName="low", labels={COMPANY: "nobody", SECONDS: "600"})
+    batch = cluster.pod("batch", cpu="4", priorityClassName="low", labels={COMPANY: "none", SECONDS: "600"})
     nominated(cluster, "batch")
     shop = cluster.pod("shop", cpu="4", priorityClassName="high")
     assert cluster.bound("shop") == "node-1"
-    told = cluster.event("batch", "Preempted")["message"]
-    assert told == f"Preempted by pod {shop['metadata']['uid']} on node node-1 (in kube-scheduler memory)."
+    message = cluster.event("batch", "Preempted")["message"]
+    assert message == f"Preempted by pod {shop['metadata']['uid']} on node node-1 (in kube-scheduler memory)."
     cluster.until(
         lambda: "1 Insufficient cpu" in cluster.refused("batch")["message"], what="the victim to be tried again"
     )

@@ -21,9 +21,9 @@ profiles:
 def test_annotations_and_labels_are_written_before_and_with_the_binding(cluster: Cluster, image_root: Path):
     config = cluster.home / "scheduler.yaml"
     config.write_text(CONFIG, encoding="utf-8")
-    asked = (f"--config={config}", f"--plugins={PLUGIN}", "--name=notes", "--namespace=notes")
+    flags = (f"--config={config}", f"--plugins={PLUGIN}", "--name=notes", "--namespace=notes")
     cluster.nodes(1)
-    with Deployment(cluster, manifests(*asked, home=cluster.home), image_root) as deployment:
+    with Deployment(cluster, manifests(*flags, home=cluster.home), image_root) as deployment:
         scheduler = deployment.start(*own_port())
         scheduler.ready()
         cluster.pod("web", labels={"app": "web"})

@@ -1,4 +1,4 @@
-"""Whoever matters more takes the place of others: who goes, what they are told, whose place it then is."""
+"""Preemption: which pods are evicted, which events they get, and which pod is nominated to their node."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_higher_priority_takes_the_place_of_the_lower(priorities: Cluster):
     )
 
 
-def test_a_victim_is_told_before_it_goes_and_the_place_is_kept(priorities: Cluster):
+def test_a_victim_gets_its_event_before_it_is_deleted_and_the_place_is_kept(priorities: Cluster):
     """A victim whose finalizer delays its end: its condition and the nomination can be seen meanwhile."""
     cluster = priorities
     cluster.nodes(1)

@@ -31,8 +31,8 @@ GET_POD, GET_CLAIM = ("", "pods", "get"), ("resource.k8s.io", "resourceclaims", 
 TAKE_VOLUME = ("", "persistentvolumes", "patch")
 LIST_EVENTS = ("", "events", "list")
 DELETE_CLAIM = ("resource.k8s.io", "resourceclaims", "delete")
-ASKED_FOR_WITHIN = {("resource.k8s.io", "resourceclaims/binding", "patch")}
-"""A server asks this of its authoriser while it writes a claim's status; no request is about it."""
+CHECKED_WITHIN = {("resource.k8s.io", "resourceclaims/binding", "patch")}
+"""The server checks this with its authorizer while it writes a claim's status; no request is about it."""
 AUTHENTICATION = (
     "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/extension-apiserver-authentication-reader"
 )
@@ -76,12 +76,12 @@ def granted(documents: list[Document]) -> set[Right]:
 
 
 class Audit:
-    """What an account asked the server for."""
+    """The requests of an account."""
 
     def __init__(self, cluster: Cluster, user: str) -> None:
         self._log, self._user = cluster.control_plane.audit_log, user
 
-    def asked(self) -> Iterator[tuple[str, Right]]:
+    def requests(self) -> Iterator[tuple[str, Right]]:
         """Each with the server's decision."""
         for line in self._log.read_text(encoding="utf-8").splitlines():
             if self._user in line and (about := (event := json.loads(line)).get("objectRef")):
@@ -90,10 +90,10 @@ class Audit:
                 yield decision, (about.get("apiGroup", ""), resource, event["verb"])
 
     def used(self) -> set[Right]:
-        return {what for _, what in self.asked()}
+        return {what for _, what in self.requests()}
 
     def refused(self) -> list[Right]:
-        return [what for decision, what in self.asked() if decision != "allow"]
+        return [what for decision, what in self.requests() if decision != "allow"]
 
 
 def test_it_may_do_what_it_does_and_nothing_else(equipped: Cluster, config: Path, image_root: Path):
@@ -105,15 +105,15 @@ def test_it_may_do_what_it_does_and_nothing_else(equipped: Cluster, config: Path
         scheduler.ready()
         audit = Audit(cluster, deployment.user)
         work(cluster, audit)
-        # The server asks the cluster whose token that is, and whether they may.
+        # The server sends a TokenReview and a SubjectAccessReview.
         status, _ = scrape(port, {"Authorization": f"Bearer {deployment.token()}"})
         assert status == 403
         assert scheduler.end() == 0, scheduler.written()
     assert audit.refused() == []
     used = audit.used() - granted_by(cluster.api.get(AUTHENTICATION)["rules"])
-    # A watch can begin with all there is; a server that cannot do that, or has no time to, is asked for a list.
+    # A watch can begin with the initial list; if the server does not support that, or is busy, it is listed.
     used |= {(group, resource, "list") for group, resource, verb in used if verb == "watch"}
-    assert used == granted(deployment.documents) - ASKED_FOR_WITHIN
+    assert used == granted(deployment.documents) - CHECKED_WITHIN
 
 
 def scrape(port: int, headers: Mapping[str, str]) -> tuple[int, str]:
@@ -122,20 +122,20 @@ def scrape(port: int, headers: Mapping[str, str]) -> tuple[int, str]:
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
     connection.request("GET", "/metrics", headers=dict(headers))
     response = connection.getresponse()
-    said = response.read().decode()
+    body = response.read().decode()
     connection.close()
-    return response.status, said
+    return response.status, body
 
 
 def metrics(port: int) -> str:
-    """As anybody may read them."""
+    """Without rights of its own."""
     status, text = scrape(port, {})
     assert status == 200, text
     return text
 
 
 def work(cluster: Cluster, audit: Audit) -> None:
-    """Everything that makes a scheduler ask for something."""
+    """Everything that makes a scheduler send requests."""
     preempt(cluster)
     make_volumes(cluster, audit)
     give_devices(cluster)
@@ -150,8 +150,8 @@ def preempt(cluster: Cluster) -> None:
     cluster.bound("low")
     cluster.pod("high", cpu="3", priorityClassName="urgent")
     cluster.bound("high")
-    cluster.pod("hopeless", cpu="1000")
-    cluster.refused("hopeless")
+    cluster.pod("too-large", cpu="1000")
+    cluster.refused("too-large")
     cluster.api.delete(f"{PODS}/high")
 
 
@@ -173,7 +173,7 @@ def make_volumes(cluster: Cluster, audit: Audit) -> None:
         volumes.a_pod(cluster, f"taker-{number}")
         cluster.bound(f"taker-{number}")
 
-    # One whose disk the scheduler has not heard of yet has another made instead.
+    # A claim whose volume the scheduler has not observed yet gets another one provisioned.
     again_until(audit, TAKE_VOLUME, take)
 
 
@@ -184,7 +184,7 @@ def give_devices(cluster: Cluster) -> None:
 
 
 def take_a_claim_back(cluster: Cluster, audit: Audit) -> None:
-    """A pod's extended resource gets a claim, and somebody refuses the binding: the claim must go."""
+    """A pod's extended resource gets a claim, and the binding is rejected: the claim must be deleted."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
     validation = {"expression": "!object.metadata.name.startsWith('doomed')"}
     policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": [validation], "failurePolicy": "Fail"}
@@ -206,7 +206,7 @@ def take_a_claim_back(cluster: Cluster, audit: Audit) -> None:
 
 
 def meet_conflicts(cluster: Cluster, audit: Audit) -> None:
-    """Somebody else writes what the scheduler is about to write: it looks again."""
+    """Another client writes what the scheduler is about to write: it reads the object again."""
 
     def change(path: str) -> None:
         for number in range(10):
@@ -230,7 +230,7 @@ def meet_conflicts(cluster: Cluster, audit: Audit) -> None:
 
 
 def be_overtaken(cluster: Cluster, audit: Audit) -> None:
-    """Somebody else binds a pod that waits: who?"""
+    """Another client binds a pod that waits: which?"""
 
     def overtake(number: int) -> None:
         cluster.pod(name := f"overtaken-{number}", nodeSelector={"nowhere": "true"})
@@ -240,7 +240,7 @@ def be_overtaken(cluster: Cluster, audit: Audit) -> None:
         cluster.bound(name)
         cluster.api.delete(f"{PODS}/{name}")
 
-    # The first moments after the first binding belong to whoever led before.
+    # The first moments after the first binding belong to the previous leader.
     again_until(audit, LIST_EVENTS, overtake)
 
 
@@ -248,17 +248,17 @@ def again_until(audit: Audit, right: Right, do: Callable[[int], None]) -> None:
     for number in itertools.count():
         if right in audit.used():
             return
-        assert number < MOST_RACES, f"after {number} tries nobody asked for {right}"
+        assert number < MOST_RACES, f"after {number} tries there was no request for {right}"
         do(number)
 
 
-def test_every_cluster_grants_kube_scheduler_what_we_say(cluster: Cluster):
+def test_every_cluster_grants_kube_scheduler_the_rights_we_list(cluster: Cluster):
     roles = [cluster.api.get(f"{ROLES}/system:{name}")["rules"] for name in ("kube-scheduler", "volume-scheduler")]
     theirs = {right for rules in roles for right in granted_by(rules)}
     assert {(right.group, right.resource, right.verb) for right in granted_everywhere()} <= theirs
 
 
-def test_a_shadow_reads_what_it_may_and_asks_for_nothing_else(cluster: Cluster, config: Path, image_root: Path):
+def test_a_shadow_reads_what_it_may_and_requests_nothing_else(cluster: Cluster, config: Path, image_root: Path):
     text = manifests(f"--config={config}", "--as=shadow", "--namespace=shadow", home=cluster.home)
     with Deployment(cluster, text, image_root) as deployment:
         port = free_ports(1)[0]

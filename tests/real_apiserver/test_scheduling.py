@@ -1,4 +1,4 @@
-"""One pod and one scheduler on a real API server: where it goes, what it is told, what wakes it."""
+"""One pod and one scheduler on a real API server: its node, its events, and what requeues it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_pod_is_scheduled_and_runs(cluster: Cluster):
     assert "Traceback" not in scheduler.written()
 
 
-def test_a_pod_that_fits_nowhere_is_told_so_and_a_label_wakes_it(cluster: Cluster):
+def test_a_pod_that_fits_nowhere_gets_the_reason_and_a_label_requeues_it(cluster: Cluster):
     cluster.nodes(2)
     cluster.scheduler()
     cluster.pod("picky", nodeSelector={"disk": "ssd"})
@@ -45,7 +45,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone(cluster: Cluster):
     cluster.nodes(1)
     cluster.scheduler()
     cluster.pod("gated", schedulingGates=[{"name": "example.com/quota"}])
-    # The server itself says so; the scheduler adds nothing, and a pod created later overtakes.
+    # The server itself writes the condition; the scheduler adds nothing, and a pod created later overtakes.
     assert (
         cluster.refused("gated", "SchedulingGated")["message"]
         == "Scheduling is blocked due to non-empty scheduling gates"
@@ -113,7 +113,7 @@ def test_who_waits_longest_does_not_go_first_but_who_matters_most(cluster: Clust
         assert "1 Insufficient cpu" in cluster.refused(name)["message"]
 
 
-def test_a_tainted_node_takes_whom_it_is_meant_for_and_everybody_when_it_is_not_tainted_any_more(cluster: Cluster):
+def test_a_tainted_node_runs_pods_that_tolerate_it_and_all_pods_once_the_taint_is_removed(cluster: Cluster):
     cluster.nodes(1)
     cluster.kubectl.run("taint", "node", "node-1", "dedicated=batch:NoSchedule")
     cluster.scheduler()

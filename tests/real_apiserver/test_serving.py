@@ -1,4 +1,4 @@
-"""What Mooring answers over HTTPS, and to whom, beside what kube-scheduler answers on the same cluster."""
+"""Responses of Mooring over HTTPS, by client, compared with those of kube-scheduler on the same cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_LEASE = "--leader-elect=false"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A question, and what the asker shows."""
 
     path: str
@@ -37,49 +37,49 @@ class Asked:
 
 
 AS_ADMIN = {"X-Remote-User": "alice", "X-Remote-Group": "system:masters"}
-QUESTIONS = {
-    "a probe": Asked("/healthz"),
-    "a probe, check by check": Asked("/readyz?verbose"),
-    "the livez probe": Asked("/livez?verbose"),
-    "a probe of one check": Asked("/readyz/shutdown"),
-    "a probe of one check, by who may": Asked("/readyz/shutdown", ADMIN),
-    "a probe of a check that is not there": Asked("/readyz/moon", ADMIN),
-    "a probe without some checks": Asked("/readyz?verbose&exclude=shutdown&exclude=moon"),
-    "a path that ends in a slash": Asked("/healthz/", ADMIN),
-    "metrics, by nobody": Asked("/metrics"),
-    "metrics, with a wrong token": Asked("/metrics", "wrong"),
-    "metrics, by a user without the right": Asked("/metrics", SCHEDULER),
-    "metrics, by one who may write them only": Asked("/metrics", SCHEDULER, method="DELETE"),
-    "a page that is not there": Asked("/nowhere", ADMIN),
-    "a page that is not there, by nobody": Asked("/nowhere"),
-    "a certificate without the right": Asked("/metrics", certificate="bob"),
-    "a certificate and a wrong token": Asked("/metrics", "wrong", certificate="bob"),
-    "headers without a certificate": Asked("/metrics", headers=AS_ADMIN),
-    "headers with a user's certificate": Asked("/metrics", certificate="bob", headers=AS_ADMIN),
-    "headers of one who may not speak for others": Asked("/metrics", certificate="stranger", headers=AS_ADMIN),
-    "a front proxy that names nobody": Asked("/metrics", certificate="proxy"),
-    "a front proxy that names one without the right": Asked(
+REQUESTS = {
+    "a probe": Request("/healthz"),
+    "a probe, check by check": Request("/readyz?verbose"),
+    "the livez probe": Request("/livez?verbose"),
+    "a probe of one check": Request("/readyz/shutdown"),
+    "a probe of one check, by who may": Request("/readyz/shutdown", ADMIN),
+    "a probe of a check that is not there": Request("/readyz/moon", ADMIN),
+    "a probe without some checks": Request("/readyz?verbose&exclude=shutdown&exclude=moon"),
+    "a path that ends in a slash": Request("/healthz/", ADMIN),
+    "metrics, without credentials": Request("/metrics"),
+    "metrics, with a wrong token": Request("/metrics", "wrong"),
+    "metrics, by a user without the right": Request("/metrics", SCHEDULER),
+    "metrics, by one who may write them only": Request("/metrics", SCHEDULER, method="DELETE"),
+    "a page that is not there": Request("/nowhere", ADMIN),
+    "a page that is not there, without credentials": Request("/nowhere"),
+    "a certificate without the right": Request("/metrics", certificate="bob"),
+    "a certificate and a wrong token": Request("/metrics", "wrong", certificate="bob"),
+    "headers without a certificate": Request("/metrics", headers=AS_ADMIN),
+    "headers with a user's certificate": Request("/metrics", certificate="bob", headers=AS_ADMIN),
+    "headers of a client that is no front proxy": Request("/metrics", certificate="unlisted", headers=AS_ADMIN),
+    "a front proxy that names no user": Request("/metrics", certificate="proxy"),
+    "a front proxy that names one without the right": Request(
         "/metrics", certificate="proxy", headers={"X-Remote-User": "alice"}
     ),
-    "status in a form that nobody knows": Asked("/statusz", ADMIN, headers={"Accept": "application/json"}),
-    "the verbosity, read": Asked("/debug/flags/v", ADMIN),
+    "status in an unknown form": Request("/statusz", ADMIN, headers={"Accept": "application/json"}),
+    "the verbosity, read": Request("/debug/flags/v", ADMIN),
 }
 PAGES = {
-    "metrics": Asked("/metrics", ADMIN),
-    "metrics of pods": Asked("/metrics/resources", ADMIN),
-    "metrics of checks": Asked("/metrics/slis", ADMIN),
-    "an administrator's certificate": Asked("/metrics", certificate="root"),
-    "a front proxy that names an administrator": Asked("/metrics", certificate="proxy", headers=AS_ADMIN),
-    "configuration": Asked("/configz", ADMIN),
-    "flags": Asked("/flagz", ADMIN),
-    "status": Asked("/statusz", ADMIN),
+    "metrics": Request("/metrics", ADMIN),
+    "metrics of pods": Request("/metrics/resources", ADMIN),
+    "metrics of checks": Request("/metrics/slis", ADMIN),
+    "an administrator's certificate": Request("/metrics", certificate="root"),
+    "a front proxy that names an administrator": Request("/metrics", certificate="proxy", headers=AS_ADMIN),
+    "configuration": Request("/configz", ADMIN),
+    "flags": Request("/flagz", ADMIN),
+    "status": Request("/statusz", ADMIN),
 }
 FLAGZ = {"Accept": "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"}
 STATUSZ = {"Accept": "application/json;v=v1beta1;g=config.k8s.io;as=Statusz"}
 
 
 @dataclass(frozen=True)
-class Answered:
+class Response:
     code: int
     type: str
     text: str
@@ -87,24 +87,24 @@ class Answered:
 
 @dataclass
 class Both:
-    """Both schedulers, serving on the same cluster, and certificates to ask them with."""
+    """Both schedulers, serving on the same cluster, and client certificates."""
 
     theirs: int
     ours: int
     certificates: Mapping[str, Pair]
     folder: Path
 
-    def ask(self, port: int, asked: Asked) -> Answered:
+    def send(self, port: int, request: Request) -> Response:
         context = ssl.create_default_context()
-        if asked.certificate:
-            context = self.certificates[asked.certificate].client_context(self.folder)
+        if request.certificate:
+            context = self.certificates[request.certificate].client_context(self.folder)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        headers = {"Authorization": f"Bearer token-of-{asked.token}"} if asked.token else {}
+        headers = {"Authorization": f"Bearer token-of-{request.token}"} if request.token else {}
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
         try:
-            connection.request(asked.method, asked.path, headers={**headers, **asked.headers})
-            answer = connection.getresponse()
-            return Answered(answer.status, answer.headers["Content-Type"], answer.read().decode())
+            connection.request(request.method, request.path, headers={**headers, **request.headers})
+            response = connection.getresponse()
+            return Response(response.status, response.headers["Content-Type"], response.read().decode())
         finally:
             connection.close()
 
@@ -116,7 +116,7 @@ def both(control_plane: ControlPlane) -> Iterator[Both]:
         "bob": clients.issue("bob", ["dev"]),
         "root": clients.issue("root", ["system:masters"]),
         "proxy": front.issue(FRONT_PROXY),
-        "stranger": front.issue("stranger"),
+        "unlisted": front.issue("unlisted"),
         "mallory": an_authority("clients").issue("root", ["system:masters"]),
     }
     theirs, ours = free_ports(2)
@@ -133,28 +133,28 @@ def both(control_plane: ControlPlane) -> Iterator[Both]:
         yield Both(theirs, ours, certificates, home)
 
 
-@pytest.mark.parametrize("asked", QUESTIONS.values(), ids=QUESTIONS.keys())
-def test_both_answer_the_same(both: Both, asked):
-    assert both.ask(both.ours, asked) == both.ask(both.theirs, asked)
+@pytest.mark.parametrize("sent", REQUESTS.values(), ids=REQUESTS.keys())
+def test_both_respond_alike(both: Both, sent):
+    assert both.send(both.ours, sent) == both.send(both.theirs, sent)
 
 
-@pytest.mark.parametrize("asked", PAGES.values(), ids=PAGES.keys())
-def test_whoever_may_gets_the_page_from_both(both: Both, asked):
-    theirs, ours = both.ask(both.theirs, asked), both.ask(both.ours, asked)
+@pytest.mark.parametrize("sent", PAGES.values(), ids=PAGES.keys())
+def test_an_authorized_client_gets_the_page_from_both(both: Both, sent):
+    theirs, ours = both.send(both.theirs, sent), both.send(both.ours, sent)
     assert (theirs.code, ours.code) == (200, 200)
     assert ours.type.partition("; escaping")[0] == theirs.type.partition("; escaping")[0]
 
 
 def test_a_certificate_of_an_unknown_authority_gets_nothing(both: Both):
-    stranger = Asked("/metrics", certificate="mallory")
-    assert both.ask(both.theirs, stranger).code == 401
+    unknown = Request("/metrics", certificate="mallory")
+    assert both.send(both.theirs, unknown).code == 401
     with pytest.raises(OSError, match=r"(?i)unknown[ _]ca|alert|reset|closed|broken pipe"):
-        both.ask(both.ours, stranger)
+        both.send(both.ours, unknown)
 
 
 def test_the_configuration_that_holds_is_shown_alike(both: Both):
     theirs, ours = (
-        json.loads(both.ask(port, Asked("/configz", ADMIN)).text)["componentconfig"]
+        json.loads(both.send(port, Request("/configz", ADMIN)).text)["componentconfig"]
         for port in (both.theirs, both.ours)
     )
     # On purpose: no limit of ours on requests, and all nodes are looked at.
@@ -164,48 +164,49 @@ def test_the_configuration_that_holds_is_shown_alike(both: Both):
     assert ours == theirs
 
 
-def test_flags_and_status_are_told_to_programs_alike(both: Both):
+def test_flags_and_status_are_served_to_programs_alike(both: Both):
     theirs, ours = (
-        json.loads(both.ask(port, Asked("/flagz", ADMIN, headers=FLAGZ)).text)["flags"]
+        json.loads(both.send(port, Request("/flagz", ADMIN, headers=FLAGZ)).text)["flags"]
         for port in (both.theirs, both.ours)
     )
     assert {name: ours.get(name) for name in theirs if name not in ("secure-port", "v")} == {
         name: value for name, value in theirs.items() if name not in ("secure-port", "v")
     }
     theirs, ours = (
-        json.loads(both.ask(port, Asked("/statusz", ADMIN, headers=STATUSZ)).text) for port in (both.theirs, both.ours)
+        json.loads(both.send(port, Request("/statusz", ADMIN, headers=STATUSZ)).text)
+        for port in (both.theirs, both.ours)
     )
     assert ours.keys() == theirs.keys()
     assert (ours["paths"], ours["emulationVersion"]) == (theirs["paths"], theirs["emulationVersion"])
 
 
 def test_a_right_that_is_given_counts_within_seconds(both: Both, cluster: Cluster):
-    asked = Asked("/metrics", POWERLESS)
-    assert both.ask(both.ours, asked).code == 403
+    request = Request("/metrics", POWERLESS)
+    assert both.send(both.ours, request).code == 403
     rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "scrapes"}
     cluster.api.create(f"{RIGHTS}/clusterroles", {"metadata": {"name": "scrapes"}, "rules": [rule]})
     binding = {"metadata": {"name": "scrapes"}, "roleRef": role, "subjects": [{"kind": "User", "name": "powerless"}]}
     cluster.api.create(f"{RIGHTS}/clusterrolebindings", binding)
     try:
-        cluster.until(lambda: both.ask(both.ours, asked).code == 200, what="the right to count")
-        assert both.ask(both.ours, Asked("/configz", POWERLESS)).code == 403
+        cluster.until(lambda: both.send(both.ours, request).code == 200, what="the right to count")
+        assert both.send(both.ours, Request("/configz", POWERLESS)).code == 403
     finally:
         cluster.api.delete(f"{RIGHTS}/clusterrolebindings/scrapes")
         cluster.api.delete(f"{RIGHTS}/clusterroles/scrapes")
 
 
 def test_rights_that_are_missing_are_named(both: Both, cluster: Cluster):
-    """Who may not ask the API server about others lets nobody in, and says which rights would help."""
+    """Without the right to create reviews all requests are denied, and the log names the missing rights."""
     (port,) = free_ports(1)
     powerless = cluster.control_plane.kubeconfig(POWERLESS)
     flags = [f"--{kind}-kubeconfig={powerless}" for kind in ("authentication", "authorization")]
     program = cluster.scheduler(*flags, NO_LEASE, f"--secure-port={port}")
     program.mentions("extension-apiserver-authentication-reader")
-    assert both.ask(port, Asked("/healthz")).code == 200
-    assert both.ask(port, Asked("/metrics", ADMIN)).code == 401
+    assert both.send(port, Request("/healthz")).code == 200
+    assert both.send(port, Request("/metrics", ADMIN)).code == 401
     program.mentions("create tokenreviews.authentication.k8s.io")
-    undecided = both.ask(port, Asked("/metrics"))
+    undecided = both.send(port, Request("/metrics"))
     program.mentions("create subjectaccessreviews.authorization.k8s.io")
     assert undecided.code == 500
     assert re.match(r'Internal Server Error: "/metrics": whether you may read it could not be asked', undecided.text)

@@ -60,7 +60,7 @@ def test_a_shadow_agrees_where_the_rules_are_the_same_and_else_names_the_plugin(
         make_room(cluster)
         one_by_one = Recording(cluster, pods[:ONE_BY_ONE]).run(scheduler)
         for document in pods[ONE_BY_ONE:]:
-            # None makes another go: whom, depends on moments that cannot be seen from outside.
+            # None is a victim of preemption: the choice depends on timing that cannot be observed from outside.
             del document["spec"]["priorityClassName"]
             cluster.api.create(PODS, document)
         cluster.until(lambda: all_decided(cluster), what="a node or a refusal for every pod")
@@ -69,17 +69,17 @@ def test_a_shadow_agrees_where_the_rules_are_the_same_and_else_names_the_plugin(
             watcher.end(cluster, bound)
 
     names = {"low", "urgent"} | {seen.pod for seen in one_by_one}
-    disagreements = [each for each in same.told(names) if each["result"] != "agree"]
+    disagreements = [each for each in same.entries(names) if each["result"] != "agree"]
     assert not disagreements, "\n".join(map(str, disagreements))
-    assert {each["subject"] for each in same.told(names)} == {"binding", "refusal", "preemption"}
-    # In a crowd what they say of a pod may be about a moment that nobody else saw; what they do must be explained.
-    differences = [each for each in same.told() if each["result"] == "differ"]
+    assert {each["subject"] for each in same.entries(names)} == {"binding", "refusal", "preemption"}
+    # With many pods, a message may describe a state that the other scheduler never saw; decisions must be explained.
+    differences = [each for each in same.entries() if each["result"] == "differ"]
     assert not differences, "\n".join(map(str, differences))
     assert "0 differ" in same.program.mentions("Compared ")
 
-    gaps = Counter(each["plugin"] for each in others[0].told() if each.get("cause") == "score")
+    gaps = Counter(each["plugin"] for each in others[0].entries() if each.get("cause") == "score")
     assert gaps.most_common(1)[0][0] == "NodeResourcesFit"
-    walls = [each for each in others[1].told() if each.get("plugin") == "NoThirds"]
+    walls = [each for each in others[1].entries() if each.get("plugin") == "NoThirds"]
     assert {each["result"] for each in walls} == {"differ"}
     assert {each["evidence"]["rejection"]["reasons"][0] for each in walls} == {"node(s) third"}
 
@@ -121,7 +121,7 @@ class Watcher:
         """The uids of the pods whose binding was compared."""
         return {each["uid"] for each in self.lines() if each["subject"] == "binding"}
 
-    def told(self, names: Container[str] | None = None) -> list[dict[str, Any]]:
+    def entries(self, names: Container[str] | None = None) -> list[dict[str, Any]]:
         """Of all pods, or of these."""
         return [each for each in self.lines() if names is None or each["pod"].partition("/")[2] in names]
 
@@ -132,7 +132,7 @@ class Watcher:
 
 
 def config(cluster: Cluster, name: str, **fields: Any) -> Path:
-    """A configuration in the test's folder; it says nothing of leaders, so that the default holds."""
+    """A configuration in the test's folder; it has no leaderElection, so that the default holds."""
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     path = cluster.home / f"{name}.yaml"
     path.write_text(json.dumps(head | fields), encoding="utf-8")

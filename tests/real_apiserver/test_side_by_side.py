@@ -53,12 +53,12 @@ def test_mixed_pods_are_placed_as_kube_scheduler_places_them(cluster: Cluster):
 
 
 def differences_of(theirs: Seen, ours: Seen) -> list[str]:
-    """What is said and done otherwise, in words."""
+    """The differences in messages and decisions, in words."""
     found = []
     if bool(theirs.node) != bool(ours.node):
         found.append(f"placed on {theirs.node or 'no node'}, by us on {ours.node or 'no node'}")
     if theirs.refusal != ours.refusal:
-        found.append(f"told {theirs.refusal!r}, by us {ours.refusal!r}")
+        found.append(f"message {theirs.refusal!r}, ours {ours.refusal!r}")
     if theirs.scores != ours.scores:
         found.append(f"scores {theirs.scores}, ours {ours.scores}")
     if ours.node and ours.node not in theirs.best:

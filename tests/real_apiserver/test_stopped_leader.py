@@ -71,7 +71,7 @@ def load(control_plane: ControlPlane) -> Iterator[None]:
 
 
 def writes_of(cluster: Cluster, user: str, since: float) -> list[str]:
-    """What the replica asked the server to write after that moment, by the server's audit log. Not its lease."""
+    """Writes of the replica after that moment, by the server's audit log, without those of its lease."""
     found = []
     for line in cluster.control_plane.audit_log.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):  # the server is writing it

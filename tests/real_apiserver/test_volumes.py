@@ -22,12 +22,12 @@ def storage(cluster: Cluster) -> Iterator[Cluster]:
 
 @pytest.fixture
 def no_provisioner(cluster: Cluster) -> Iterator[Cluster]:
-    """Two nodes, and nobody who does anything for a claim."""
+    """Two nodes, and no controller for claims."""
     yield from with_nodes(cluster)
 
 
 def with_nodes(cluster: Cluster, *flags: str) -> Iterator[Cluster]:
-    """What is left in the end is removed, for nobody else does it."""
+    """Objects that remain are removed, for no controller does it."""
     cluster.nodes(2, *flags)
     yield cluster
     cluster.__exit__()
@@ -96,7 +96,7 @@ def test_a_free_volume_goes_to_one_of_two_pods(storage: Cluster):
     [loser] = {"first", "second"} - {winner["metadata"]["name"]}
     storage.until(
         lambda: "didn't find available persistent volumes to bind" in storage.refused(loser)["message"],
-        what="the other to be told",
+        what="the other to be rejected",
     )
     claim = the_claim(storage, winner["metadata"]["name"])
     volume = storage.api.get(f"{VOLUMES}/disk")
@@ -105,7 +105,7 @@ def test_a_free_volume_goes_to_one_of_two_pods(storage: Cluster):
     assert [pod["metadata"]["name"] for pod in with_a_node()] == [winner["metadata"]["name"]]
 
 
-def test_a_pod_waits_for_a_claim_that_waits_for_nobody(storage: Cluster):
+def test_a_pod_waits_for_a_claim_with_immediate_binding(storage: Cluster):
     storage.scheduler()
     a_pod(storage, "web")
     why = storage.refused("web")["message"]
@@ -130,7 +130,7 @@ def test_an_ephemeral_volume_lives_with_its_pod(storage: Cluster):
     assert claim["metadata"]["ownerReferences"][0]["name"] == "web"
 
 
-def test_a_pod_goes_on_trying_where_no_provisioner_answers(no_provisioner: Cluster):
+def test_a_pod_is_retried_while_no_provisioner_responds(no_provisioner: Cluster):
     cluster = no_provisioner
     impatient = {"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 2}}
     cluster.scheduler(

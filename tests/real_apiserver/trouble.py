@@ -21,7 +21,7 @@ NODES, PER_NODE = 3, 8
 CPU = "500m"  # an eighth of a node
 LOW, HIGH = "low", "high"
 PRIORITY = {LOW: 10, HIGH: 1000}
-# Longer than an API server takes to start again on a busy machine. Nobody waits for it to run out.
+# Longer than an API server takes to start again on a busy machine. No test waits for it to run out.
 ELECTION = (
     "--leader-elect=true",
     "--leader-elect-lease-duration=200s",
@@ -56,14 +56,14 @@ class Trouble:
     def connections_are_cut(self) -> None:
         self.network.cut()
 
-    def answers_are_torn(self) -> None:
+    def responses_are_torn(self) -> None:
         """Each watch, and whatever else is under way, ends in the middle of a line."""
         self.network.tear()
 
     def the_scheduler_is_killed(self) -> None:
         self.scheduler.process.kill()
         assert self.scheduler.ended() == -signal.SIGKILL
-        self._give_the_lease_to("")  # nobody: the new one need not wait until it runs out
+        self._give_the_lease_to("")  # no holder: the new one need not wait until it expires
         self.scheduler = self._start()
 
     def the_scheduler_is_restarted(self) -> None:
@@ -104,7 +104,7 @@ class Trouble:
     # What must hold.
 
     def check(self) -> None:
-        """At any moment: no pod has moved, no node holds more than it has room for, and nobody has given up."""
+        """At any moment: no pod has moved, no node holds more than it has room for, and no pod has been given up."""
         for program in (self.scheduler, self.kubelets):
             assert program.process.poll() is None, f"it ended by itself:\n{program.written()}"
         placed = [pod for pod in self.cluster.pods() if pod["spec"].get("nodeName")]
@@ -115,15 +115,15 @@ class Trouble:
         assert all(count <= PER_NODE for count in counts.values()), counts
 
     def check_settled(self) -> None:
-        """When nothing more happens: whoever can have a place has it, the others know why; the scheduler knows all."""
-        self.cluster.until(self._is_settled, what="every pod to have its place or its reason", told=self._unsettled)
+        """When nothing more happens: pods that fit are placed, the others have a reason, the cache is right."""
+        self.cluster.until(self._is_settled, what="every pod to have its place or its reason", seen=self._unsettled)
         self.check()
-        while "Cannot compare" in (told := self._compared_now()):
+        while "Cannot compare" in (compared := self._compared_now()):
             pass  # a torn connection is not seen before it is used
-        assert "differences=0" in told, self.scheduler.written()
+        assert "differences=0" in compared, self.scheduler.written()
 
     def _compared_now(self) -> str:
-        """What the scheduler says when it is asked to compare what it believes with the API server."""
+        """The log lines of the scheduler when it is signalled to compare its cache with the API server."""
         before = len(self._comparisons())
         self.scheduler.process.send_signal(signal.SIGUSR2)
         self.scheduler.said(lambda _: len(self._comparisons()) > before, what="a comparison of the cache")
@@ -167,7 +167,7 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(Trouble.connections_are_cut),
-    Fault(Trouble.answers_are_torn),
+    Fault(Trouble.responses_are_torn),
     Fault(Trouble.the_scheduler_is_killed),
     Fault(Trouble.the_scheduler_is_restarted),
     Fault(Trouble.the_scheduler_sleeps),
@@ -178,7 +178,7 @@ EACH = [fault.happens for fault in FAULTS for _ in range(fault.weight)]
 
 
 def some_faults(count: int, chance: Random) -> list[Callable[[Trouble], None]]:
-    """So many, each as often as its weight says, in a random order."""
+    """So many, each as often as its weight, in a random order."""
     faults = [EACH[number % len(EACH)] for number in range(count)]
     chance.shuffle(faults)
     return faults

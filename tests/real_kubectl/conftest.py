@@ -1,7 +1,7 @@
 """Real Kubernetes programs for tests, found in the cache folder that `scripts/build-real` fills.
 
-Every test under this folder carries the marker `real`. A program that was not built skips the tests that ask for it
-and says how to build it; with REQUIRE_REAL=1 its absence is a failure, so that CI cannot pass by skipping.
+Every test under this folder carries the marker `real`. A program that was not built skips the tests that need it,
+with the command that builds it; with REQUIRE_REAL=1 its absence is a failure, so that CI cannot pass by skipping.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def kubernetes_version() -> str:
 
 
 def real_program(name: str) -> Path:
-    """The path of a real program. Without it the asking test is skipped, or fails where real parts are required."""
+    """The path of a real program. Without it the calling test is skipped, or fails where real parts are required."""
     environment = os.environ
     caches = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     path = Path(environment.get("MOORING_CACHE") or caches / "mooring") / "bin" / kubernetes_version() / name
@@ -70,7 +70,7 @@ class Kubectl:
         return {"PATH": os.environ.get("PATH", ""), "HOME": str(self.kubeconfig.parent), "KUBERC": "off"}
 
     def run(self, *args: str, input: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run one command to its end. A failing one fails the test with what it printed, unless check is False."""
+        """Run one command to its end. A failing one fails the test with its output, unless check is False."""
         done = subprocess.run(
             self.command(*args),
             input=input,
@@ -90,7 +90,7 @@ class Kubectl:
         return self.run(*args, input=input).stdout
 
     def refusal(self, *args: str, input: str | None = None) -> str:
-        """What a command that fails says."""
+        """The error output of a command that fails."""
         done = self.run(*args, input=input, check=False)
         assert done.returncode != 0, f"kubectl {' '.join(args)} was not refused:\n{done.stdout}"
         return done.stderr
@@ -106,7 +106,7 @@ class Kubectl:
         ]
 
     def in_namespace(self, namespace: str) -> "Kubectl":
-        """The same, whose commands are about another namespace unless they say otherwise."""
+        """The same, with another default namespace."""
         other = Kubectl(self.kubeconfig)
         other.namespace = namespace
         return other
@@ -126,9 +126,9 @@ class Kubectl:
     def shows(self, text: str, *args: str) -> str:
         """What a command prints, once it has this text: some of what is shown is written after the fact."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while text not in (said := self.out(*args)):
-            assert time.monotonic() < deadline, f"kubectl {' '.join(args)} does not show {text!r}:\n{said}"
-        return said
+        while text not in (printed := self.out(*args)):
+            assert time.monotonic() < deadline, f"kubectl {' '.join(args)} does not show {text!r}:\n{printed}"
+        return printed
 
     def json(self, *args: str) -> Any:
         """What a command prints with `-o json`, decoded."""
@@ -150,7 +150,7 @@ class Up(Kubectl):
         self.mooring = program
 
     def explain(self, pod: str) -> str:
-        """What `mooring explain` says."""
+        """The output of `mooring explain`."""
         with Program("explain", pod, f"--kubeconfig={self.kubeconfig}", home=self.kubeconfig.parent) as program:
             assert program.ended() == 0, program.written()
             return "\n".join(program.out)

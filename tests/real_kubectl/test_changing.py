@@ -104,7 +104,7 @@ def test_the_definition_of_a_protected_group_needs_approval(up: Up):
     up.run("delete", "crd", "boats.x.k8s.io")
 
 
-def test_a_budget_that_is_spent_stops_a_drain_and_says_so(up: Up, shop: Kubectl):
+def test_an_exhausted_budget_stops_a_drain_with_a_message(up: Up, shop: Kubectl):
     shop.run("run", "web", "--image=pause", "--labels=app=web")
     shop.run("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     shop.run("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=1")

@@ -1,4 +1,4 @@
-"""The tutorials and the READMEs of the examples, run step by step with the real kubectl: every command and its output."""
+"""The tutorials and the examples' READMEs, run step by step with the real kubectl: every command and its output."""
 
 from __future__ import annotations
 

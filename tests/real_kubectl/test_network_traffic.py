@@ -73,14 +73,14 @@ class Monitoring:
         """End a node's exporter; returns when Prometheus knows."""
         os.kill(self.exporters[node], signal.SIGKILL)
         deadline = time.monotonic() + 60
-        while not self._ask(f'up{{kubernetes_node="{node}"}} == 0'):
+        while not self._query(f'up{{kubernetes_node="{node}"}} == 0'):
             assert time.monotonic() < deadline, f"Prometheus still believes that {node} is there"
             time.sleep(0.1)
 
-    def _ask(self, query: str) -> list[object]:
+    def _query(self, query: str) -> list[object]:
         url = f"{self.address}/api/v1/query?" + urllib.parse.urlencode({"query": query})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
-            result: list[object] = json.load(answer)["data"]["result"]
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as response:
+            result: list[object] = json.load(response)["data"]["result"]
             return result
 
 
@@ -97,7 +97,7 @@ def monitoring() -> Iterator[Callable[[dict[str, int]], Monitoring]]:
 
 
 def schedule(kubectl: Up, pod: str) -> str:
-    """Create a pod, wait until it runs; tells where."""
+    """Create a pod, wait until it runs; returns its node."""
     kubectl.run("run", pod, "--image=nginx")
     kubectl.run("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=60s")
     return kubectl.out("get", "pod", pod, "-o", "jsonpath={.spec.nodeName}")

@@ -1,4 +1,4 @@
-"""The walk of examples/node-crd-resource-fit, command by command as its README says it, with the real kubectl."""
+"""The README of examples/node-crd-resource-fit, command by command, with the real kubectl."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """What the README tells to type, each with the output it shows (none if it shows none)."""
-    told = []
+    """The commands of the README, each with the output it shows (none if it shows none)."""
+    commands = []
     for block in blocks("console"):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, output = part.partition("\n")
-            told.append((command, output))
-    return told
+            commands.append((command, output))
+    return commands
 
 
-def what_is_said(line: str) -> str:
-    """A log line without time and process; which of the two equal nodes was chosen is nobody's promise."""
+def message_of(line: str) -> str:
+    """A log line without time and process; either of the two equal nodes may be chosen."""
     return re.sub(r' node="node-[56]"', ' node="…"', re.sub(r"^I.{26} *\d+ ", "", line))
 
 
@@ -50,7 +50,7 @@ def walk() -> Iterator[Up]:
         yield running
 
 
-def test_the_readme_does_what_it_says(walk: Up):
+def test_the_commands_of_the_readme_show_its_output(walk: Up):
     folder = walk.kubeconfig.parent
     tools = folder / "bin"
     tools.mkdir()
@@ -76,7 +76,7 @@ def test_the_readme_does_what_it_says(walk: Up):
         if shown:
             assert done.stdout == shown, command
         if command.startswith("sed "):
-            (refusal,) = re.findall(r"^says `(.*)`\.$", README, re.M)
+            (refusal,) = re.findall(r"^fails with `(.*)`\.$", README, re.M)
             assert refusal in done.stderr
         if command.startswith("mooring explain"):
             assert re.search(r"NodeCRDResourceFit +55 +55 +1 +55\n", done.stdout)
@@ -85,9 +85,9 @@ def test_the_readme_does_what_it_says(walk: Up):
     (log,) = [block for block in blocks("") if "Add event" in block]
     walk.mooring.mentions('"Successfully bound pod to node"')
     walk.mooring.mentions('"Add event for scheduled pod"')
-    written = [what_is_said(line) for line in walk.mooring.err]
+    written = [message_of(line) for line in walk.mooring.err]
     for line in log.splitlines():
-        assert what_is_said(line) in written
+        assert message_of(line) in written
 
 
 def test_pods_wait_for_the_definition_and_then_for_an_object(walk: Up):

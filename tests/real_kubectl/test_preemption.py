@@ -15,7 +15,7 @@ spec:
 """
 
 
-def test_the_higher_priority_wins_the_node_and_both_are_told():
+def test_the_higher_priority_wins_the_node_and_both_pods_get_events():
     with mooring_up("--nodes=1") as up:
         for name, value in (("low", 10), ("high", 1000)):
             up.run("create", "priorityclass", name, f"--value={value}")
@@ -33,7 +33,7 @@ def test_the_higher_priority_wins_the_node_and_both_are_told():
         uid = shop["metadata"]["uid"]
         assert preempted["message"] == f"Preempted by pod {uid} on node {node['metadata']['name']}"
 
-        # Whom nobody makes room for, hears why.
+        # A pod that preemption cannot help gets the reason.
         up.run("apply", "-f", "-", input=A_POD % ("late", "high", whole))
         up.events("late", "FailedScheduling")
         up.run("wait", "--for=condition=PodScheduled=False", "pod/late", "--timeout=60s")

@@ -133,7 +133,7 @@ def test_all_namespaces_and_label_columns(pods: Kubectl):
 
 def test_nothing_found_and_nothing_known(pods: Kubectl):
     assert pods.run("get", "configmaps").stderr == "No resources found in reading namespace.\n"
-    assert 'Error from server (NotFound): pods "nobody" not found' in pods.refusal("get", "pod", "nobody")
+    assert 'Error from server (NotFound): pods "absent" not found' in pods.refusal("get", "pod", "absent")
     assert 'doesn\'t have a resource type "things"' in pods.refusal("get", "things")
 
 
@@ -181,7 +181,7 @@ def test_describing_a_pod_shows_its_life_as_events(pods: Kubectl):
     assert "kubelet" in reasons["Started"]
 
 
-def test_describing_a_pod_that_waits_says_why(pods: Kubectl):
+def test_describe_shows_why_a_pod_is_pending(pods: Kubectl):
     text = pods.out("describe", "pod", "waiting")
     assert "FailedScheduling" in text
     assert "0/3 nodes are available: 3 Insufficient cpu." in text

@@ -1,4 +1,4 @@
-"""The programs that the other tests here rely on are the ones we say they are."""
+"""The programs that the other tests here rely on are the pinned ones."""
 
 import subprocess
 from pathlib import Path
@@ -21,5 +21,5 @@ def test_kubectl_knows_only_the_cluster_it_was_given(kubectl: type[Kubectl], tmp
 @pytest.mark.parametrize("name", ["kube-apiserver", "kube-scheduler"])
 def test_the_servers_are_the_version_we_build(name: str):
     command = [str(real_program(name)), "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True).stdout
-    assert said == f"Kubernetes {kubernetes_version()}\n"
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True).stdout
+    assert printed == f"Kubernetes {kubernetes_version()}\n"

@@ -74,9 +74,9 @@ def test_score_by_label_favours_the_higher_number(three_nodes: Up):
         ):
             scheduler.mentions(line)
 
-        told = kubectl.explain("testpod")
-        assert told.startswith("Pod default/testpod runs on node-2 (profile scorebylabel, Running).")
-        (scores,) = [line.split() for line in told.splitlines() if line.split()[:1] == ["ScoreByLabel"]]
+        explained = kubectl.explain("testpod")
+        assert explained.startswith("Pod default/testpod runs on node-2 (profile scorebylabel, Running).")
+        (scores,) = [line.split() for line in explained.splitlines() if line.split()[:1] == ["ScoreByLabel"]]
         assert scores == ["ScoreByLabel", "10", "100", "1", "100"]
 
 
@@ -111,9 +111,9 @@ def test_the_sample_filter_waits_for_the_label(two_nodes: Up):
         pod.fails_again()
         kubectl.events(pod.name, "FailedScheduling")
         assert pod.events().count("0/2 nodes are available: 1 Node: gpu02, 1 Node: gpu03.") == 1
-        told = kubectl.explain(pod.name)
-        assert "sample2: Node: gpu02\n      1 node: gpu02" in told
-        assert "asked for by sample2" in told
+        explained = kubectl.explain(pod.name)
+        assert "sample2: Node: gpu02\n      1 node: gpu02" in explained
+        assert "asked for by sample2" in explained
 
         kubectl.run("label", "node", "gpu02", "cpu=true")
         kubectl.run("wait", "--for=condition=Ready", f"pod/{pod.name}", "--timeout=60s")

@@ -40,8 +40,8 @@ def revisions(kubectl: Kubectl, workload: str) -> list[str]:
 
 def test_a_stateful_set_is_rolled_out_and_back(shop: Kubectl):
     shop.run("apply", "-f", "-", input=STATEFUL_SET)
-    told = shop.out("rollout", "status", "sts/web", "--timeout=60s")
-    assert "partitioned roll out complete" in told or "statefulset rolling update complete 3 pods" in told
+    printed = shop.out("rollout", "status", "sts/web", "--timeout=60s")
+    assert "partitioned roll out complete" in printed or "statefulset rolling update complete 3 pods" in printed
     assert shop.rows("get", "sts", "web")[0]["READY"] == "3/3"
     assert [row["NAME"] for row in shop.rows("get", "pods")] == ["web-0", "web-1", "web-2"]
     assert {row["NAME"]: row["STATUS"] for row in shop.rows("get", "pvc")} == {

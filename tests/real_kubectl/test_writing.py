@@ -121,9 +121,9 @@ CREATIONS = {
 }
 
 
-@pytest.mark.parametrize(("what", "answer"), CREATIONS.items(), ids=[what.split()[0] for what in CREATIONS])
-def test_create(shop: Kubectl, what: str, answer: str):
-    assert shop.out("create", *what.split()) == f"{answer}\n"
+@pytest.mark.parametrize(("what", "printed"), CREATIONS.items(), ids=[what.split()[0] for what in CREATIONS])
+def test_create(shop: Kubectl, what: str, printed: str):
+    assert shop.out("create", *what.split()) == f"{printed}\n"
     assert "already exists" in shop.refusal("create", *what.split())
 
 
@@ -178,8 +178,8 @@ def test_a_tainted_node_refuses_pods_until_it_is_not(up: Up, shop: Kubectl):
         assert "Taints:             reserved=yes:NoSchedule" in up.out("describe", "node", "node-1")
         shop.run("run", "web", "--image=pause")
         shop.run("wait", "--for=condition=PodScheduled=False", "pod/web", "--timeout=60s")
-        said = shop.json("get", "pod", "web")["status"]["conditions"][0]["message"]
-        assert said.startswith("0/3 nodes are available: 3 node(s) had untolerated taint")
+        message = shop.json("get", "pod", "web")["status"]["conditions"][0]["message"]
+        assert message.startswith("0/3 nodes are available: 3 node(s) had untolerated taint")
     finally:
         for node in ("node-1", "node-2", "node-3"):
             up.run("taint", "node", node, "reserved-")
@@ -290,7 +290,7 @@ def test_a_deployment_is_given_an_autoscaler(shop: Kubectl):
     assert old["spec"]["targetCPUUtilizationPercentage"] == 60
 
 
-def test_a_taint_evicts_and_the_pod_says_why(shop: Kubectl):
+def test_a_taint_evicts_and_the_pod_records_the_reason(shop: Kubectl):
     shop.run("run", "web", "--image=pause")
     shop.run("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     node = shop.out("get", "pod", "web", "-o", "jsonpath={.spec.nodeName}")
@@ -341,7 +341,7 @@ def test_fields_that_cannot_change_are_refused(shop: Kubectl):
 
 
 def test_a_pod_for_a_scheduler_that_is_not_there_is_left_alone(shop: Kubectl):
-    shop.run("run", "ghost", "--image=pause", '--overrides={"spec": {"schedulerName": "nobody"}}')
+    shop.run("run", "ghost", "--image=pause", '--overrides={"spec": {"schedulerName": "absent"}}')
     # A pod that came later has been scheduled, so this one has been seen and passed over.
     shop.run("run", "web", "--image=pause")
     shop.run("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
