@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := --require-hashes --only-binary :all:
 PYTEST := $(BIN)/pytest
 
-# Files that say what was last installed: an installation is redone when what it was made from is newer.
+# Stamps of the last installations: one is redone when a file it was made from is newer.
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_DOCS := $(VENV)/.installed-docs
@@ -23,7 +23,7 @@ demo: $(INSTALLED) ## Schedule pods on a simulated cluster and show why each wen
 test: $(INSTALLED_DEV) ## Run the tests (PYTEST_ARGS adds arguments)
 	$(PYTEST) -n auto -m "not real" $(PYTEST_ARGS)
 
-# A part that cannot be had is a skip that says why, or with REQUIRE_REAL=1 an error.
+# A missing part is a skip with the reason, or with REQUIRE_REAL=1 an error.
 .PHONY: test-real
 test-real: $(INSTALLED_DEV) ## Run the tests against the real Kubernetes programs, got once
 	scripts/build-real kubectl kube-apiserver kube-scheduler || test -z "$$REQUIRE_REAL"
@@ -68,7 +68,7 @@ plugin-reference: $(INSTALLED_DEV) ## Write docs/plugin-reference.md from signat
 sbom: $(INSTALLED_DEV) ## Write the SBOM of the runtime lock (CycloneDX)
 	$(BIN)/python scripts/make-sbom
 
-# Without a connection to the vulnerability service that part is a skip that says why, or with REQUIRE_AUDIT=1 an error.
+# Without a connection to the vulnerability service that part is a skip with the reason, or with REQUIRE_AUDIT=1 an error.
 .PHONY: audit
 audit: $(INSTALLED_DEV) ## Check the SBOM, and the locked packages for known vulnerabilities
 	$(BIN)/python scripts/make-sbom --check

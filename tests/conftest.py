@@ -1,6 +1,6 @@
-"""What holds for every test: how hypothesis looks for counter-examples; and what many share: an API server.
+"""Settings of every test: how hypothesis looks for counter-examples; and fixtures of many: an API server.
 
-Neither profile has a deadline: how long an example takes on a busy machine says nothing about the code.
+Neither profile has a deadline: the time that an example takes on a busy machine is no property of the code.
 """
 
 import gc
@@ -20,7 +20,7 @@ pytest_plugins = ["tests.failed_tests"]
 # Nor does either mind how long it takes to make them.
 PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("local", **PATIENT)
-# CI judges a change by the same examples each time; looking for new ones is for everybody's own machine.
+# CI judges a change by the same examples each time; new ones are searched for on developers' machines.
 settings.register_profile("ci", **PATIENT, derandomize=True, print_blob=True)
 # More of them, never the same: `make test-explore`.
 settings.register_profile("explore", **PATIENT, max_examples=300, print_blob=True)

@@ -21,11 +21,11 @@ from tests.test_packaging import locked
 
 ROOT = Path(__file__).parents[1]
 
-Answer = Callable[[dict[str, Any]], tuple[int, Any]]
+Respond = Callable[[dict[str, Any]], tuple[int, Any]]
 
 
 @contextmanager
-def a_service(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def a_service(respond: Respond) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """OSV's query interface on loopback: (URL, queries so far)."""
     queries: list[dict[str, Any]] = []
 
@@ -33,7 +33,7 @@ def a_service(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         def do_POST(self) -> None:
             query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             queries.append(query)
-            status, body = answer(query)
+            status, body = respond(query)
             content = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
@@ -75,10 +75,10 @@ def audit(
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment | env, timeout=120)
 
 
-def known(package: str, version: str) -> Answer:
+def known(package: str, version: str) -> Respond:
     """A service that knows one vulnerability."""
 
-    def answer(query: dict[str, Any]) -> tuple[int, Any]:
+    def respond(query: dict[str, Any]) -> tuple[int, Any]:
         if (query["package"]["name"], query["version"]) != (package, version):
             return 200, {}
         events = [{"introduced": "0"}, {"fixed": "99.1"}]
@@ -86,7 +86,7 @@ def known(package: str, version: str) -> Answer:
         found = {"id": "PYSEC-2026-1", "aliases": ["CVE-2026-1"], "summary": "Bad parser.", "affected": [affected]}
         return 200, {"vulns": [found]}
 
-    return answer
+    return respond
 
 
 def version_of(package: str, lock: str = "runtime.txt") -> str:
@@ -215,11 +215,11 @@ def first(queries: list[dict[str, Any]]) -> bool:
     return len(queries) == 1
 
 
-def test_an_answer_that_cannot_be_read_is_an_error_and_no_skip(few):
-    def answer(query: dict[str, Any]) -> tuple[int, Any]:
+def test_an_unreadable_response_is_an_error_and_no_skip(few):
+    def respond(query: dict[str, Any]) -> tuple[int, Any]:
         return 200, {"vulns": [{"no": "id"}]}
 
-    with a_service(answer) as (service, _):
+    with a_service(respond) as (service, _):
         done = audit(service, few)
     assert done.returncode == 2
     assert "pip-audit failed" in done.stderr

@@ -1,4 +1,4 @@
-"""What a contributor meets first: CI and the hooks run the project's own commands, the forms ask for what we need."""
+"""The first things a contributor meets: CI and hooks run the project's own commands, the forms request what we need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def steps(workflow: Path) -> list[dict[str, object]]:
     return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
 
 
-def test_public_ci_runs_what_everybody_can_run():
+def test_public_ci_runs_the_command_of_contributors():
     commands = [step["run"] for step in steps(ROOT / ".github/workflows/ci.yml") if "run" in step]
     assert commands == [".ci/run"]
 

@@ -1,4 +1,4 @@
-"""The `mooring …` command lines that the pages show: each names a command that there is, with flags that it takes."""
+"""The `mooring …` command lines of the pages: each is an existing command with flags that it takes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def problem_with(command: str) -> str | None:
     """Why it cannot be typed like this. Values and files are not looked at: they are the reader's."""
     group: click.Command = cli
     words = shlex.split(command)
-    # With its settings: click keeps the help flag that a command was first asked with.
+    # With its settings: click keeps the help flag of a command's first context.
     context = click.Context(group, info_name="mooring", **cli.context_settings)
     while isinstance(group, click.Group):
         word = words.pop(0) if words else "--help"
@@ -48,7 +48,7 @@ def problem_with(command: str) -> str | None:
     try:
         group.make_context(group.name, words, parent=context)
     except (click.BadParameter, click.exceptions.Exit):
-        return None  # what is wrong with a value; or help was asked for
+        return None  # a wrong value, or a help flag
     except click.UsageError as error:
         return error.format_message()
     except OperatorMistake as mistake:
@@ -90,7 +90,7 @@ def test_a_mistake_would_be_found(command):
 def test_commands_are_found_wherever_they_stand():
     text = "\n".join(
         [
-            "Ask `mooring explain web`, or:",
+            "Run `mooring explain web`, or:",
             "",
             "    mooring health --check readyz",
             "",

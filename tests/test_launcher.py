@@ -98,7 +98,7 @@ def test_python_starts_with_sighup_ignored_where_it_would_reload(programs, tmp_p
 
 @pytest.mark.parametrize(("name", "arguments"), [("mooring", ["run"]), ("kube-scheduler", [])])
 def test_a_storm_of_signals_from_the_first_line_to_the_end_ends_nothing(programs, name, arguments):
-    """It ends because there is no cluster, and says so."""
+    """It exits because there is no cluster, with a message."""
     with private_home() as home:
         (home / name).symlink_to(programs / "mooring")
         process = subprocess.Popen(
@@ -137,7 +137,7 @@ def test_a_link_and_a_link_to_a_link_run_it(programs, tmp_path):
     assert call("one", "version", cwd=tmp_path, PATH=f":{os.environ['PATH']}").returncode == 0
 
 
-def test_a_copy_runs_while_the_installed_one_is_on_the_path_and_otherwise_says_what_to_do(programs, tmp_path):
+def test_a_copy_runs_while_the_installed_one_is_on_the_path_and_otherwise_prints_what_to_do(programs, tmp_path):
     shutil.copy(programs / "mooring", tmp_path / "kube-scheduler")
     found = call(tmp_path / "kube-scheduler", "--version", cwd=tmp_path, PATH=f"{programs}:{os.environ['PATH']}")
     assert found.returncode == 0, found.stderr

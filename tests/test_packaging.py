@@ -52,7 +52,7 @@ def test_the_same_source_gives_the_same_wheel(built, tmp_path):
     assert build(tmp_path).read_bytes() == built.read_bytes()
 
 
-def test_the_wheel_says_that_it_is_typed(wheel):
+def test_the_wheel_is_marked_as_typed(wheel):
     assert "mooring/py.typed" in wheel
 
 
@@ -161,7 +161,7 @@ def locked(file: str) -> dict[str, list[Version]]:
     return pins
 
 
-def asked_for(*groups: str) -> list[Requirement]:
+def required_by(*groups: str) -> list[Requirement]:
     """The requirements of some dependency groups of pyproject.toml, without what they include of one another."""
     entries = [entry for group in groups for entry in PYPROJECT["dependency-groups"][group]]
     return [Requirement(entry) for entry in entries if isinstance(entry, str)]
@@ -171,14 +171,14 @@ RUNTIME = [Requirement(entry) for entry in PYPROJECT["project"]["dependencies"]]
 
 LOCKS = {
     "runtime.txt": RUNTIME,
-    "build.txt": asked_for("build"),
-    "dev.txt": [*RUNTIME, *asked_for("build", "dev")],
-    "docs.txt": asked_for("docs"),
+    "build.txt": required_by("build"),
+    "dev.txt": [*RUNTIME, *required_by("build", "dev")],
+    "docs.txt": required_by("docs"),
 }
 
 
 @pytest.mark.parametrize(("file", "requirements"), LOCKS.items(), ids=LOCKS.keys())
-def test_the_lock_satisfies_what_the_project_asks_for(file, requirements):
+def test_the_lock_satisfies_the_requirements_of_the_project(file, requirements):
     pins = locked(file)
     outdated = [
         str(requirement)

@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "plugin-reference.md").read_text(encoding="utf-8")
 HEADINGS = set(re.findall(r"^#{3,4} (.+)$", PAGE, re.MULTILINE))
 
 
-def test_it_says_what_signatures_and_docstrings_say():
+def test_it_is_up_to_date_with_signatures_and_docstrings():
     script = [sys.executable, "scripts/make-plugin-reference", "--check"]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -39,7 +39,7 @@ IMPORTS = sorted(set(re.findall(r"^\| `(from mooring\.objects\S* import \w+)`", 
 
 
 @pytest.mark.parametrize("line", IMPORTS)
-def test_a_built_in_kind_is_imported_as_it_says(line):
+def test_a_built_in_kind_can_be_imported_as_shown(line):
     found: dict[str, object] = {}
     exec(line, found)
     assert hasattr(found[line.rpartition(" ")[2]], "KIND")

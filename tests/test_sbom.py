@@ -48,7 +48,7 @@ def test_it_states_every_locked_package_with_its_hashes_and_nothing_else():
     assert all(stated.values())
 
 
-def test_a_component_is_named_as_its_package_url_says_and_has_a_licence():
+def test_a_component_is_named_as_in_its_package_url_and_has_a_licence():
     for component in SBOM["components"]:
         assert component["purl"] == component["bom-ref"] == f"pkg:pypi/{component['name']}@{component['version']}"
         assert component["licenses"]

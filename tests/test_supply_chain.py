@@ -31,7 +31,7 @@ def test_pip_installs_wheels_of_the_lock_and_nothing_else(path):
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)
-def test_go_builds_what_its_checksums_say(path):
+def test_go_builds_what_its_checksums_pin(path):
     for line in lines(path):
         if re.search(r"\bgo build\b", line):
             assert "-mod=readonly" in line

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes a real node exporter for each simulated node, with the traffic that you say.
+"""A real Prometheus that scrapes a real node exporter for each simulated node, with the traffic that you name.
 
     python examples/network-traffic/traffic.py node-1=14000000 node-2=1200000 node-3=1000
 
@@ -49,7 +49,7 @@ class Server:
         except BaseException:  # Ctrl-C too: nothing stays behind
             self._process.terminate()
             raise
-        # What it says later is read, so that it never waits for a reader.
+        # Its later output is read, so that it never blocks on a full pipe.
         assert self._process.stderr is not None
         self._reader = threading.Thread(target=self._process.stderr.read)
         self._reader.start()
@@ -104,8 +104,8 @@ def wait_for_samples(address: str, count: int) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), direct.open(url, timeout=5) as answer:
-            if len(json.load(answer)["data"]["result"]) == count:
+        with contextlib.suppress(OSError), direct.open(url, timeout=5) as response:
+            if len(json.load(response)["data"]["result"]) == count:
                 return
         time.sleep(0.1)
     sys.exit(f"Prometheus has no samples of all {count} nodes after {PATIENCE_SECONDS:g} s.")
@@ -121,7 +121,7 @@ def traffic(text: str) -> tuple[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("traffic", nargs="+", type=traffic, metavar="NODE=BYTES")
-    parser.add_argument("--port", type=int, default=19090, help="where Prometheus answers (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=19090, help="the port of Prometheus (default: %(default)s)")
     parser.add_argument(
         "--device", default="ens192", help="the interface that the traffic is of (default: %(default)s)"
     )
@@ -139,7 +139,7 @@ def main() -> None:
             print(f"{node} has received {received} bytes (exporter {server.pid})", flush=True)
         server = running.enter_context(prometheus(exporters, options.port, folder))
         wait_for_samples(server.address, len(exporters))
-        print(f"Prometheus answers at http://{server.address}", flush=True)
+        print(f"Prometheus is ready at http://{server.address}", flush=True)
         signal.pause()
 
 

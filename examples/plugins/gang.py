@@ -1,6 +1,6 @@
 """Gang: the pods of a group are bound together, or none of them is.
 
-Pods with the same label `example.com/gang` in a namespace are a gang; `example.com/gang-size` says how many must run at
+Pods with the same label `example.com/gang` in a namespace are a gang; `example.com/gang-size` is how many must run at
 once. While fewer exist, none is tried. Each member that finds a node waits there, reserved, until the last one has
 found a place too. When a member's time is up, or it cannot be bound, the others give their places back.
 """

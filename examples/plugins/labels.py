@@ -1,4 +1,4 @@
-"""The labels by which pods say what they want of these plugins."""
+"""The labels by which pods configure these plugins."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_the_node_that_loses_the_fewest_is_kept_for_the_pod():
     assert sorted(candidate.node for candidate in decision.plan.candidates) == ["one-large", "three-small"]
 
 
-def test_where_expendable_pods_are_too_small_nobody_is_evicted():
+def test_expendable_pods_that_are_too_small_are_not_evicted():
     decision = a_full_cluster().schedule(a_pod(cpu="4"))
     assert decision.plan is None
     assert "evicting expendable pods makes no room" in decision.message

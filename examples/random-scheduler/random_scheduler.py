@@ -1,4 +1,4 @@
-"""A scheduler from scratch, on `mooring.client` alone: pods that ask for `random-scheduler` get a random node.
+"""A scheduler from scratch, on `mooring.client` alone: pods with `schedulerName: random-scheduler` get a random node.
 
     python random_scheduler.py --kubeconfig mooring.kubeconfig --seed 7
 
@@ -119,14 +119,14 @@ async def main(kubeconfig: str | None, seed: int | None) -> None:
     try:
         async with ApiClient(find_connection(kubeconfig=kubeconfig), user_agent=NAME) as client:
             log.info("Start a scheduler")
-            await client.server_version()  # if nobody is there, say so now
+            await client.server_version()  # fail now if there is no server
             await RandomScheduler(client, random.Random(seed)).run()
     except asyncio.CancelledError:
         log.info("Stopped")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Give every pod that asks for random-scheduler a random node.")
+    parser = argparse.ArgumentParser(description="Give every pod with schedulerName random-scheduler a random node.")
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, in-cluster, ~/.kube/config")
     parser.add_argument("--seed", type=int, metavar="N", help="make the same choices again")
     arguments = parser.parse_args()

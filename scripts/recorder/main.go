@@ -1,6 +1,6 @@
-// Command recorder asks the real kube-scheduler v1.36.4 what it decides. It
-// reads one JSON case per line on stdin and writes one JSON answer per line on
-// stdout, in the same order; the type "result" says what is in it.
+// Command recorder runs the decisions of the real kube-scheduler v1.36.4. It
+// reads one JSON case per line on stdin and writes one JSON result per line on
+// stdout, in the same order; the type "result" has its fields.
 //
 // Every plugin, the scheduler cache, the snapshot, the framework runtime, the
 // configuration loading and the preemption evaluator are the unmodified
@@ -30,7 +30,7 @@ func main() {
 	_ = flag.Set("stderrthreshold", "FATAL")
 	embed := flag.Bool("pairs", false, "write {\"case\": ..., \"expect\": ...} instead of the result only")
 	timing := flag.Bool("timing", false, "write the time used to stderr")
-	seconds := flag.Bool("seconds", false, "add the CPU time of the scheduling cycle to each answer")
+	seconds := flag.Bool("seconds", false, "add the CPU time of the scheduling cycle to each result")
 	flag.Parse()
 	klog.SetOutput(io.Discard)
 	debug.SetGCPercent(400)

@@ -9,7 +9,7 @@ import (
 )
 
 // meter measures the CPU time of this process while it runs. What the recorder
-// does besides the cycle (building the cache, asking again for raw scores)
+// does besides the cycle (building the cache, computing raw scores again)
 // happens while it is paused. A nil meter measures nothing.
 type meter struct {
 	total, since time.Duration

@@ -176,8 +176,8 @@ func tiedNodes(victims map[string]*extenderv1.Victims) []string {
 // present where no victim has started: the node that is looked at last wins,
 // and the order is random. So all such nodes tie here.
 func earliestStart(v *extenderv1.Victims) int64 {
-	asked := time.Now()
-	if start := schedutil.GetEarliestPodStartTime(v); start.Time.Before(asked) {
+	now := time.Now()
+	if start := schedutil.GetEarliestPodStartTime(v); start.Time.Before(now) {
 		return start.UnixNano()
 	}
 	return math.MaxInt64

@@ -1,4 +1,4 @@
-"""The examples' manifests are what `mooring manifests` writes, and their READMEs say how."""
+"""The examples' manifests are the output of the `mooring manifests` commands in their READMEs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WRITTEN = {
         "--config examples/network-traffic/networktraffic-config.yaml --as replacement --cluster-dns",
     ),
 }
-"""Each example's manifest, and what its README tells to write it with."""
+"""Each example's manifest, and the command in its README that writes it."""
 
 
 @pytest.mark.parametrize(("example", "file", "command"), [(name, *each) for name, each in WRITTEN.items()])
@@ -103,11 +103,11 @@ def test_a_configuration_to_paste_is_the_one_in_the_file(example):
 
 
 class NotingTransport(Transport):
-    """Remembers what was asked for as RBAC sees it: verb and resource."""
+    """Records the requests as RBAC sees them: verb and resource."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection, clock=SystemClock(), user_agent="test", in_flight=8, qps=None, burst=None)
-        self.asked: set[tuple[str, str]] = set()
+        self.requested: set[tuple[str, str]] = set()
         self.news = asyncio.Event()
 
     async def request(self, method: str, path: str, *args: Any, **options: Any) -> bytes:
@@ -118,7 +118,7 @@ class NotingTransport(Transport):
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         self._note("watch", path)
         if "sendInitialEvents" in path:
-            self._note("list", path)  # it begins with all there is; a server that cannot do that is asked for a list
+            self._note("list", path)  # a watch with an initial list; a server without support for it is listed
         async with super().stream(path, seconds=seconds) as chunks:
             yield chunks
 
@@ -126,7 +126,7 @@ class NotingTransport(Transport):
         # /api/v1/nodes?…, /api/v1/namespaces/default/pods/nginx/binding
         parts = path.partition("?")[0].removeprefix("/api/v1/").split("/")
         parts = parts[2:] if parts[0] == "namespaces" else parts
-        self.asked.add((verb, "/".join([parts[0], *parts[2:]])))
+        self.requested.add((verb, "/".join([parts[0], *parts[2:]])))
         self.news.set()
 
 
@@ -135,7 +135,7 @@ class EverythingPasses(random.Random):
         return 0
 
 
-async def test_the_random_schedulers_role_is_what_it_asks_for(client, connection):
+async def test_the_random_schedulers_role_has_the_rights_it_uses(client, connection):
     granted = {
         (verb, resource)
         for rule in the("ClusterRole", RANDOM / "from-scratch.yaml")["rules"]
@@ -148,8 +148,8 @@ async def test_the_random_schedulers_role_is_what_it_asks_for(client, connection
     async with ApiClient(connection) as watched, asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         watched.transport = transport = NotingTransport(connection)
         running = tasks.create_task(RandomScheduler(watched, EverythingPasses()).run())
-        while not transport.asked >= granted:
+        while not transport.requested >= granted:
             transport.news.clear()
             await transport.news.wait()
         running.cancel()
-    assert transport.asked == granted
+    assert transport.requested == granted

@@ -1,4 +1,4 @@
-"""The files of the NetworkTraffic example belong together, and the commands of its README do what it says."""
+"""The files of the NetworkTraffic example belong together, and the commands of its README work as shown."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_the_way_there_and_the_way_back_on_a_control_plane_node(tmp_path: Path):
     assert live.read_text(encoding="utf-8") == "kube-scheduler"
 
 
-def test_the_readme_tells_of_every_file():
+def test_the_readme_lists_every_file():
     files = {path.name for path in EXAMPLE.iterdir() if path.is_file()} - {"README.md"}
     assert set(re.findall(r"^\| \[([^]]+)\]\(\1\)", README, re.M)) == files

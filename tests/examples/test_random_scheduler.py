@@ -36,7 +36,7 @@ users: [{name: main, user: {}}]
 
 
 class PatientClock(ManualClock):
-    """Moves on only once somebody waits for it."""
+    """Advances only once a task sleeps on it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,12 +50,12 @@ class PatientClock(ManualClock):
         async with asyncio.timeout(PATIENCE_SECONDS):
             for _ in range(sleepers):
                 await self._sleeping.acquire()
-        await asyncio.sleep(0)  # they have said that they sleep, and now they do
+        await asyncio.sleep(0)  # they have announced their sleep, and now they sleep
         self.advance(RETRY_SECONDS)
 
 
 class Loaded(random.Random):
-    """Dice that fall as the test says: whether nodes pass (0 is yes), and their priorities."""
+    """Dice with the test's results: whether nodes pass (0 is yes), and their priorities."""
 
     def __init__(self, *, passes: list[bool] | None = None, priorities: list[int] | None = None) -> None:
         super().__init__(0)
@@ -68,14 +68,14 @@ class Loaded(random.Random):
 
 
 def a_scheduler(dice: random.Random, *nodes: str) -> RandomScheduler:
-    """One that knows these nodes and is asked directly; it never sends anything."""
+    """One that knows these nodes and is called directly; it never sends anything."""
     client = ApiClient(Connection(server="http://nowhere.invalid", source="the test"), clock=PatientClock())
     scheduler = RandomScheduler(client, dice)
     scheduler.nodes.listed([a_node_object(name) for name in nodes])
     return scheduler
 
 
-class ExtenderResults(logging.Handler):
+class CapturedLog(logging.Handler):
     """What the scheduler logs; tests wait for a line."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class ExtenderResults(logging.Handler):
         self.messages.append(record.getMessage())
         self._news.set()
 
-    async def says(self, text: str) -> None:
+    async def has(self, text: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while text not in self.messages:
                 self._news.clear()
@@ -95,13 +95,13 @@ class ExtenderResults(logging.Handler):
 
 
 @pytest.fixture
-def log() -> Iterator[ExtenderResults]:
-    heard = ExtenderResults()
-    random_scheduler.log.addHandler(heard)
+def log() -> Iterator[CapturedLog]:
+    captured = CapturedLog()
+    random_scheduler.log.addHandler(captured)
     random_scheduler.log.setLevel(logging.INFO)
-    yield heard
+    yield captured
     random_scheduler.log.setLevel(logging.NOTSET)
-    random_scheduler.log.removeHandler(heard)
+    random_scheduler.log.removeHandler(captured)
 
 
 async def test_the_best_of_the_nodes_that_pass_is_chosen(log):
@@ -208,7 +208,7 @@ async def create_pod(client: ApiClient, name: str, scheduler: str = NAME) -> Non
     await client.create(Pod.KIND, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
-async def test_a_pod_is_bound_and_its_event_says_so(client, connection):
+async def test_a_pod_is_bound_and_gets_its_event(client, connection):
     await create_node(client, "node-1")
     async with at_work(connection, Loaded()) as (shown, _):
         await create_pod(client, "other", scheduler="default-scheduler")
@@ -237,7 +237,7 @@ async def test_a_pod_without_a_node_is_tried_again(client, connection, log):
     await create_node(client, "node-1")
     async with at_work(connection, Loaded(passes=[False, True])) as (shown, clock):
         await create_pod(client, "nginx")
-        await log.says("cannot find a node that fits pod [default/nginx]; trying again in 1 s")
+        await log.has("cannot find a node that fits pod [default/nginx]; trying again in 1 s")
         await clock.wake()
         await shown.until(lambda: shown["nginx"].spec.node_name == "node-1")
 
@@ -246,14 +246,14 @@ async def test_a_bind_that_fails_is_tried_again(client, connection, log, monkeyp
     await create_node(client, "node-1")
     whole = ApiClient.bind
 
-    async def no_answer(*_: object) -> None:
+    async def no_response(*_: object) -> None:
         monkeypatch.setattr(ApiClient, "bind", whole)
-        raise MooringError("nobody answers")
+        raise MooringError("no response")
 
-    monkeypatch.setattr(ApiClient, "bind", no_answer)
+    monkeypatch.setattr(ApiClient, "bind", no_response)
     async with at_work(connection, Loaded()) as (shown, clock):
         await create_pod(client, "nginx")
-        await log.says("failed to bind pod [default/nginx]: nobody answers; trying again in 1 s")
+        await log.has("failed to bind pod [default/nginx]: no response; trying again in 1 s")
         await clock.wake()
         await shown.until(lambda: shown["nginx"].spec.node_name == "node-1")
 
@@ -267,7 +267,7 @@ async def test_an_event_that_cannot_be_written_does_not_undo_the_binding(client,
     async with at_work(connection, Loaded()) as (shown, _):
         await create_pod(client, "nginx")
         monkeypatch.setattr(ApiClient, "create", refused)
-        await log.says("failed to emit the event of pod [default/nginx]: no room for events")
+        await log.has("failed to emit the event of pod [default/nginx]: no room for events")
         await shown.until(lambda: shown["nginx"].spec.node_name == "node-1")
 
 
@@ -283,7 +283,7 @@ def test_a_kubeconfig_that_is_not_there_is_an_operators_mistake(tmp_path: Path):
     assert str(tmp_path / "none") in ended.stderr
 
 
-def test_a_server_that_is_not_there_is_said_at_once(tmp_path: Path):
+def test_an_unreachable_server_is_reported_at_once(tmp_path: Path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"

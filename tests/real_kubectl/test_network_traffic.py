@@ -58,7 +58,7 @@ class Monitoring:
         for line in self._process.stdout:
             if found := re.match(r"(\S+) has received \d+ bytes \(exporter (\d+)\)", line):
                 self.exporters[found[1]] = int(found[2])
-            elif found := re.match(r"Prometheus answers at (\S+)", line):
+            elif found := re.match(r"Prometheus is ready at (\S+)", line):
                 self.address = found[1]
                 return
         pytest.fail("Prometheus did not start")

@@ -39,7 +39,7 @@ seen: list[tuple[Any, ...]] = []
 
 
 class Witness(Plugin):
-    """Notes what it is asked and what the services show; labels of a pod say what it answers."""
+    """Records its calls and the state of the services; labels of a pod set what it returns."""
 
     def __init__(self, pods: Pods, waiting: WaitingPods, queue: Queue, published: Published[int]) -> None:
         self._pods, self._waiting, self._queue, self._published = pods, waiting, queue, published
@@ -79,7 +79,7 @@ class Witness(Plugin):
             return Wait(600)
         if "rejects" in pod.labels:
             for waiting in self._waiting:
-                assert self._waiting.reject(waiting.pod.uid, self.name, f"{pod.name} said no")
+                assert self._waiting.reject(waiting.pod.uid, self.name, f"{pod.name} rejects it")
                 assert not self._waiting.reject(waiting.pod.uid, self.name, "twice")
             self._note("permit, after it rejected", pod)
         if "pair" in pod.labels:
@@ -95,7 +95,7 @@ class Witness(Plugin):
 
 
 class Second(Plugin):
-    """Asks for outside data of the same type."""
+    """Requests outside data of the same type."""
 
     def __init__(self, published: Published[int]) -> None:
         self._published = published
@@ -142,12 +142,12 @@ async def in_memory() -> list[tuple[Any, ...]]:
         while services.queue.activated:
             assert cluster.schedule(pods[services.queue.activated.pop(0)]).node == "node-1"
     assert services.waiting_pods.allowed == ["two"]
-    assert services.waiting_pods.rejected == [("waiter", "rejecting said no")]
+    assert services.waiting_pods.rejected == [("waiter", "rejecting rejects it")]
     return list(seen)
 
 
 async def in_the_scheduler(server: EmbeddedApiServer, expected: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """`expected` says when a step is over; what was seen until then may be anything."""
+    """A step ends once `expected` is observed; until then any state may be."""
     async with a_live_scheduler(server, CONFIG, PLUGINS) as live:
         await live.node("node-1")
         seen.clear()
@@ -162,7 +162,7 @@ async def in_the_scheduler(server: EmbeddedApiServer, expected: list[tuple[Any, 
             else:
                 await live.bound(name)
             if name == "rejecting":
-                await live.refused("waiter", saying="rejecting said no")
+                await live.refused("waiter", saying="rejecting rejects it")
         await settled(live, len(expected))
         return list(seen)
 
@@ -217,7 +217,7 @@ async def the_room_in_memory() -> AsyncIterator[tuple[Any, Callable[[Pod, dict[s
 
 STEPS: dict[str, list[tuple[str, str, bool, list[list[str]]]]] = {
     "all have to allow": [("allow", "A", True, [["B"]]), ("allow", "B", True, [])],
-    "one that did not ask cannot allow": [("allow", "C", True, [["A", "B"]])],
+    "a plugin that does not hold the pod cannot allow it": [("allow", "C", True, [["A", "B"]])],
     "one may allow twice": [("allow", "A", True, [["B"]]), ("allow", "A", True, [["B"]])],
     "one that was allowed waits no longer": [
         ("allow", "A", True, [["B"]]),
@@ -238,9 +238,9 @@ STEPS: dict[str, list[tuple[str, str, bool, list[list[str]]]]] = {
 async def test_pods_that_wait_on_permit(room, steps):
     async with room() as (waiting, enter):
         enter(a_pod(uid="1"), {"A": 5.0, "B": 10.0})
-        for verb, plugin, answer, left in steps:
+        for verb, plugin, returned, left in steps:
             arguments = ["no"] if verb == "reject" else []
-            assert getattr(waiting, verb)("1", plugin, *arguments) is answer
+            assert getattr(waiting, verb)("1", plugin, *arguments) is returned
             assert [sorted(each.waiting_for) for each in waiting] == left
 
 

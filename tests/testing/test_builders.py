@@ -1,4 +1,4 @@
-"""Builders say only what a case is about, and give real objects."""
+"""Builders take only what a case is about, and return real objects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_cluster_made_with_services_shows_its_pods_to_the_plugins():
     assert [pod.name for pod in cluster.node("node").pods] == ["runs"]
 
 
-def test_a_cycle_runs_the_plugins_own_pre_filter_when_its_state_is_asked_for():
+def test_a_cycle_runs_the_plugins_own_pre_filter_when_its_state_is_read():
     from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 
     pod, fit = a_pod(cpu="1"), a_plugin(NodeResourcesFit)

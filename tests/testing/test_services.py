@@ -1,4 +1,4 @@
-"""Services in memory behave as the contract says, and show what a plugin did with them."""
+"""Services in memory behave as the contract requires, and record what a plugin did with them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_state_that_a_skip_did_not_leave_is_missing():
         a_cycle(a_pod()).filter_state(a_plugin(Shy))
 
 
-def test_a_constructor_that_asks_for_what_there_is_not_is_refused():
+def test_a_constructor_that_requests_an_unknown_type_is_rejected():
     class Greedy(Plugin):
         def __init__(self, everything: dict[str, str]) -> None: ...
 
@@ -86,7 +86,7 @@ def test_outside_data_has_an_age_by_the_clock_of_the_test():
     assert (published.latest, published.age, published.version) == (7, 5, 1)
 
 
-async def test_http_answers_from_the_table_and_remembers_what_was_asked():
+async def test_http_responds_from_the_table_and_records_requests():
     http: Http = Services(http={"http://x": [1, 2]}).http
     assert (await http.get("http://x", params={"q": "1"})).json() == [1, 2]
     with pytest.raises(Fault, match="http://y"):
