@@ -30,6 +30,29 @@ def test_every_name_has_its_heading():
     assert names - HEADINGS == set()
 
 
+OUTSIDE = {
+    *("Any", "Annotated", "Awaitable", "AbstractContextManager", "Callable", "Collection", "Exception", "Hashable"),
+    *("Iterable", "Iterator", "Mapping", "Sequence", "Sized", "None", "True", "False"),
+    *("NDArray", "DrawFn", "SearchStrategy"),
+}
+"""Names in signatures that are Python's, NumPy's or hypothesis'."""
+
+
+def test_every_type_in_a_signature_has_its_heading():
+    """Constants and enum members are in capitals; built-in kinds are in their table, with the import."""
+    signatures = re.findall(r"^(?:- )?`((?:await )?\w+(?:\(|: )[^`]*)`", PAGE, re.MULTILINE)
+    without_texts = [re.sub(r"'[^']*'", "", signature) for signature in signatures]
+    types = {name for signature in without_texts for name in re.findall(r"(?<![\w.])[A-Z]\w*[a-z]\w*", signature)}
+    kinds = set(re.findall(r"import (\w+)`", PAGE))
+    assert len(types) > 100
+    assert types - HEADINGS - kinds - OUTSIDE == set()
+
+
+@pytest.mark.parametrize("name", ["Score", "ScoreColumns", "Fault", "ApiError", "OperatorMistake"])
+def test_types_that_authors_meet_without_a_signature_are_there(name):
+    assert name in HEADINGS
+
+
 def test_every_extension_point_and_service_is_there():
     assert {method for point in Point for method in point.methods} <= HEADINGS
     assert {service.__name__ for service in SERVICES} <= HEADINGS

@@ -5,6 +5,7 @@ read during a decision, `verdicts` what can be answered, `events` how a refused 
 """
 
 from mooring.base.clock import Clock
+from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.framework.api_version import API_VERSION
 from mooring.framework.args import Args, ArgsPart, Meta
@@ -79,6 +80,7 @@ __all__ = [
     "UNSCHEDULABLE",
     "Action",
     "Allow",
+    "ApiError",
     "Args",
     "ArgsPart",
     "Background",
@@ -96,6 +98,7 @@ __all__ = [
     "Cycle",
     "Evicted",
     "Evidence",
+    "Fault",
     "FeatureGates",
     "Hint",
     "Http",

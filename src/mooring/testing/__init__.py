@@ -8,6 +8,7 @@
 holds the plain and the vector form of a rule equal; `mooring.testing.strategies` has hypothesis strategies for that.
 """
 
+from mooring.base.errors import OperatorMistake
 from mooring.testing.builders import (
     a_constraint,
     a_node_object,
@@ -31,6 +32,7 @@ from mooring.testing.services import Services, a_plugin
 
 __all__ = [
     "Cluster",
+    "OperatorMistake",
     "Services",
     "TestCycle",
     "a_cluster",
