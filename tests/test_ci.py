@@ -10,6 +10,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
 
@@ -74,6 +75,16 @@ def test_the_rerun_keeps_seed_and_workers_and_takes_only_what_failed(tmp_path):
     first, again = suite.pytest_args
     assert first == ["--randomly-seed=36", "--cache-clear"]
     assert again == ["--randomly-seed=36", "--last-failed", "--last-failed-no-failures=none"]
+
+
+def test_every_run_has_the_seed_of_hashes_too(tmp_path, monkeypatch):
+    called = Mock(return_value=0)
+    monkeypatch.setattr(judge.subprocess, "call", called)
+    assert judge.make("test", ["--randomly-seed=36", "-x"], tmp_path / "failed.json") == 0
+    ((command,), environment) = called.call_args.args, called.call_args.kwargs["env"]
+    assert command == ["make", "test", "PYTEST_ARGS=--randomly-seed=36 -x"]
+    assert environment["PYTHONHASHSEED"] == "36"
+    assert environment["FAILED_TESTS"] == str(tmp_path / "failed.json")
 
 
 def test_an_entry_of_the_ledger_has_suite_seed_and_log(tmp_path):
