@@ -23,7 +23,7 @@ from tests.test_documents import anchors
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import SystemClock
-from mooring.scheduler.metrics.series import Kept, Spread
+from mooring.scheduler.metrics.series import Histogram, Series
 from mooring.scheduler.reload.reloader import Reloader
 from mooring.scheduler.reload.watched_files import WatchedFiles
 
@@ -161,9 +161,9 @@ def _served(registry: CollectorRegistry) -> Iterator[tuple[str, set[str]]]:
     for family in registry.collect():
         yield from ((sample.name, set(sample.labels)) for sample in family.samples)
     for name, collector in registry._names_to_collectors.items():
-        if isinstance(collector, Kept):
+        if isinstance(collector, Series):
             yield collector.name, set(collector.labels)
-            if isinstance(collector, Spread):
+            if isinstance(collector, Histogram):
                 yield f"{collector.name}_bucket", {*collector.labels, "le"}
         elif isinstance(collector, MetricWrapperBase):
             yield name, set(collector._labelnames)

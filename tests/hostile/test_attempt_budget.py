@@ -18,7 +18,7 @@ from mooring.framework import Plugin, Pod
 from mooring.objects.core import Namespace, Node
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.cycle.overruns import LONG_SECONDS, LOST_SHARE, RECENT_SECONDS, Overruns, Penalties
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.testing import a_pod
 
 __all__ = ["among_themselves"]
@@ -90,7 +90,7 @@ async def test_a_pod_beside_one_that_took_long_in_its_namespace_waits_and_others
 
 def overruns(world: World) -> Overruns:
     clock = world.server.clock
-    return Overruns(Penalties(clock), world.queue, world.failures, Journal(clock))
+    return Overruns(Penalties(clock), world.queue, world.failures, DecisionLog(clock))
 
 
 CHARGED = {

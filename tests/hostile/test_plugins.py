@@ -37,7 +37,7 @@ from mooring.framework import (
 )
 from mooring.framework.registry import Registry
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.plugin_runtime.plugin_errors import NAME
 from mooring.testing import a_pod
 
@@ -253,14 +253,14 @@ def _decide_badly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _bind_badly(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Bindings._run
+    real = BindingCycles._run
 
-    async def act(self: Bindings, placement: Any) -> None:
+    async def act(self: BindingCycles, placement: Any) -> None:
         if placement.pod.name == "theirs":
             raise GeneratorExit
         await real(self, placement)
 
-    monkeypatch.setattr(Bindings, "_run", act)
+    monkeypatch.setattr(BindingCycles, "_run", act)
 
 
 @pytest.mark.parametrize("break_it", [_decide_badly, _bind_badly], ids=["deciding", "binding"])

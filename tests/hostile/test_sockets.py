@@ -22,7 +22,7 @@ from mooring.base.errors import Fault
 from mooring.scheduler.introspection import explain_client, explain_socket
 from mooring.scheduler.introspection import socket_folder as control_folder
 from mooring.scheduler.introspection.explain_client import Asked, ask
-from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.introspection.socket_folder import digest, socket_folder
 
 HERE = "tests.hostile.test_sockets"
@@ -312,7 +312,7 @@ def sockets_in(folder: Path) -> list[Path]:
 
 @contextlib.asynccontextmanager
 async def a_scheduler() -> Any:
-    opened = ControlSocket(SERVER, lambda question: {"asked": question["explain"], "long": "x" * 5_000_000})
+    opened = ExplainSocket(SERVER, lambda question: {"asked": question["explain"], "long": "x" * 5_000_000})
     await opened.open()
     try:
         [path] = socket_folder().glob("*.sock")
@@ -394,7 +394,7 @@ async def test_a_scheduler_opens_no_socket_in_a_planted_folder(kind: str, home: 
         as_another_user(monkeypatch)
     lines: list[str] = []
     monkeypatch.setattr(log.Log, "warning", lambda _, message, **values: lines.append(f"{message} {values}"))
-    opened = ControlSocket(SERVER, lambda _: {})
+    opened = ExplainSocket(SERVER, lambda _: {})
     await opened.open()
     await opened.close()
     assert "no control socket" in lines[0]

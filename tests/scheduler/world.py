@@ -13,15 +13,15 @@ from mooring.objects import Pod
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.queue.queued_pod_info import QueuedPodInfo
-from mooring.scheduler.cycle.binding_cycle import Bindings
-from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
+from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.permit import PermitRoom
-from mooring.scheduler.cycle.preemption import Evictions, PreemptionsUnderWay
+from mooring.scheduler.cycle.preemption import Preemption, PreemptionsInProgress
 from mooring.scheduler.cycle.reporting import Reporter
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
-from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience
+from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller
 from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 from mooring.testing import Services, a_plugin
@@ -63,7 +63,7 @@ class World:
     def __init__(self, sort_key: Callable[[QueuedPod], Any] = lambda queued: queued.timestamp) -> None:
         self.server = cast(Any, Server())
         self.state = State()
-        self.under_way = PreemptionsUnderWay(self.state)
+        self.under_way = PreemptionsInProgress(self.state)
         services = Services()
         services.preemptions = self.under_way  # type: ignore[assignment]
         gate = a_plugin(DefaultPreemption, services)
@@ -82,20 +82,20 @@ class World:
             on_shown=self.reporter.seen,
         )
         self.metrics = SchedulerMetrics(FeatureGates(), self.server.clock)
-        self.failures = Failures(self.queue, self.pods, self.reporter, self.metrics)
+        self.failures = FailureHandler(self.queue, self.pods, self.reporter, self.metrics)
         self.room = PermitRoom(self.server.clock)
-        self.bindings = Bindings(
+        self.bindings = BindingCycles(
             self.state,
             self.queue,
             self.room,
             self.failures,
             self.reporter,
-            Journal(self.server.clock),
+            DecisionLog(self.server.clock),
             self.metrics,
-            Patience(self.server.clock),
+            PluginCaller(self.server.clock),
             ApiBinder(self.server, self.server.clock),
         )
-        self.evictions = Evictions(
+        self.evictions = Preemption(
             self.server,
             self.server.clock,
             self.under_way,

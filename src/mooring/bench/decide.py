@@ -16,7 +16,7 @@ from mooring.engine import Decision, DecisionCache, Profile, decide
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.state import State
 from mooring.testing import Services, a_plugin
 
@@ -72,7 +72,7 @@ def fill(services: Services, wanted: Workload, nodes: int, running: int) -> None
 def _timed(
     workload: str, nodes: int, profile: Profile, state: State, cache: DecisionCache, waiting: Sequence[Pod]
 ) -> Figure:
-    journal = Journal(Services().clock)
+    journal = DecisionLog(Services().clock)
     deciding = assuming = telling = 0
     for seed, pod in enumerate(waiting):
         began = time.process_time_ns()

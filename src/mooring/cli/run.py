@@ -181,7 +181,7 @@ async def schedule(
     `source` is where another configuration may come from while it runs.
     """
     from mooring.engine import time_budget
-    from mooring.scheduler.cycle.background_tasks import Errands
+    from mooring.scheduler.cycle.background_tasks import BackgroundTasks
     from mooring.scheduler.election.side_thread import in_thread
 
     role = role or Role.ordinary()
@@ -220,7 +220,7 @@ async def schedule(
             # After the last binding, not before: who steps down must have stopped.
             stack.push_async_callback(in_thread, leader.stop)
             stack.enter_context(stop.last_step(leader.abandon))
-        inspections = Errands()
+        inspections = BackgroundTasks()
 
         def inspect() -> None:
             inspections.send(scheduler.inspect(), "inspect")

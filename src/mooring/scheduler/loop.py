@@ -23,21 +23,21 @@ from mooring.framework.registry import Registry
 from mooring.objects.core import Node
 from mooring.objects.meta import KubeObject
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.claim_releases import ClaimReleases
 from mooring.scheduler.cycle.conclusions import Conclusions
-from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import TURN_SECONDS, Overruns, Penalties
 from mooring.scheduler.cycle.permit import PermitRoom
-from mooring.scheduler.cycle.preemption import Evictions, PreemptionsUnderWay
+from mooring.scheduler.cycle.preemption import Preemption, PreemptionsInProgress
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.cycle.scheduling_cycle import Attempts
 from mooring.scheduler.extenders import Documents, Extenders
-from mooring.scheduler.introspection.cache_comparer import Inspection
-from mooring.scheduler.introspection.decision_log import Journal
-from mooring.scheduler.introspection.explain_socket import ControlSocket
-from mooring.scheduler.introspection.foreign_bindings import Rivals
-from mooring.scheduler.introspection.queries import Answers
+from mooring.scheduler.introspection.cache_comparer import CacheComparer
+from mooring.scheduler.introspection.decision_log import DecisionLog
+from mooring.scheduler.introspection.explain_socket import ExplainSocket
+from mooring.scheduler.introspection.foreign_bindings import ForeignBindings
+from mooring.scheduler.introspection.queries import Queries
 from mooring.scheduler.metrics import SchedulerMetrics, Sizes
 from mooring.scheduler.metrics.pod_resources import PodResources
 from mooring.scheduler.metrics.timed_feed import TimedFeed
@@ -47,7 +47,7 @@ from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors
-from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience
+from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller
 from mooring.scheduler.plugin_runtime.supervision import Supervisor
 from mooring.scheduler.plugin_runtime.watchdog import Watchdog
 from mooring.scheduler.reload.versions import Adopted, Parts, Versions
@@ -117,11 +117,11 @@ class Scheduler:
         self._informers = Informers(client, self._publish, self._on_kind_listed)
         names = [profile.scheduler_name for profile in configuration.profiles]
         self.reporter = reporter or Reporter(client, self._clock, names, events=client.beside("mooring events"))
-        self._rivals = Rivals(client, self._clock, self.reporter, self.metrics.plugins)
+        self._rivals = ForeignBindings(client, self._clock, self.reporter, self.metrics.plugins)
         claim_writer = ApiClaimWriter(client, self._informers, self._clock)
         binder = ApiBinder(client, self._clock)
         access = QueueAccess()
-        under_way = PreemptionsUnderWay(self.state)
+        under_way = PreemptionsInProgress(self.state)
         services = Services(
             clock=self._clock,
             client=client,
@@ -151,7 +151,7 @@ class Scheduler:
             on_fault=errors.note,
             observer=self.metrics,
         )
-        self.journal = Journal(self._clock)
+        self.journal = DecisionLog(self._clock)
         self._pods = PodFeed(
             self.state,
             self.queue,
@@ -162,14 +162,14 @@ class Scheduler:
             on_left=self._waits_no_longer,
         )
         self._nodes = NodeFeed(self.state, self.queue)
-        self._failures = Failures(self.queue, self._pods, self.reporter, self.metrics)
+        self._failures = FailureHandler(self.queue, self._pods, self.reporter, self.metrics)
         self._documents: Documents | None = None
         self._extenders: Extenders | None = None
         if configuration.extenders:
             self._documents = Documents(configuration.extenders, self._pods, self._nodes)
             self._extenders = Extenders(configuration.extenders, self._documents, client.transport.fence)
         self.pod_resources = PodResources(self._pods if self._documents is None else self._documents.pods)
-        self._bindings = Bindings(
+        self._bindings = BindingCycles(
             self.state,
             self.queue,
             self._room,
@@ -177,11 +177,11 @@ class Scheduler:
             self.reporter,
             self.journal,
             self.metrics,
-            Patience(self._clock),
+            PluginCaller(self._clock),
             binder,
             self._extenders,
         )
-        self._evictions = Evictions(
+        self._evictions = Preemption(
             client,
             self._clock,
             under_way,
@@ -193,7 +193,7 @@ class Scheduler:
             self.reporter,
             self.metrics,
         )
-        answers = Answers(
+        answers = Queries(
             self.state,
             self.queue,
             self._pods,
@@ -207,7 +207,7 @@ class Scheduler:
         self.metrics.watch(self._tasks_at_work)
         self._claim_releases = ClaimReleases(claim_writer, self.queue)
         self._watchdog = Watchdog()
-        self._control = ControlSocket(client.connection.server, answers.explained, self._watchdog.held_up)
+        self._control = ExplainSocket(client.connection.server, answers.explained, self._watchdog.held_up)
         self._between_cycles = asyncio.Event()
         """Not set while extenders are asked about a pod; no other decision waits for anything."""
         self._between_cycles.set()
@@ -496,7 +496,7 @@ class Scheduler:
 
     async def inspect(self) -> list[str]:
         """Compare what is believed with the API server, and write it all to the log; the differences come back."""
-        return await Inspection(self._client, self.state, self.queue, self._clock).run()
+        return await CacheComparer(self._client, self.state, self.queue, self._clock).run()
 
 
 def _unwelcome(where: Connection, error: ApiError) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 
 
 class Work:
@@ -27,7 +27,7 @@ async def settle() -> None:
 
 
 async def test_what_has_ended_is_no_longer_under_way():
-    errands, work = Errands(), Work()
+    errands, work = BackgroundTasks(), Work()
     errands.send(work.run(), "work")
     assert [task.get_name() for task in errands] == ["work"]
     work.may_end.set()
@@ -36,7 +36,7 @@ async def test_what_has_ended_is_no_longer_under_way():
 
 
 async def test_at_the_end_what_has_begun_may_end():
-    errands, work = Errands(), Work()
+    errands, work = BackgroundTasks(), Work()
     errands.send(work.run(), "work")
     await settle()
     asyncio.get_running_loop().call_soon(work.may_end.set)
@@ -45,7 +45,7 @@ async def test_at_the_end_what_has_begun_may_end():
 
 
 async def test_what_takes_longer_than_there_is_time_is_cancelled():
-    errands, work = Errands(), Work()
+    errands, work = BackgroundTasks(), Work()
     errands.send(work.run(), "work")
     await settle()
     await errands.finish(0)
@@ -54,7 +54,7 @@ async def test_what_takes_longer_than_there_is_time_is_cancelled():
 
 
 async def test_what_does_not_matter_any_more_is_cancelled_at_once():
-    errands, work = Errands(), Work()
+    errands, work = BackgroundTasks(), Work()
     errands.send(work.run(), "work")
     await settle()
     await errands.cancel()
@@ -62,7 +62,7 @@ async def test_what_does_not_matter_any_more_is_cancelled_at_once():
 
 
 async def test_without_errands_there_is_nothing_to_wait_for():
-    errands = Errands()
+    errands = BackgroundTasks()
     async with asyncio.timeout(30):  # much less than it was given
         await errands.finish(3600)
         await errands.cancel()

@@ -14,7 +14,7 @@ from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Pod, Rejection
 from mooring.scheduler.extenders.chain import NO_WORD, Extenders, accepted, refusals
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
-from mooring.scheduler.extenders.documents import Documents, KeptDocuments, trimmed
+from mooring.scheduler.extenders.documents import Documents, DocumentStore, trimmed
 from mooring.scheduler.extenders.wire import FilterAnswer
 from mooring.testing import a_pod
 from mooring.testing.builders import a_node_object
@@ -222,7 +222,7 @@ def test_which_documents_are_kept(extenders, kept):
 
 
 def test_documents_go_with_their_objects():
-    kept: KeptDocuments[Pod] = KeptDocuments(Nobody(), lambda pod: pod.uid, lambda pod: not pod.spec.node_name)
+    kept: DocumentStore[Pod] = DocumentStore(Nobody(), lambda pod: pod.uid, lambda pod: not pod.spec.node_name)
     one, two, three = a_pod("one"), a_pod("two"), a_pod("three")
     for pod in (one, two, three):
         kept.keep(pod, DOCUMENT)

@@ -9,7 +9,7 @@ from tests.scheduler.conftest import a_live_scheduler
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
-from mooring.scheduler.introspection.cache_comparer import Inspection
+from mooring.scheduler.introspection.cache_comparer import CacheComparer
 from mooring.testing import a_node_object
 
 
@@ -36,7 +36,7 @@ async def test_a_difference_that_lasts_is_named(server: EmbeddedApiServer, capsy
         await live.pod("web")
         await live.bound("web")
         clock = ManualClock()
-        inspection = Inspection(live.client, live.scheduler.state, live.scheduler.queue, clock)
+        inspection = CacheComparer(live.client, live.scheduler.state, live.scheduler.queue, clock)
         live.scheduler.state.set_node(a_node_object("ghost"))
         looking = asyncio.ensure_future(inspection.run())
         while not looking.done():

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from mooring.base.clock import ManualClock
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.testing import a_pod
 
 
 @pytest.fixture
-def journal() -> Journal:
-    return Journal(ManualClock(), remembered=3)
+def journal() -> DecisionLog:
+    return DecisionLog(ManualClock(), remembered=3)
 
 
 def test_the_last_decision_is_what_is_read(journal):
@@ -60,7 +60,7 @@ def test_the_pods_decided_longest_ago_are_forgotten_first(journal):
 
 
 def test_long_decisions_push_others_out_but_never_themselves():
-    journal = Journal(ManualClock(), remembered_bytes=1_000)
+    journal = DecisionLog(ManualClock(), remembered_bytes=1_000)
     for name in ("a", "b", "c"):
         journal.write(a_pod(name), {"message": name * 400})
     assert [journal.read(f"default/{name}") is not None for name in "abc"] == [False, True, True]

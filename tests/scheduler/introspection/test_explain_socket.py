@@ -7,7 +7,7 @@ from typing import Any
 from tests.scheduler.conftest import PATIENCE_SECONDS
 
 from mooring.scheduler.introspection.explain_client import ask
-from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.introspection.socket_folder import socket_folder
 from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
@@ -19,7 +19,7 @@ def questions_to(server: str) -> list[dict[str, Any]]:
 
 
 async def test_a_scheduler_answers_those_who_ask_about_its_server():
-    control = ControlSocket("https://one:6443", lambda question: {"asked": question["explain"]})
+    control = ExplainSocket("https://one:6443", lambda question: {"asked": question["explain"]})
     await control.open()
     assert await asyncio.to_thread(questions_to, "https://one:6443/") == [{"asked": "default/web"}]
     assert await asyncio.to_thread(questions_to, "https://another:6443") == []
@@ -28,7 +28,7 @@ async def test_a_scheduler_answers_those_who_ask_about_its_server():
 
 
 async def test_two_schedulers_of_one_server_both_answer():
-    controls = [ControlSocket("https://one", answer) for answer in (lambda _: {"number": 1}, lambda _: {"number": 2})]
+    controls = [ExplainSocket("https://one", answer) for answer in (lambda _: {"number": 1}, lambda _: {"number": 2})]
     for control in controls:
         await control.open()
     answers = await asyncio.to_thread(questions_to, "https://one")
@@ -38,7 +38,7 @@ async def test_two_schedulers_of_one_server_both_answer():
 
 
 async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
-    control = ControlSocket("https://one", lambda question: {"value": question["missing"]})
+    control = ExplainSocket("https://one", lambda question: {"value": question["missing"]})
     await control.open()
     [answer] = await asyncio.to_thread(questions_to, "https://one")
     assert "error" in answer
@@ -47,7 +47,7 @@ async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
 
 async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
     monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
-    control = ControlSocket("https://one", lambda _: {})
+    control = ExplainSocket("https://one", lambda _: {})
     await control.open()
     [path] = socket_folder().glob("*.sock")
     reader, writer = await asyncio.open_unix_connection(str(path))
@@ -60,7 +60,7 @@ async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
 
 
 async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
-    control = ControlSocket("https://one", lambda _: {"odd": object()})
+    control = ExplainSocket("https://one", lambda _: {"odd": object()})
     await control.open()
     [answer] = await asyncio.to_thread(questions_to, "https://one")
     assert "cannot answer that" in answer["error"]
@@ -68,7 +68,7 @@ async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
 
 
 async def test_only_its_own_user_can_enter():
-    control = ControlSocket("https://one", lambda _: {})
+    control = ExplainSocket("https://one", lambda _: {})
     await control.open()
     assert socket_folder().stat().st_mode & 0o777 == 0o700
     await control.close()
@@ -92,7 +92,7 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
 
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    control = ControlSocket("https://one", lambda _: {})
+    control = ExplainSocket("https://one", lambda _: {})
     await control.open()
     assert "`mooring explain` cannot ask this scheduler" in capsys.readouterr().err
     await control.close()
@@ -101,7 +101,7 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
 async def test_while_the_loop_is_held_up_the_answer_is_what_holds_it_up(monkeypatch):
     monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 0.5)
     held_up = HeldUp("Loops", "reserve", "loops.py:7", 12.0)
-    control = ControlSocket("https://one", lambda _: {"found": False}, lambda: held_up)
+    control = ExplainSocket("https://one", lambda _: {"found": False}, lambda: held_up)
     await control.open()
     # Here, on the loop that would answer: it does not run meanwhile.
     assert questions_to("https://one") == [{"heldUp": held_up._asdict()}]

@@ -15,7 +15,7 @@ from mooring.client import EventRecorder
 from mooring.objects import Pod
 from mooring.objects.core import ObjectReference
 from mooring.scheduler.introspection import foreign_bindings
-from mooring.scheduler.introspection.foreign_bindings import GRACE_SECONDS, METRIC, TOLD_APART_SECONDS, Rivals
+from mooring.scheduler.introspection.foreign_bindings import GRACE_SECONDS, METRIC, TOLD_APART_SECONDS, ForeignBindings
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.testing import a_pod
 
@@ -50,7 +50,7 @@ class Scene:
     def __init__(self) -> None:
         self.clock, self.server, self.reporter = InstantClock(), Server(), ExtenderResults()
         self._registry = CollectorRegistry()
-        self.foreign_bindings = Rivals(
+        self.foreign_bindings = ForeignBindings(
             cast(Any, self.server), self.clock, cast(Any, self.reporter), PluginMetrics(self._registry)
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 
-class Errands:
+class BackgroundTasks:
     """Those under way. They are held here: asyncio itself forgets a task that nobody holds."""
 
     def __init__(self) -> None:

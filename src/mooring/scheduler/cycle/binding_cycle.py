@@ -25,16 +25,16 @@ from mooring.framework.events import ASSIGNED_POD_DELETED
 from mooring.framework.nodes import NodeView
 from mooring.objects.placed import PlacedPod
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
 from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
-from mooring.scheduler.plugin_runtime.plugin_timeouts import Patience, side_by_side
+from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller, side_by_side
 from mooring.state import State
 
 CANCELLATION_SECONDS = 1.0
@@ -83,7 +83,7 @@ class _Declined(Exception):
         super().__init__(", ".join(refusal.reasons) or f"plugin {plugin.name} refused without a reason")
 
 
-class Bindings:
+class BindingCycles:
     """The binding cycles in flight."""
 
     def __init__(
@@ -91,11 +91,11 @@ class Bindings:
         state: State,
         queue: SchedulingQueue,
         room: PermitRoom,
-        failures: Failures,
+        failures: FailureHandler,
         reporter: Reporter,
-        journal: Journal,
+        journal: DecisionLog,
         metrics: SchedulerMetrics,
-        patience: Patience,
+        patience: PluginCaller,
         binder: ApiBinder,
         extenders: Extenders | None = None,
     ) -> None:

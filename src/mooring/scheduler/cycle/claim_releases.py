@@ -11,7 +11,7 @@ from mooring.base.log import Log
 from mooring.framework import Pod
 from mooring.framework.verdicts import ClaimRelease
 from mooring.queue import SchedulingQueue
-from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
 
 AFTER_FAILURE_SECONDS, AFTER_DELETION_SECONDS = 10.0, 1.0
@@ -25,7 +25,7 @@ class ClaimReleases:
     def __init__(self, writer: ApiClaimWriter, queue: SchedulingQueue) -> None:
         self._writer = writer
         self._queue = queue
-        self._errands = Errands()
+        self._errands = BackgroundTasks()
 
     def begin(self, releases: Sequence[ClaimRelease], pod: Pod) -> None:
         self._errands.send(self._release_all(releases, pod), f"release claims for {pod.key}")

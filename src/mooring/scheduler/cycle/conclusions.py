@@ -10,12 +10,12 @@ from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, Profile, Refused, permit, reserve
 from mooring.framework import Point
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.binding_cycle import Bindings, Placement
+from mooring.scheduler.cycle.binding_cycle import BindingCycles, Placement
 from mooring.scheduler.cycle.claim_releases import ClaimReleases
-from mooring.scheduler.cycle.failure_handler import Failures
-from mooring.scheduler.cycle.preemption import Evictions
-from mooring.scheduler.introspection.decision_log import Journal
-from mooring.scheduler.introspection.foreign_bindings import Rivals
+from mooring.scheduler.cycle.failure_handler import FailureHandler
+from mooring.scheduler.cycle.preemption import Preemption
+from mooring.scheduler.introspection.decision_log import DecisionLog
+from mooring.scheduler.introspection.foreign_bindings import ForeignBindings
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.state import State
 
@@ -29,12 +29,12 @@ class Conclusions:
     state: State
     queue: SchedulingQueue
     clock: Clock
-    journal: Journal
-    failures: Failures
-    bindings: Bindings
-    evictions: Evictions
+    journal: DecisionLog
+    failures: FailureHandler
+    bindings: BindingCycles
+    evictions: Preemption
     claim_releases: ClaimReleases
-    rivals: Rivals
+    rivals: ForeignBindings
     metrics: SchedulerMetrics
 
     def conclude(self, waiting: QueuedPodInfo, profile: Profile, decision: Decision) -> None:

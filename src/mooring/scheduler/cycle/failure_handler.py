@@ -23,7 +23,7 @@ TIME_BUDGET = "TimeBudget"
 _log = Log("scheduler")
 
 
-class Failures:
+class FailureHandler:
     """Takes over when a pod could not be placed or bound."""
 
     def __init__(self, queue: SchedulingQueue, pods: PodFeed, reporter: Reporter, metrics: SchedulerMetrics) -> None:

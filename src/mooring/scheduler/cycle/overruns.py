@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 from mooring.base.clock import Clock
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.failure_handler import Failures
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.cycle.failure_handler import FailureHandler
+from mooring.scheduler.introspection.decision_log import DecisionLog
 
 LOST_SHARE = 10
 """A second lost is a penalty of this many seconds."""
@@ -63,8 +63,8 @@ class Overruns:
 
     penalties: Penalties
     queue: SchedulingQueue
-    failures: Failures
-    journal: Journal
+    failures: FailureHandler
+    journal: DecisionLog
     _last: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By namespace how long its last attempt took, and when it ended."""
     _owed: dict[str, float] = field(default_factory=dict)

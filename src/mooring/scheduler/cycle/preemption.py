@@ -17,8 +17,8 @@ from mooring.framework import Plan, Pod
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
 from mooring.queue import Place, SchedulingQueue
-from mooring.scheduler.cycle.background_tasks import Errands
-from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.background_tasks import BackgroundTasks
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.pod_patches import is_gone, patch_status
 from mooring.scheduler.cycle.reporting import Reporter
@@ -29,7 +29,7 @@ from mooring.state import State
 _log = Log("scheduler")
 
 
-class PreemptionsUnderWay:
+class PreemptionsInProgress:
     """The `Preemptions` service: for whom pods are being evicted."""
 
     def __init__(self, state: State) -> None:
@@ -58,19 +58,19 @@ class PreemptionsUnderWay:
         self._last_victims.pop(uid, None)
 
 
-class Evictions:
+class Preemption:
     """Carries out plans."""
 
     def __init__(
         self,
         client: ApiClient,
         clock: Clock,
-        under_way: PreemptionsUnderWay,
+        under_way: PreemptionsInProgress,
         queue: SchedulingQueue,
         pods: PodFeed,
         state: State,
         room: PermitRoom,
-        bindings: Bindings,
+        bindings: BindingCycles,
         reporter: Reporter,
         metrics: SchedulerMetrics,
     ) -> None:
@@ -84,7 +84,7 @@ class Evictions:
         self._bindings = bindings
         self._reporter = reporter
         self._metrics = metrics
-        self._errands = Errands()
+        self._errands = BackgroundTasks()
 
     def __len__(self) -> int:
         return len(self._errands)

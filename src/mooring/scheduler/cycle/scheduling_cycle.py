@@ -18,12 +18,12 @@ from mooring.framework.events import resource_name
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.binding_cycle import Bindings, Placement, internal
-from mooring.scheduler.cycle.failure_handler import Failures
+from mooring.scheduler.cycle.binding_cycle import BindingCycles, Placement, internal
+from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import Overruns
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders, decide_with
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.plugin_runtime.assembly import Assembly
 from mooring.scheduler.watching.feeds import PodFeed
@@ -52,10 +52,10 @@ class Attempts:
     queue: SchedulingQueue
     pods: PodFeed
     informers: Informers
-    journal: Journal
-    failures: Failures
+    journal: DecisionLog
+    failures: FailureHandler
     reporter: Reporter
-    bindings: Bindings
+    bindings: BindingCycles
     metrics: SchedulerMetrics
     budget: TimeBudget | None
     """The time that plugins have for one attempt; None: any."""

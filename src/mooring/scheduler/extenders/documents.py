@@ -21,7 +21,7 @@ from mooring.objects.meta import KubeObject
 T = TypeVar("T", bound=KubeObject)
 
 
-class KeptDocuments(Generic[T]):
+class DocumentStore(Generic[T]):
     """The documents of one kind; stands before the feed of the same watch, so that it keeps what there is."""
 
     def __init__(
@@ -92,8 +92,8 @@ class Documents:
         def is_pod_wanted(pod: Pod) -> bool:
             return wants_victims if pod.spec.node_name else is_any_asked
 
-        self.pods: KeptDocuments[Pod] = KeptDocuments(pods, lambda pod: pod.uid, is_pod_wanted, trimmed)
-        self.nodes: KeptDocuments[Node] = KeptDocuments(nodes, lambda node: node.name, lambda _: wants_nodes)
+        self.pods: DocumentStore[Pod] = DocumentStore(pods, lambda pod: pod.uid, is_pod_wanted, trimmed)
+        self.nodes: DocumentStore[Node] = DocumentStore(nodes, lambda node: node.name, lambda _: wants_nodes)
 
     def of_pod(self, pod: Pod) -> Raw:
         return self.pods.get(pod.uid) or Raw(msgspec.json.encode(pod))

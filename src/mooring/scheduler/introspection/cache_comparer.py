@@ -31,7 +31,7 @@ _log = Log("inspection")
 T = TypeVar("T", bound=KubeObject)
 
 
-class Inspection:
+class CacheComparer:
     """Compares and dumps, to the log."""
 
     def __init__(self, client: ApiClient, state: State, queue: SchedulingQueue, clock: Clock) -> None:

@@ -34,7 +34,7 @@ def _plain(value: object) -> object:
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
-class Journal:
+class DecisionLog:
     """Pod key → its last decision's evidence."""
 
     def __init__(self, clock: Clock, remembered: int = REMEMBERED, remembered_bytes: int = REMEMBERED_BYTES) -> None:

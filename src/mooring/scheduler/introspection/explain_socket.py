@@ -35,7 +35,7 @@ MOST_CONVERSATIONS = 16
 _log = Log("control")
 
 
-class ControlSocket:
+class ExplainSocket:
     """Answers while it is open: on a thread of its own, which asks the loop that opened it."""
 
     def __init__(self, server: str, answer: Answer, held_up: Callable[[], HeldUp | None] = lambda: None) -> None:

@@ -15,7 +15,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.client.recorder import CORE_EVENTS
 from mooring.framework import Metrics, Pod
-from mooring.scheduler.cycle.background_tasks import Errands
+from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 from mooring.scheduler.cycle.reporting import Reporter
 
 GRACE_SECONDS = 15.0
@@ -35,7 +35,7 @@ WHAT_TO_DO = (
 _log = Log("scheduler")
 
 
-class Rivals:
+class ForeignBindings:
     """Told what we are about to bind and what the watch shows; says what does not go together."""
 
     def __init__(self, client: ApiClient, clock: Clock, reporter: Reporter, metrics: Metrics) -> None:
@@ -48,7 +48,7 @@ class Rivals:
         self._acts_since: float | None = None
         self._told_at: dict[str, float] = {}
         self._untold: Counter[str] = Counter()
-        self._telling = Errands()
+        self._telling = BackgroundTasks()
 
     def asked(self, pod: Pod, node: str) -> None:
         """We are about to bind the pod there. Who never does, because another leads, has no rivals."""

@@ -7,9 +7,9 @@ from typing import Any
 from mooring.base.clock import Clock, timestamp
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
-from mooring.scheduler.introspection.decision_log import Journal
+from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.metrics import Sizes
 from mooring.scheduler.plugin_runtime.assembly import Assembly
 from mooring.scheduler.watching.feeds import PodFeed
@@ -19,7 +19,7 @@ ON_PERMIT, BINDING, PERMIT = "waiting on permit", "binding", "Permit"
 """Where pods are that have left the queue, and what the former wait for."""
 
 
-class Answers:
+class Queries:
     """Reads; changes nothing."""
 
     def __init__(
@@ -27,10 +27,10 @@ class Answers:
         state: State,
         queue: SchedulingQueue,
         pods: PodFeed,
-        journal: Journal,
+        journal: DecisionLog,
         assembly: Assembly,
         room: PermitRoom,
-        bindings: Bindings,
+        bindings: BindingCycles,
         clock: Clock,
     ) -> None:
         self._state = state

@@ -20,7 +20,7 @@ from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Refusal
 from mooring.framework.verdicts import Code
-from mooring.scheduler.metrics.series import Buckets, Counts, Spread
+from mooring.scheduler.metrics.series import Buckets, Counter, Histogram
 
 SLOW_SECONDS = 0.1
 """From here on an attempt is worth a line in the log; kube-scheduler's measure too."""
@@ -68,7 +68,7 @@ class _Pattern:
 
     __slots__ = ("count", "evaluated", "executions", "points")
 
-    def __init__(self, decision: Decision, runs: Sequence[Run], points: Spread) -> None:
+    def __init__(self, decision: Decision, runs: Sequence[Run], points: Histogram) -> None:
         self.count = 0
         self.evaluated = [(*asked, decision.profile) for asked in _evaluated(decision, runs)]
         self.points = [
@@ -84,7 +84,7 @@ class _Pattern:
         for buckets, first, last in self.points:
             buckets.observe(runs[last].ended - runs[first].began)
 
-    def sample(self, decision: Decision, runs: Sequence[Run], executions: Spread) -> None:
+    def sample(self, decision: Decision, runs: Sequence[Run], executions: Histogram) -> None:
         if self.executions is None:
             self.executions = [
                 [
@@ -98,7 +98,7 @@ class _Pattern:
                 buckets.observe(seconds)
 
 
-class Attempts:
+class AttemptMetrics:
     """Observes attempts: `begin`, `decided`, `placed` for those that found a node, `over`; `ended` after binding."""
 
     def __init__(
@@ -106,11 +106,11 @@ class Attempts:
         clock: Clock,
         *,
         decisions: Buckets,
-        points: Spread,
-        executions: Spread,
-        evaluations: Counts,
-        dominated: Counts,
-        volume_failures: Counts,
+        points: Histogram,
+        executions: Histogram,
+        evaluations: Counter,
+        dominated: Counter,
+        volume_failures: Counter,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._now = clock.monotonic

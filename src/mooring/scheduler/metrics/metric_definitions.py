@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from mooring.framework.gates import FeatureGates
-from mooring.scheduler.metrics.series import Counts, Kept, Levels, Spread
+from mooring.scheduler.metrics.series import Counter, Gauge, Histogram, Series
 
 PREFIX = "scheduler_"
 
@@ -47,13 +47,13 @@ class Row:
     gate: str | None = None
     """The feature gate without which the metric is absent."""
 
-    def make(self) -> Kept:
+    def make(self) -> Series:
         name, told = PREFIX + self.name, f"[{self.stability}] {self.help}"
         if self.buckets:
-            return Spread(name, told, self.labels, self.buckets)
+            return Histogram(name, told, self.labels, self.buckets)
         if self.is_gauge:
-            return Levels(name, told, self.labels)
-        return Counts(name, told, self.labels)
+            return Gauge(name, told, self.labels)
+        return Counter(name, told, self.labels)
 
 
 HINTS, ASYNC_PREEMPTION, ASYNC_CALLS = "SchedulerQueueingHints", "SchedulerAsyncPreemption", "SchedulerAsyncAPICalls"
@@ -185,7 +185,7 @@ ROWS = (
 )
 
 
-def registered(registry: CollectorRegistry, gates: FeatureGates) -> Iterator[tuple[str, Kept]]:
+def registered(registry: CollectorRegistry, gates: FeatureGates) -> Iterator[tuple[str, Series]]:
     """Every metric whose gate is on, by its name without the prefix."""
     for row in ROWS:
         if row.gate is None or gates.on(row.gate):

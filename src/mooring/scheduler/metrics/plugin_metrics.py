@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import prometheus_client
+from prometheus_client import CollectorRegistry
 
 from mooring.base.errors import Fault
 from mooring.framework.services import CounterMetric, HistogramMetric
 from mooring.scheduler.metrics.metric_definitions import PREFIX, ROWS
-from mooring.scheduler.metrics.series import Counts, Kept, Spread
+from mooring.scheduler.metrics.series import Counter, Histogram, Series
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _NOT_YOURS = (
@@ -58,15 +59,15 @@ class _Borrowed:
 
     __slots__ = ("_kept",)
 
-    def __init__(self, kept: Kept | None) -> None:
+    def __init__(self, kept: Series | None) -> None:
         self._kept = kept
 
     def inc(self, amount: float = 1.0, /, **labels: str) -> None:
-        if isinstance(self._kept, Counts):
+        if isinstance(self._kept, Counter):
             self._kept.at[tuple(labels[name] for name in self._kept.labels)] += amount
 
     def observe(self, value: float, /, **labels: str) -> None:
-        if isinstance(self._kept, Spread):
+        if isinstance(self._kept, Histogram):
             self._kept.at[tuple(labels[name] for name in self._kept.labels)].observe(value)
 
 
@@ -77,7 +78,7 @@ class PluginMetrics:
     kube-scheduler counts of its own may count on that metric, under its name and with its labels.
     """
 
-    def __init__(self, registry: CollectorRegistry, table: Mapping[str, Kept] | None = None) -> None:
+    def __init__(self, registry: CollectorRegistry, table: Mapping[str, Series] | None = None) -> None:
         self._registry = registry
         self._table = table or {}
         self._made: dict[str, tuple[type, tuple[str, ...], Any]] = {}
@@ -85,16 +86,16 @@ class PluginMetrics:
     def counter(self, name: str, description: str, *labels: str) -> CounterMetric:
         if name.startswith(PREFIX):
             return self._borrowed(name, labels, is_histogram=False)
-        return _Counter(self._metric(Counter, name, description, labels))
+        return _Counter(self._metric(prometheus_client.Counter, name, description, labels))
 
     def gauge(self, name: str, description: str, *labels: str) -> _Gauge:
-        return _Gauge(self._metric(Gauge, name, description, labels))
+        return _Gauge(self._metric(prometheus_client.Gauge, name, description, labels))
 
     def histogram(self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()) -> HistogramMetric:
         if name.startswith(PREFIX):
             return self._borrowed(name, labels, is_histogram=True)
         options = {"buckets": buckets} if buckets else {}
-        return _Histogram(self._metric(Histogram, name, description, labels, **options))
+        return _Histogram(self._metric(prometheus_client.Histogram, name, description, labels, **options))
 
     def _borrowed(self, name: str, labels: tuple[str, ...], *, is_histogram: bool) -> _Borrowed:
         row = next((row for row in ROWS if PREFIX + row.name == name), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from mooring.scheduler.metrics.series import Counts, Spread
+from mooring.scheduler.metrics.series import Counter, Histogram
 
 SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 BYTES = (64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0)
@@ -16,7 +16,7 @@ class RequestMetrics:
     """The client's `RequestObserver`. Told on the thread that decides; other clients are not counted."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counts(
+        self._requests = Counter(
             "rest_client_requests_total", "[ALPHA] Requests to the API server.", ("code", "method", "host")
         )
         self._seconds = _spread("rest_client_request_duration_seconds", "Until the answer began.", SECONDS)
@@ -38,5 +38,5 @@ class RequestMetrics:
         self._held.at[method, host].observe(seconds)
 
 
-def _spread(name: str, told: str, bounds: tuple[float, ...]) -> Spread:
-    return Spread(name, f"[ALPHA] {told}", _BY_VERB, bounds)
+def _spread(name: str, told: str, bounds: tuple[float, ...]) -> Histogram:
+    return Histogram(name, f"[ALPHA] {told}", _BY_VERB, bounds)

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+import prometheus_client
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from mooring.base.clock import Clock
 from mooring.framework.gates import FeatureGates
-from mooring.scheduler.metrics.attempt_metrics import Attempts
+from mooring.scheduler.metrics.attempt_metrics import AttemptMetrics
 from mooring.scheduler.metrics.metric_definitions import registered
 from mooring.scheduler.metrics.plugin_metrics import PluginMetrics
 from mooring.scheduler.metrics.process_metrics import register_process
 from mooring.scheduler.metrics.request_metrics import RequestMetrics
-from mooring.scheduler.metrics.series import Counts, Kept, Levels, Readings, Spread, levels
+from mooring.scheduler.metrics.series import Counter, Gauge, Histogram, Readings, Series, gauge_family
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_ATTEMPTS = 15
@@ -44,7 +45,7 @@ class SchedulerMetrics:
         self.now = clock.monotonic
         """What durations are measured with."""
         self.registry = CollectorRegistry()
-        self._metrics: dict[str, Kept] = dict(registered(self.registry, gates))
+        self._metrics: dict[str, Series] = dict(registered(self.registry, gates))
         register_process(self.registry, gates)
         self._attempts = self._counts("schedule_attempts_total")
         self._attempts.catch_up = self._count_attempts
@@ -55,14 +56,14 @@ class SchedulerMetrics:
         has_hints = "queueing_hint_execution_duration_seconds" in self._metrics
         self._hints = self._spread("queueing_hint_execution_duration_seconds") if has_hints else None
         self._event_seconds = self._spread("event_handling_duration_seconds")
-        dominated = Counts(
+        dominated = Counter(
             "mooring_plugin_slow_attempts_total",
             "Slow attempts of which one plugin took the greater part.",
             ("plugin", "extension_point", "profile"),
         )
         self.registry.register(dominated)
         self._points = self._spread("framework_extension_point_duration_seconds")
-        self.attempts = Attempts(
+        self.attempts = AttemptMetrics(
             clock,
             decisions=self._spread("scheduling_algorithm_duration_seconds").at[()],
             points=self._points,
@@ -84,14 +85,14 @@ class SchedulerMetrics:
         """Read these numbers whenever somebody asks."""
         self.registry.register(_Sizes(sizes, self._metrics))
 
-    def _counts(self, name: str) -> Counts:
+    def _counts(self, name: str) -> Counter:
         metric = self._metrics[name]
-        assert isinstance(metric, Counts), f"{name} is no counter"
+        assert isinstance(metric, Counter), f"{name} is no counter"
         return metric
 
-    def _spread(self, name: str) -> Spread:
+    def _spread(self, name: str) -> Histogram:
         metric = self._metrics[name]
-        assert isinstance(metric, Spread), f"{name} is no histogram"
+        assert isinstance(metric, Histogram), f"{name} is no histogram"
         return metric
 
     def _count(self, name: str, *labels: str) -> None:
@@ -131,9 +132,9 @@ class SchedulerMetrics:
         status = self._metrics.get("master_status")
         if status is None:
             told = "[ALPHA] 1 on the scheduler that leads, 0 on those that stand by."
-            status = self._metrics["master_status"] = Levels("leader_election_master_status", told, ("name",))
+            status = self._metrics["master_status"] = Gauge("leader_election_master_status", told, ("name",))
             self.registry.register(status)
-        assert isinstance(status, Levels)
+        assert isinstance(status, Gauge)
         status.at[lease,] = float(is_leading)
 
     def took_slow_path(self, lease: str) -> None:
@@ -141,9 +142,9 @@ class SchedulerMetrics:
         slow = self._metrics.get("slowpath")
         if slow is None:
             told = "[ALPHA] Renewals of the lease that needed another look."
-            slow = self._metrics["slowpath"] = Counts("leader_election_slowpath_total", told, ("name",))
+            slow = self._metrics["slowpath"] = Counter("leader_election_slowpath_total", told, ("name",))
             self.registry.register(slow)
-        assert isinstance(slow, Counts)
+        assert isinstance(slow, Counter)
         slow.at[lease,] += 1
 
     # Preemption
@@ -181,10 +182,10 @@ class HealthMetrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._last = Gauge(
+        self._last = prometheus_client.Gauge(
             "kubernetes_healthcheck", "[STABLE] Whether a check passed last.", ("name", "type"), registry=self._registry
         )
-        self._all = Counter(
+        self._all = prometheus_client.Counter(
             "kubernetes_healthchecks_total",
             "[STABLE] Checks by result.",
             ("name", "status", "type"),
@@ -207,7 +208,7 @@ class Sizes:
 
 
 class _Sizes(Collector):
-    def __init__(self, sizes: Callable[[], Iterable[Sizes]], metrics: dict[str, Kept]) -> None:
+    def __init__(self, sizes: Callable[[], Iterable[Sizes]], metrics: dict[str, Series]) -> None:
         self._sizes = sizes
         self._metrics = metrics
 
@@ -219,4 +220,4 @@ class _Sizes(Collector):
         for size in self._sizes():
             metric = self._metrics.get(size.name)
             if metric is not None and size.values:
-                yield levels(metric, size.values.items())
+                yield gauge_family(metric, size.values.items())

@@ -1,4 +1,4 @@
-"""Counts and histograms as plain numbers: what an attempt adds to them must cost next to nothing.
+"""Counters and histograms as plain numbers: what an attempt adds to them must cost next to nothing.
 
 One thread writes, and the one that serves reads copies: no lock is needed. A family without series is not told at all,
 as Prometheus' Go client does it.
@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 Labels = tuple[str, ...]
 
 
-class Kept(Collector):
+class Series(Collector):
     """A metric with all its series."""
 
     def __init__(self, name: str, help: str, labels: Labels) -> None:
@@ -28,7 +28,7 @@ class Kept(Collector):
         return [Metric(self.name.removesuffix("_total"), self.help, "untyped")]
 
 
-class Counts(Kept):
+class Counter(Series):
     """Counters. `at[labels] += 1` is all that it takes."""
 
     def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
@@ -50,7 +50,7 @@ class Counts(Kept):
         yield family
 
 
-class Levels(Kept):
+class Gauge(Series):
     """Gauges that are set."""
 
     def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
@@ -59,10 +59,10 @@ class Levels(Kept):
 
     def collect(self) -> Iterator[Metric]:
         if self.at:
-            yield levels(self, list(self.at.items()))
+            yield gauge_family(self, list(self.at.items()))
 
 
-def levels(kept: Kept, values: Iterable[tuple[Labels, float]]) -> Metric:
+def gauge_family(kept: Series, values: Iterable[tuple[Labels, float]]) -> Metric:
     """A gauge's series as Prometheus' library takes them."""
     family = GaugeMetricFamily(kept.name, kept.help, labels=kept.labels)
     for labels, value in values:
@@ -98,7 +98,7 @@ class _Series(dict[Labels, Buckets]):
         return made
 
 
-class Spread(Kept):
+class Histogram(Series):
     """Histograms. `at[labels].observe(value)`."""
 
     def __init__(self, name: str, help: str, labels: Labels, bounds: tuple[float, ...]) -> None:

@@ -26,7 +26,7 @@ from mooring.base.log import Log
 from mooring.base.redaction import scrubbed, shown_url
 from mooring.engine.stopwatch import Run
 from mooring.scheduler.metrics.attempt_metrics import Part
-from mooring.scheduler.metrics.series import Counts
+from mooring.scheduler.metrics.series import Counter
 
 PATH = "/v1/traces"
 MOST_WAITING = 2048
@@ -59,7 +59,7 @@ class OtlpTracer:
         self._waiting: queue.Queue[_Seen | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._send_all, name="tracing", daemon=True)
         self._complained = float("-inf")
-        self.dropped = Counts("mooring_trace_attempts_dropped_total", "Attempts that could not be traced.")
+        self.dropped = Counter("mooring_trace_attempts_dropped_total", "Attempts that could not be traced.")
 
     def start(self) -> None:
         self._thread.start()

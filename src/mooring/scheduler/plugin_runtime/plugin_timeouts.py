@@ -29,7 +29,7 @@ GRACE_SECONDS = 10.0
 """How long a plugin that was cancelled may tidy up."""
 
 
-class Patience:
+class PluginCaller:
     """Waits for plugins, by the scheduler's clock."""
 
     def __init__(self, clock: Clock) -> None:

@@ -27,7 +27,7 @@ from mooring.framework import Point
 from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject
 from mooring.queue import SchedulingQueue
-from mooring.scheduler.cycle.binding_cycle import Bindings
+from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
@@ -81,7 +81,7 @@ class Parts:
     queue: SchedulingQueue
     pods: PodFeed
     room: PermitRoom
-    bindings: Bindings
+    bindings: BindingCycles
     reporter: Reporter
     metrics: SchedulerMetrics
     between_cycles: Callable[[], Awaitable[None]]

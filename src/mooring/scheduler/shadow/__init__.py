@@ -10,10 +10,9 @@ from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.report import JsonLines
 from mooring.scheduler.shadow.scheduler import ShadowScheduler, deciding_for
 from mooring.scheduler.shadow.shadow import Shadow
-from mooring.scheduler.shadow.summary import Balance
+from mooring.scheduler.shadow.summary import Summary
 
 __all__ = [
-    "Balance",
     "Cause",
     "Comparison",
     "JsonLines",
@@ -24,5 +23,6 @@ __all__ = [
     "Shadow",
     "ShadowScheduler",
     "Subject",
+    "Summary",
     "deciding_for",
 ]

@@ -52,7 +52,7 @@ class _Gone(NamedTuple):
     pod: PlacedPod
 
 
-class Turns:
+class DecisionOrder:
     """Gives pods their turns, and shows the state for a moment as it may have been for one of them."""
 
     def __init__(self, state: State, clock: Clock) -> None:

@@ -20,13 +20,13 @@ from mooring.framework.registry import Registry
 from mooring.objects.core import ObjectReference
 from mooring.queue import QueuedPodInfo
 from mooring.scheduler.cycle.reporting import Reporter
-from mooring.scheduler.introspection.explain_socket import ControlSocket
+from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.metrics import Result
 from mooring.scheduler.shadow.comparison import Comparison
 from mooring.scheduler.shadow.feed import ShadowFeed
 from mooring.scheduler.shadow.shadow import Shadow
-from mooring.scheduler.shadow.summary import Balance
+from mooring.scheduler.shadow.summary import Summary
 
 SETTLE_SECONDS = 0.5
 
@@ -71,7 +71,7 @@ class ShadowScheduler(Scheduler):
             budget=self._budget,
             is_extended=lambda pod: self._extenders is not None and self._extenders.concern(pod),
         )
-        self.balance = Balance(self.metrics.plugins, names, lambda: self.shadow.waiting)
+        self.balance = Summary(self.metrics.plugins, names, lambda: self.shadow.waiting)
 
     async def run(self) -> None:
         settling = asyncio.create_task(self._settle_forever())
@@ -136,7 +136,7 @@ class SilentReporter(Reporter):
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None: ...
 
 
-class _Unheard(ControlSocket):
+class _Unheard(ExplainSocket):
     async def open(self) -> None: ...
 
 

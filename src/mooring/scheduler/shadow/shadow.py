@@ -31,7 +31,7 @@ from mooring.objects.quantity import BadQuantity
 from mooring.queue import SchedulingQueue
 from mooring.queue.queued_pod_info import Place
 from mooring.scheduler.shadow.comparison import Comparison, Earlier, Moment, Subject
-from mooring.scheduler.shadow.decision_order import BESIDE_SECONDS, Turn, Turns
+from mooring.scheduler.shadow.decision_order import BESIDE_SECONDS, DecisionOrder, Turn
 from mooring.scheduler.shadow.judging import (
     Cause,
     Judgement,
@@ -118,7 +118,7 @@ class Shadow:
         self._is_extended = is_extended
         self._budget = budget
         self._cache = DecisionCache()
-        self._turns = Turns(state, clock)
+        self._turns = DecisionOrder(state, clock)
         self._pending: dict[str, _Pending] = {}
         """In the order in which they came or were refused."""
         self._doubts: list[_Doubt] = []

@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 
-class Balance:
+class Summary:
     """Counts comparisons."""
 
     def __init__(self, metrics: PluginMetrics, profiles: Iterable[str], waiting: Callable[[], int]) -> None:
