@@ -291,7 +291,7 @@ async def test_a_held_pod_is_reported_once():
 
 async def test_a_reload_ends_the_penalties(server):
     async with a_live_scheduler(server) as live:
-        penalties = live.scheduler._overruns.penalties
+        penalties = live.scheduler.overruns.penalties
         penalties.add("default", 1000.0)
         await live.scheduler.adopt(live.scheduler.configuration, catalogue())
         assert not penalties.left("default")

@@ -270,8 +270,8 @@ def _working(tasks: set[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
 async def _calm_down(live: Live, life: int) -> None:
     """Until the plugins do no harm any more, and the scheduler has seen all that the actors did."""
     Troublemaker.is_calm = True
-    for entry in live.scheduler._room:
-        live.scheduler._room.allow(entry.pod.uid, Troublemaker.name)
+    for entry in live.core.room:
+        live.core.room.allow(entry.pod.uid, Troublemaker.name)
     # What the watches bring last comes after all the rest.
     await live.client.create(Node.KIND, a_node(f"last-{life}", milli_cpu=0))
     spec = {"containers": [{"name": "main", "image": "pause"}], "nodeName": ELSEWHERE}
@@ -296,6 +296,7 @@ class Examination:
 
     def __init__(self, live: Live, witness: Witness) -> None:
         self._live = live
+        self._core = live.core
         self._scheduler = live.scheduler
         self._witness = witness
         self._pods: list[Pod] = []
@@ -317,11 +318,11 @@ class Examination:
             counts["active"]
             or counts["backoff"]
             or list(scheduler.queue.in_flight())
-            or len(scheduler._bindings)
-            or any(True for _ in scheduler._room)
+            or len(self._core.bindings)
+            or any(True for _ in self._core.room)
             or scheduler.reporter._writers
             or scheduler.reporter._untaken
-            or len(scheduler._evictions)
+            or len(self._core.preemption)
             or any(pod.assumed_at is not None for pod in scheduler.state._pods.values())
         )
 
@@ -329,7 +330,7 @@ class Examination:
         scheduler = self._scheduler
         assumed = [pod.key for pod in scheduler.state._pods.values() if pod.assumed_at is not None]
         places = {waiting.pod.key: waiting.place.value for waiting in scheduler.queue.pending()}
-        return f"never came to rest: {places}, assumed: {assumed}, under way: {list(scheduler._bindings._tasks)}"
+        return f"never came to rest: {places}, assumed: {assumed}, under way: {list(self._core.bindings._tasks)}"
 
     def _all_are_bound(self) -> bool:
         waiting = (waiting.pod for waiting in self._scheduler.queue.pending())
@@ -356,12 +357,12 @@ class Examination:
         assert scheduler.state.compare(nodes, map(placed, on_nodes)) == []
         pending = {pod.uid for pod in self._pods if not pod.spec.node_name}
         assert scheduler.state._waiting.keys() == pending
-        assert scheduler._pods._waiting.keys() == pending
-        assert scheduler._pods._uids == {pod.key: pod.uid for pod in self._pods}
+        assert scheduler.pods._waiting.keys() == pending
+        assert scheduler.pods._uids == {pod.key: pod.uid for pod in self._pods}
         going = {pod.uid for pod in self._pods if pod.is_terminating}
         assert {waiting.pod.uid for waiting in scheduler.queue.pending()} - going == pending - going
         assert scheduler.reporter._said.keys() <= pending
-        assert not scheduler._attempts._held
+        assert not self._core.awaiting_kinds
         used: Counter[str] = Counter()
         for pod in on_nodes:
             used[pod.spec.node_name] += pod.requests.amounts.get("cpu", 0)

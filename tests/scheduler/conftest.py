@@ -19,6 +19,7 @@ from mooring.objects import Kind, Node, Pod
 from mooring.objects.core import PodCondition
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler import Scheduler
+from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
 from mooring.testing import a_taint
 
 # Upper bounds for a machine that is busy with other things; nothing waits this long when all is well.
@@ -37,8 +38,9 @@ leaderElection: {leaderElect: false}
 class Live:
     """The cluster, the scheduler, and what the API server shows of pods."""
 
-    def __init__(self, client: ApiClient, scheduler: Scheduler) -> None:
+    def __init__(self, client: ApiClient, core: Core, scheduler: Scheduler) -> None:
         self.client = client
+        self.core = core
         self.scheduler = scheduler
         self.pods: dict[str, Pod] = {}
         self._changed = asyncio.Event()
@@ -143,8 +145,10 @@ async def a_live_scheduler(
     configuration = load_configuration(config, source="test.yaml", registry=registry).configuration
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     async with ApiClient(connection) as client:
-        scheduler = Scheduler(client, configuration, registry, **options)
-        live = Live(client, scheduler)
+        around = {name: options.pop(name) for name in ("may_schedule", "shutdown_seconds") if name in options}
+        core = build_core(client, configuration, registry, **options)
+        scheduler = complete(core, cluster_executor(core), **around)
+        live = Live(client, core, scheduler)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(scheduler.run())
             watching = tasks.create_task(Reflector(client, Pod, live).run())

@@ -15,7 +15,7 @@ from mooring.client import ApiClient, Connection
 from mooring.config import load_configuration
 from mooring.framework import Cycle, NodeView, Plugin, Pod
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler import Scheduler
+from mooring.scheduler import Scheduler, build_scheduler
 
 
 class NeverStarts(Plugin):
@@ -70,7 +70,8 @@ def a_scheduler(client: ApiClient, config: str = HEAD, plugins: tuple[type[Plugi
     registry = catalogue()
     for plugin in plugins:
         registry.add(plugin, "test")
-    return Scheduler(client, load_configuration(config, source="test.yaml", registry=registry).configuration, registry)
+    configuration = load_configuration(config, source="test.yaml", registry=registry).configuration
+    return build_scheduler(client, configuration, registry)
 
 
 async def ended(scheduler: Scheduler, running: asyncio.Task[None]) -> None:
@@ -85,7 +86,7 @@ def left(before: set[asyncio.Task[Any]]) -> list[str]:
 
 @pytest.mark.parametrize("silent", ["/version", "/nodes", "/pods"])
 async def test_a_scheduler_can_be_ended_while_it_waits_for_its_first(silent, monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.loop.LAST_WORDS_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr("mooring.scheduler.shutdown.LAST_SECONDS", 10 * PATIENCE_SECONDS)
     halting = Halting(silent=silent)
     async with halting as url, ApiClient(Connection(server=url, source="the test")) as client:
         before = asyncio.all_tasks()

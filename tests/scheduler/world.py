@@ -73,14 +73,7 @@ class World:
         )
         self.queue = SchedulingQueue(self.server.clock, sort_key=sort_key, profiles={"default-scheduler": rules})
         self.reporter = Reporter(self.server, self.server.clock, ["default-scheduler"])
-        self.pods = PodFeed(
-            self.state,
-            self.queue,
-            ["default-scheduler"],
-            on_placed=lambda _: None,
-            on_deleted=lambda _: None,
-            on_shown=self.reporter.seen,
-        )
+        self.pods = PodFeed(self.state, self.queue, ["default-scheduler"], [self.reporter])
         self.metrics = SchedulerMetrics(FeatureGates(), self.server.clock)
         self.failures = FailureHandler(self.queue, self.pods, self.reporter, self.metrics)
         self.room = PermitRoom(self.server.clock)

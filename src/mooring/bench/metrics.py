@@ -29,7 +29,7 @@ from mooring.engine.plugin_call import calling
 from mooring.framework import FeatureGates, Plugin
 from mooring.objects import KubeObject
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler import Scheduler
+from mooring.scheduler import build_scheduler
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.testing import Services
 
@@ -159,7 +159,7 @@ async def _bind_all(address: Address, nodes: int, pods: int) -> float:
     async with ApiClient(connection) as client, asyncio.TaskGroup() as tasks:
         await _create(client, [workload.node(number) for number in range(nodes)])
         await _create(client, [workload.incoming(number) for number in range(pods)])
-        scheduler = Scheduler(client, configuration, registry, may_schedule=may_schedule)
+        scheduler = build_scheduler(client, configuration, registry, may_schedule=may_schedule)
         tasks.create_task(scheduler.run())
         await scheduler.ready.wait()
         keep_collector_calm()

@@ -30,7 +30,7 @@ from mooring.cli.reload import Source, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
 from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
 from mooring.cli.stopping import WARN_SHARE, Stop, run_until_signalled
-from mooring.cli.tracing import traced, tracing_option, tracing_options
+from mooring.cli.tracing import tracer_of, tracing_option, tracing_options
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -180,17 +180,25 @@ async def schedule(
 
     `source` is where another configuration may come from while it runs.
     """
+    from mooring.base.clock import SystemClock
     from mooring.engine import time_budget
+    from mooring.framework.gates import FeatureGates
     from mooring.scheduler.cycle.background_tasks import BackgroundTasks
     from mooring.scheduler.election.side_thread import in_thread
+    from mooring.scheduler.metrics import SchedulerMetrics
 
     role = role or Role.ordinary()
     limits = configuration.client_connection
     fence = fence_of(election)
-    async with (
-        role.client(connection, qps=limits.qps, burst=limits.burst, fence=fence) as client,
-        contextlib.AsyncExitStack() as stack,
-    ):
+    gates = gates or FeatureGates()
+    async with contextlib.AsyncExitStack() as stack:
+        tracer = stack.enter_context(tracer_of(tracing))
+        metrics = SchedulerMetrics(gates, SystemClock(), tracer)
+        if tracer is not None:
+            metrics.registry.register(tracer.dropped)
+        client = await stack.enter_async_context(
+            role.client(connection, qps=limits.qps, burst=limits.burst, fence=fence, observer=metrics.requests)
+        )
         leader: Leadership | None = None
 
         async def may_schedule() -> None:
@@ -202,6 +210,7 @@ async def schedule(
             configuration,
             registry,
             gates=gates,
+            metrics=metrics,
             max_unschedulable_seconds=max_unschedulable_seconds,
             attempt_timeout_seconds=attempt_timeout_seconds,
             shutdown_seconds=stop.seconds,
@@ -209,7 +218,6 @@ async def schedule(
         )
         stop.at_signal(partial(time_budget.interrupt_after, stop.seconds * WARN_SHARE))
         stack.enter_context(stop.last_step(scheduler.abandon))
-        stack.enter_context(traced(scheduler, tracing))
         if election is not None and fence is not None:
             leader = leadership(election, connection, fence, scheduler.metrics)
         server = secure_server(serving, scheduler, leader, connection if serving.is_own_cluster else None)
@@ -223,7 +231,7 @@ async def schedule(
         inspections = BackgroundTasks()
 
         def inspect() -> None:
-            inspections.send(scheduler.inspect(), "inspect")
+            inspections.start(scheduler.inspect(), "inspect")
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, inspect)
         running = asyncio.create_task(scheduler.run())

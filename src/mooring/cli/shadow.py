@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mooring.client import ApiClient
     from mooring.config import Configuration
     from mooring.scheduler import Scheduler
-    from mooring.scheduler.shadow import Comparison, ShadowScheduler
+    from mooring.scheduler.shadow import Comparison, ShadowRun
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,9 +58,9 @@ class Role:
     @staticmethod
     def ordinary() -> Role:
         from mooring.client import ApiClient
-        from mooring.scheduler import Scheduler
+        from mooring.scheduler import build_scheduler
 
-        return Role(ApiClient, Scheduler, "scheduling for")
+        return Role(ApiClient, build_scheduler, "scheduling for")
 
 
 def shadow_options(command: F) -> F:
@@ -127,9 +127,9 @@ async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
     if flags is None:
         yield Role.ordinary()
         return
-    from mooring.scheduler.shadow import JsonLines, ReadOnlyClient, ShadowScheduler
+    from mooring.scheduler.shadow import JsonLines, ReadOnlyClient, build_shadow
 
-    made: list[ShadowScheduler] = []
+    made: list[ShadowRun] = []
     report = JsonLines(flags.report) if flags.report is not None else None
 
     def tell(comparison: Comparison) -> None:
@@ -137,9 +137,9 @@ async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
         if report is not None:
             report.write(comparison)
 
-    def make(*arguments: Any, **options: Any) -> ShadowScheduler:
-        made.append(ShadowScheduler(*arguments, tell=tell, **options))
-        return made[0]
+    def make(*arguments: Any, **options: Any) -> Scheduler:
+        made.append(build_shadow(*arguments, report=tell, **options))
+        return made[0].scheduler
 
     summing_up = asyncio.create_task(_sum_up_now_and_then(made))
     try:
@@ -151,18 +151,18 @@ async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
             report.close()
 
 
-async def _sum_up_now_and_then(made: Sequence[ShadowScheduler]) -> None:
+async def _sum_up_now_and_then(made: Sequence[ShadowRun]) -> None:
     """Whenever there is something new to sum up."""
     summed_up = 0
     while True:
         await asyncio.sleep(SUMMARY_SECONDS)
-        total = sum(scheduler.balance.total for scheduler in made)
+        total = sum(each.summary.total for each in made)
         if total != summed_up:
             summed_up = total
             _sum_up(made)
 
 
-def _sum_up(made: Sequence[ShadowScheduler]) -> None:
-    for scheduler in made:
-        for line in scheduler.balance.summary():
+def _sum_up(made: Sequence[ShadowRun]) -> None:
+    for each in made:
+        for line in each.summary.lines():
             print_line(line)

@@ -16,8 +16,7 @@ from mooring.base.redaction import shown_url
 from mooring.cli.gotypes import Flag
 
 if TYPE_CHECKING:
-    from mooring.scheduler import Scheduler
-    from mooring.scheduler.metrics.tracing import TracingOptions
+    from mooring.scheduler.metrics.tracing import OtlpTracer, TracingOptions
 
 FLAG = "--tracing-endpoint"
 ENDPOINT, TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -99,19 +98,16 @@ def _share(environment: Mapping[str, str]) -> float:
 
 
 @contextmanager
-def traced(scheduler: Scheduler, options: TracingOptions | None) -> Iterator[None]:
-    """While inside, attempts are traced, if that was asked for."""
+def tracer_of(options: TracingOptions | None) -> Iterator[OtlpTracer | None]:
+    """The tracer of attempts, sending while inside; None without options."""
     if options is None:
-        yield
+        yield None
         return
     from mooring.scheduler.metrics.tracing import OtlpTracer
 
     tracer = OtlpTracer(options)
-    scheduler.metrics.registry.register(tracer.dropped)
-    scheduler.metrics.attempts.tracer = tracer
     tracer.start()
     try:
-        yield
+        yield tracer
     finally:
-        scheduler.metrics.attempts.tracer = None
         tracer.stop()

@@ -18,7 +18,7 @@ from mooring.base.errors import ApiError
 from mooring.base.nesting import Decoder
 from mooring.client.connection import Connection
 from mooring.client.fence import WriteFence
-from mooring.client.transport import Transport
+from mooring.client.transport import RequestObserver, Transport
 from mooring.objects import Kind, KubeObject, Pod
 
 T = TypeVar("T", bound=KubeObject)
@@ -64,7 +64,7 @@ class ApiClient:
     Every refusal is an ApiError; no answer at all is Unreachable, whose message names the host and where its address
     came from. A 429 is waited out as the server asks. `qps` and `burst` pace the requests (none, or a negative qps: no
     limit); `in_flight` bounds how many wait for an answer at once. Watches count in neither. `fence` holds writes back
-    while it is closed.
+    while it is closed; `observer` sees every request.
     """
 
     def __init__(
@@ -77,10 +77,17 @@ class ApiClient:
         qps: float | None = None,
         burst: int | None = None,
         fence: WriteFence | None = None,
+        observer: RequestObserver | None = None,
     ) -> None:
         self.connection = connection
         self.clock: Clock = clock if clock is not None else SystemClock()
-        self._limits: dict[str, Any] = {"in_flight": in_flight, "qps": qps, "burst": burst, "fence": fence}
+        self._limits: dict[str, Any] = {
+            "in_flight": in_flight,
+            "qps": qps,
+            "burst": burst,
+            "fence": fence,
+            "observer": observer,
+        }
         self.transport = Transport(connection, clock=self.clock, user_agent=user_agent, **self._limits)
 
     async def __aenter__(self) -> ApiClient:
@@ -96,9 +103,7 @@ class ApiClient:
 
     def beside(self, user_agent: str) -> ApiClient:
         """Another one to the same server, with connections and limits of its own: neither waits for the other."""
-        other = ApiClient(self.connection, clock=self.clock, user_agent=user_agent, **self._limits)
-        other.transport.observer = self.transport.observer
-        return other
+        return ApiClient(self.connection, clock=self.clock, user_agent=user_agent, **self._limits)
 
     async def server_version(self) -> Document:
         """The server's `/version`: the first contact. Says within seconds when nobody answers."""

@@ -101,6 +101,7 @@ class Transport:
         qps: float | None,
         burst: int | None,
         fence: WriteFence | None = None,
+        observer: RequestObserver | None = None,
     ) -> None:
         self.connection = connection
         self.fence = fence
@@ -115,7 +116,7 @@ class Transport:
         self._fixed_lines: tuple[CIMultiDict[str] | None, bytes] = (None, b"")
         self._is_closed = False
         self._host = connection.host
-        self.observer: RequestObserver | None = None
+        self.observer = observer
         self._contact = asyncio.Event()
 
     async def close(self) -> None:

@@ -54,10 +54,15 @@ ATTEMPT_FAILED, BACKOFF_COMPLETE, POPPED_FROM_BACKOFF = "ScheduleAttemptFailure"
 """Why pods enter a place, beside cluster events: label values of the metric of incoming pods."""
 
 
+def _oldest_first(queued: QueuedPod) -> float:
+    return queued.timestamp
+
+
 class SchedulingQueue:
     """The pending pods.
 
     `sort_key` orders them, least first; `profiles` has the PreEnqueue plugins and queueing hints by scheduler name.
+    Both may be given later, by `set_profiles`.
     `on_ready` is called at the end of an operation after which `pop` or `take_pre_enqueue_errors` may return something
     new, or `next_flush` an earlier time.
     `on_entry` is called with place and reason at each entry into activeQ, backoffQ or the unschedulable pods.
@@ -70,8 +75,8 @@ class SchedulingQueue:
         self,
         clock: Clock,
         *,
-        sort_key: Callable[[QueuedPod], Any],
-        profiles: Mapping[str, ProfileRules],
+        sort_key: Callable[[QueuedPod], Any] = _oldest_first,
+        profiles: Mapping[str, ProfileRules] | None = None,
         initial_backoff_seconds: float = 1.0,
         max_backoff_seconds: float = 10.0,
         max_unschedulable_seconds: float = 300.0,
@@ -90,11 +95,9 @@ class SchedulingQueue:
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._on_fault = on_fault
         self._observer = observer
-        self._hints = QueueingHints(profiles, self._log, on_fault, observer)
-        self._gate = PreEnqueueGate(profiles, self._log, on_fault, observer, self._gate_failed)
+        self._hints = QueueingHints(profiles or {}, self._log, on_fault, observer)
+        self._gate = PreEnqueueGate(profiles or {}, self._log, on_fault, observer, self._gate_failed)
         self._pre_enqueue_errors: dict[str, QueuedPodInfo] = {}
-        self.last_event = ""
-        """The label of the last event; the watch's timing is reported under it."""
 
         self._pods: dict[str, QueuedPodInfo] = {}
         self._active = PodHeap(self._log, self._sort_failed)
@@ -109,26 +112,24 @@ class SchedulingQueue:
         self._is_ready = False
         self._operation = _Operation(self._settle)
 
-    # Watch events of pending pods
+    # Watch events of pending pods. Each method returns the label of the event, for the metric of its handling.
 
-    def add(self, pod: Pod) -> None:
+    def add(self, pod: Pod) -> str:
         """Enqueue a pending pod, or update it if it is queued already."""
         if (queued := self._pods.get(pod.uid)) is not None:
-            self.update(queued.pod, pod)
-        else:
-            self._enqueue_new(pod, POD_ADDED)
+            return self.update(queued.pod, pod)
+        self._enqueue_new(pod, POD_ADDED)
+        return POD_ADDED.label
 
-    def update(self, old: Pod, new: Pod) -> None:
+    def update(self, old: Pod, new: Pod) -> str:
         """Update a queued or in-flight pod. A pod that is not in the queue is enqueued: never pass an assumed one."""
         if old.uid != new.uid:  # deleted and created again under the same name, between two watch events
             self.delete(old)
-            self.add(new)
-            return
-        self.last_event = POD_UPDATED.label
+            return self.add(new)
         queued = self._pods.get(new.uid)
         if queued is None:
             self._enqueue_new(new, POD_UPDATED)
-            return
+            return POD_UPDATED.label
         with self._operation:
             if queued.place is Place.IN_FLIGHT:
                 self._update_in_flight(old, new)
@@ -137,16 +138,17 @@ class SchedulingQueue:
             else:
                 queued.pod = new
                 self._enqueue(queued, queued.place)
+        return POD_UPDATED.label
 
-    def delete(self, pod: Pod) -> None:
+    def delete(self, pod: Pod) -> str:
         """Remove a pod that was deleted or assigned to a node. One in flight is removed when its attempt ends."""
-        self.last_event = POD_DELETED.label
         self._pre_enqueue_errors.pop(pod.uid, None)  # a standby replica does not take them, perhaps for days
         flight = self._in_flight.get(pod.uid)
         if flight is not None:
             flight.is_deleted = True
         elif (queued := self._pods.pop(pod.uid, None)) is not None:
             self._dequeue(queued)
+        return POD_DELETED.label
 
     # Scheduling attempts
 
@@ -220,16 +222,16 @@ class SchedulingQueue:
 
     def on_event(
         self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: Callable[[Pod], bool] | None = None
-    ) -> None:
+    ) -> str:
         """Requeue the unschedulable pods that the event may make schedulable, of those that pass `only`."""
-        self.last_event = event.label
         if not self._hints.is_registered(event):
-            return
+            return event.label
         with self._operation:
             for queued in self._pods_to_requeue_on(event, new):
                 if only is None or only(queued.pod):
                     self._requeue_on(queued, event, old, new)
             self._in_flight.record(event, old, new)
+        return event.label
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to activeQ, whatever they wait for, if PreEnqueue admits them.
@@ -279,13 +281,22 @@ class SchedulingQueue:
             self._is_ready = True
 
     def set_profiles(
-        self, profiles: Mapping[str, ProfileRules], *, initial_backoff_seconds: float, max_backoff_seconds: float
+        self,
+        profiles: Mapping[str, ProfileRules],
+        *,
+        sort_key: Callable[[QueuedPod], Any] | None = None,
+        initial_backoff_seconds: float,
+        max_backoff_seconds: float,
     ) -> None:
         """Replace the profiles' plugins. No pod is lost, and none waits for an event of a plugin that is gone.
 
         PreEnqueue runs again for every pod. Unschedulable pods are requeued, and so are pods in flight whose attempt
-        fails.
+        fails. `sort_key` can be set only while the queue is empty: plugins, which may activate pods, are built after
+        the queue.
         """
+        if sort_key is not None:
+            assert not self._pods, "the queue is sorted already"
+            self._sort_key = sort_key
         self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._hints = QueueingHints(profiles, self._log, self._on_fault, self._observer)
         self._gate = PreEnqueueGate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
@@ -389,7 +400,6 @@ class SchedulingQueue:
     # Moves. A pod changes its place only after every plugin has returned, so that no fault can lose it.
 
     def _enqueue_new(self, pod: Pod, event: ClusterEvent) -> None:
-        self.last_event = event.label
         queued = self._pods[pod.uid] = QueuedPodInfo(pod, timestamp=self._clock.now())
         with self._operation:
             self._move(queued, QueueingStrategy.IMMEDIATELY, event.label)

@@ -12,9 +12,10 @@
 | `reload` | another configuration without a restart |
 | `shadow` | decide beside another scheduler, and compare |
 
-`loop` starts and stops all of it. Read `cycle/scheduling_cycle` first.
+`wiring` builds it, `loop` runs it, `shutdown` ends it. Read `cycle/scheduling_cycle` first.
 """
 
 from mooring.scheduler.loop import Scheduler
+from mooring.scheduler.wiring import build_scheduler
 
-__all__ = ["Scheduler"]
+__all__ = ["Scheduler", "build_scheduler"]

@@ -247,7 +247,7 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
         await live.until(lambda: not scheduler.state.is_assumed(uid) and bool(live.pods["web"].spec.node_name))
         may_go_on.set()
         Errand.may_go.set()
-        await scheduler._bindings.those_under_way()
+        await live.core.bindings.wait_for_current()
         assert uid not in scheduler.reporter._said
         assert not live.pods["web"].status.nominated_node_name
 

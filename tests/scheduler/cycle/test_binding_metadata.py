@@ -195,7 +195,7 @@ async def test_a_bind_plugin_that_loses_what_others_added_is_named_in_the_log(se
         await live.node("node-1")
         await live.pod("web", bind="elsewhere", at="reserve")
         await live.bound("web")
-        await live.until(lambda: not live.scheduler._bindings)
+        await live.until(lambda: not live.core.bindings)
     err = capsys.readouterr().err
     assert "it did not bind by the Binder service: what plugins added to the binding was not written" in err
     assert "Devices" in err

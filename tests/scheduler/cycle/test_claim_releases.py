@@ -9,7 +9,7 @@ from tests.scheduler.world import World
 
 from mooring.base.errors import ApiError
 from mooring.framework.verdicts import ClaimRelease
-from mooring.scheduler.cycle.claim_releases import AFTER_DELETION_SECONDS, AFTER_FAILURE_SECONDS, ClaimReleases
+from mooring.scheduler.cycle.preemption import AFTER_DELETION_SECONDS, AFTER_FAILURE_SECONDS, ClaimReleases
 from mooring.testing import a_pod
 
 GIVEN_BACK = ClaimRelease("default", "claim", "c1", "7")
@@ -34,9 +34,9 @@ async def refused(release: ClaimRelease, failure: Exception | None = None) -> tu
     world, writer = World(), Writer()
     writer.failure = failure
     waiting = world.popped(a_pod("trains", uid="u1"))
-    world.failures.refused(waiting, "no", unschedulable={"Fit"}, nominate=None)
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate=None)
     releases = ClaimReleases(cast(Any, writer), world.queue)
-    releases.begin([release], waiting.pod)
+    releases.start([release], waiting.pod)
     await releases.finish(1.0)
     return world, writer
 

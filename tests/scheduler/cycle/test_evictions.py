@@ -36,8 +36,8 @@ async def planned(world: World, *victims: Pod, priority: int = 10) -> Pod:
     for victim in victims:
         world.pods.changed(victim)
     waiting = world.popped(a_pod("important", uid="u1", priority=priority))
-    world.evictions.begin(Plan(nominate=NODE, evict=tuple(map(placed, victims))), waiting.pod)
-    world.failures.refused(waiting, "no", unschedulable={"Fit"}, nominate=NODE)
+    world.evictions.start(Plan(nominate=NODE, evict=tuple(map(placed, victims))), waiting.pod)
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate=NODE)
     await world.settle()
     return waiting.pod
 
@@ -220,7 +220,6 @@ async def test_who_got_a_node_before_its_nomination_is_cleared_is_left_alone(wor
     held = world.server.held["patch", "first"] = asyncio.Event()
     await planned(world, a_victim("low"))
     world.pods.changed(a_pod("second", uid="uid-second", priority=5, node="node-2", nominated=NODE))
-    world.reporter.forget("uid-second")
     held.set()
     await world.settle()
     assert asked(world, "first", "second") == [("patch", "first")]

@@ -20,7 +20,7 @@ async def world() -> World:
 async def test_a_refused_pod_goes_back_with_an_event_and_a_condition(world):
     """4.6"""
     waiting = world.popped(a_pod("web", uid="u1"))
-    world.failures.refused(waiting, "0/1 nodes are available: 1 Too many pods.", unschedulable={"Fit"})
+    world.failures.unschedulable(waiting, "0/1 nodes are available: 1 Too many pods.", unschedulable={"Fit"})
     await world.settle()
     assert world.queue.where("u1") == "unschedulable"
     assert world.events == [("FailedScheduling", "web")]
@@ -32,7 +32,7 @@ async def test_a_refused_pod_goes_back_with_an_event_and_a_condition(world):
 async def test_a_broken_attempt_is_tried_again_after_the_error_backoff(world, capsys):
     """Q26, 4.6"""
     waiting = world.popped(a_pod("web", uid="u1"))
-    world.failures.broken(waiting, "the disk is gone")
+    world.failures.error(waiting, "the disk is gone")
     await world.settle()
     assert world.queue.where("u1") == "backoff"
     assert world.server.bodies[0]["status"]["conditions"][0]["reason"] == "SchedulerError"
@@ -46,7 +46,7 @@ async def test_what_changed_during_the_attempt_is_what_goes_back(world):
     newer = a_pod("web", uid=pod.uid)
     newer.metadata.resource_version = "2"
     world.pods.changed(newer)
-    world.failures.broken(waiting, "no")
+    world.failures.error(waiting, "no")
     assert world.queue.find(pod.uid).pod is newer
 
 
@@ -65,7 +65,7 @@ async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, hap
     pod = a_pod("web")
     waiting = world.popped(pod)
     happens(world, pod)
-    world.failures.broken(waiting, "no")
+    world.failures.error(waiting, "no")
     await world.settle()
     assert world.queue.where(pod) == "absent"
     assert not list(world.queue.in_flight())
@@ -78,7 +78,7 @@ async def test_nothing_is_said_about_a_namesake_made_meanwhile(world):
     first, second = a_pod("web"), a_pod("web")
     waiting = world.popped(first)
     world.pods.changed(second)
-    world.failures.broken(waiting, "no")
+    world.failures.error(waiting, "no")
     await world.settle()
     assert (world.queue.where(first), world.queue.where(second)) == ("absent", "active")
     assert (world.events, world.server.asked) == ([], [])
@@ -96,7 +96,7 @@ NOMINATIONS = {
 async def test_the_nomination_of_a_refused_pod(world, before, decided, after):
     """Q44, Q48, 4.8"""
     waiting = world.popped(a_pod("web", uid="u1", nominated=before))
-    world.failures.refused(waiting, "no", unschedulable={"Fit"}, nominate=decided)
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate=decided)
     assert world.state.nominations.node_of("u1") == after
     await world.settle()
     [body] = world.server.bodies
@@ -105,7 +105,7 @@ async def test_the_nomination_of_a_refused_pod(world, before, decided, after):
 
 async def test_after_a_fault_the_nomination_is_gone(world):
     """4.8"""
-    world.failures.broken(world.popped(a_pod("web", uid="u1", nominated="node-1")), "no")
+    world.failures.error(world.popped(a_pod("web", uid="u1", nominated="node-1")), "no")
     assert world.state.nominations.node_of("u1") is None
 
 
@@ -116,7 +116,7 @@ async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told
         return QueuedPodInfo(pod, 0.0, gating=Gating("Bad", Code.ERROR, (words,), is_failure=True))
 
     pod = a_pod("web", uid="u1")
-    world.failures.kept_out(failing(pod, "no idea 1"))
+    world.failures.pre_enqueue_failed(failing(pod, "no idea 1"))
     await world.settle()
     [body] = world.server.bodies
     [said] = body["status"]["conditions"]
@@ -125,8 +125,8 @@ async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told
     pod.status.conditions = [
         PodCondition(type="PodScheduled", status="False", reason=said["reason"], message=said["message"])
     ]
-    world.reporter.seen(pod)
-    world.failures.kept_out(failing(pod, "no idea 2"))
+    world.reporter.pending(pod)
+    world.failures.pre_enqueue_failed(failing(pod, "no idea 2"))
     await world.settle()
     assert len(world.server.bodies) == 1
     [series] = world.reporter.recorder._series.values()

@@ -7,7 +7,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_configuration, a_
 
 from mooring.base.clock import ManualClock
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Skip
-from mooring.scheduler.plugin_runtime.plugin_timeouts import side_by_side
+from mooring.scheduler.plugin_runtime.plugin_timeouts import parallel_groups
 
 
 class Together(Plugin):
@@ -78,7 +78,7 @@ GROUPS = {
 @pytest.mark.parametrize(("plugins", "needed", "groups"), GROUPS.values(), ids=GROUPS.keys())
 def test_who_is_asked_at_the_same_time(plugins, needed, groups):
     """4.4.5"""
-    assert side_by_side(plugins, needed) == groups
+    assert parallel_groups(plugins, needed) == groups
 
 
 class Told(Plugin):
@@ -171,7 +171,7 @@ class Overtaken(Plugin):
 
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         if cycle.attempt == 1:
-            loop, bindings = asyncio.get_running_loop(), self.live.scheduler._bindings
+            loop, bindings = asyncio.get_running_loop(), self.live.core.bindings
             loop.call_soon(bindings.preempt, pod.uid)
         return None
 
@@ -205,7 +205,7 @@ async def test_a_pod_that_is_preempted_ends_the_work_of_all_who_work_for_it(serv
         await live.pod("web")
         await asyncio.wait_for(WorksToo.is_at_work.wait(), PATIENCE_SECONDS)
         await live.until(lambda: "web" in live.pods)
-        assert live.scheduler._bindings.preempt(live.pods["web"].uid)
+        assert live.core.bindings.preempt(live.pods["web"].uid)
         assert "preempted by a pod of higher priority" in await live.refused("web")
         assert sorted(Told.said[:2]) == ["WorksOn ends", "WorksToo ends"]
         assert Told.said[2:4] == ["WorksToo undoes", "WorksOn undoes"]
@@ -276,5 +276,5 @@ async def test_a_plugin_that_does_not_come_back_from_post_bind(server, capsys, m
         await live.pod("theirs", scheduler="hangs")
         assert await live.bound("theirs") == ["node-1"]
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await asyncio.gather(*live.scheduler._bindings._tasks.values())
+            await asyncio.gather(*live.core.bindings._tasks.values())
     assert 'running PostBind plugin \\"Hangs\\": it did not end within 10ms' in capsys.readouterr().err

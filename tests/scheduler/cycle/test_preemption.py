@@ -123,7 +123,7 @@ async def test_the_node_without_a_protected_victim_is_chosen(server):
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "first"}}},
         }
         await live.client.create(PodDisruptionBudget.KIND, budget, "default")
-        budgets = live.scheduler._informers.store(PodDisruptionBudget)
+        budgets = live.scheduler.informers.store(PodDisruptionBudget)
         await until(lambda: budgets.get("first", "default") is not None)
         await a_pod_of(live, "high", "high")
         assert await live.bound("high") == [where["second"]]
@@ -186,7 +186,7 @@ async def test_a_victim_on_its_way_is_taken_back_and_not_deleted(server, on_its_
         uid = live.pods[on_its_way].uid
         if on_its_way == "permit":
             await live.until(lambda: live.pods["permit"].status.nominated_node_name == "node-1")
-        await until(lambda: live.scheduler._bindings.is_under_way(uid))
+        await until(lambda: live.core.bindings.is_binding(uid))
         await a_pod_of(live, "high", "high")
         assert await live.bound("high") == ["node-1"]
         assert live.pods[on_its_way].uid == uid
@@ -220,7 +220,7 @@ def refuse_once(monkeypatch: pytest.MonkeyPatch, live: Live, verb: str) -> list[
     """The scheduler's next request of this verb fails; tells whom it was about."""
     from mooring.base.errors import ApiError
 
-    client = live.scheduler._client
+    client = live.scheduler.client
     asked = getattr(client, verb)
     refused: list[str] = []
 

@@ -62,10 +62,10 @@ async def stopped(live: Live, name: str = "web", **labels: str) -> Pod:
 
 
 async def at_rest(live: Live) -> None:
-    scheduler = live.scheduler
+    scheduler, bindings = live.scheduler, live.core.bindings
     await until(
-        lambda: not scheduler._bindings._tasks and not list(scheduler.queue.in_flight()),
-        lambda: f"still under way: {list(scheduler._bindings._tasks)}",
+        lambda: not bindings._tasks and not list(scheduler.queue.in_flight()),
+        lambda: f"still under way: {list(bindings._tasks)}",
     )
 
 
@@ -159,11 +159,11 @@ async def test_a_pod_updated_on_its_way_goes_on(server, labels):
         pod = await stopped(live, **labels)
         await live.client.patch(Pod.KIND, "web", "default", {"metadata": {"labels": {"stop": None}}}, form="merge")
         await until(
-            lambda: "stop" not in live.scheduler._pods.latest(pod.uid).labels,  # type: ignore[union-attr]
+            lambda: "stop" not in live.scheduler.pods.latest(pod.uid).labels,  # type: ignore[union-attr]
             lambda: "the update did not come",
         )
         Stage.go.set()
-        live.scheduler._room.allow(pod.uid, Stage.name)
+        live.core.room.allow(pod.uid, Stage.name)
         await at_rest(live)
         live.scheduler.queue.activate([pod])
         assert await live.bound("web") == ["node-1"]
@@ -178,12 +178,12 @@ async def test_a_node_that_goes_while_a_pod_is_on_its_way_harms_nobody(server, l
         state = live.scheduler.state
         await until(lambda: state.node("node-1") is None, lambda: "the node did not go")
         Stage.go.set()
-        live.scheduler._room.allow(pod.uid, Stage.name)
+        live.core.room.allow(pod.uid, Stage.name)
         await at_rest(live)
         await live.node("node-2", cpu="1")
         await live.pod("next", cpu="1")
         await until(
-            lambda: any(view.pods for view in state.nodes) and not live.scheduler._bindings._tasks,
+            lambda: any(view.pods for view in state.nodes) and not live.core.bindings._tasks,
             lambda: "nobody came to the new node",
         )
 
@@ -245,15 +245,15 @@ async def test_a_fault_of_ours_in_a_binding_costs_one_attempt(server, capsys):
 
 async def test_a_fault_of_ours_between_reserve_and_binding_undoes_what_was_reserved(server, capsys):
     async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
-        bindings = live.scheduler._bindings
-        begin, failures = bindings.begin, [RuntimeError("cannot begin")]
+        bindings = live.core.bindings
+        start, failures = bindings.start, [RuntimeError("cannot begin")]
 
         def hesitant(placement: Any) -> None:
             if failures:
                 raise failures.pop()
-            begin(placement)
+            start(placement)
 
-        bindings.begin = hesitant  # type: ignore[method-assign]
+        bindings.start = hesitant  # type: ignore[method-assign]
         await live.node("node-1")
         await live.pod("web")
         assert await live.bound("web") == ["node-1"]
@@ -280,7 +280,7 @@ async def test_a_pod_that_is_going_before_its_first_attempt_is_not_scheduled(ser
 
 
 async def test_the_end_waits_for_no_permission_and_gives_back_what_was_reserved(server, monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.loop.LAST_WORDS_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr("mooring.scheduler.shutdown.LAST_SECONDS", 10 * PATIENCE_SECONDS)
     async with asyncio.timeout(PATIENCE_SECONDS), a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         await stopped(live, stop="permit")

@@ -205,7 +205,7 @@ async def test_a_word_that_was_not_taken_is_not_said_of_a_pod_that_waits_no_long
         server.open.clear()
     reporter.condition(a_pod("web", uid="u1"), "Unschedulable", "no", None)
     await settle()
-    reporter.forget("u1")
+    reporter.not_pending(a_pod("web", uid="u1"))
     server.open.set()
     await pass_time(server, 10)
     assert server.patches == []
@@ -255,7 +255,7 @@ async def test_a_word_that_the_watch_shows_was_taken_after_all(server, reporter)
     server.answers_all = Unreachable("the connection was cut before the answer came")
     reporter.condition(pod, "Unschedulable", "no", None)
     await pass_time(server, 1)
-    reporter.seen(shown(pod, "no", ""))
+    reporter.pending(shown(pod, "no", ""))
     server.answers_all = None
     await pass_time(server, 10)
     assert server.patches == []
@@ -317,7 +317,7 @@ async def test_nothing_is_remembered_of_a_pod_that_waits_no_longer(server, repor
     await settle()
     reporter.scheduled(pods[0], "node-1")
     for pod in pods[1:]:
-        reporter.forget(pod.uid)
+        reporter.not_pending(pod)
     assert (reporter._said, reporter._unsent, reporter._writers) == ({}, {}, {})
 
 
@@ -350,9 +350,9 @@ async def test_what_somebody_else_took_back_is_said_again_once_the_watch_had_sho
     pod = a_pod()
     reporter.condition(pod, "Unschedulable", "no", "node-1")
     await settle()
-    reporter.seen(shown(pod, "no", "node-1"))
+    reporter.pending(shown(pod, "no", "node-1"))
     taken_back = shown(pod, "no", "")
-    reporter.seen(taken_back)
+    reporter.pending(taken_back)
     reporter.condition(taken_back, "Unschedulable", "no", "node-1")
     await settle()
     assert [patch["nominatedNodeName"] for patch in server.patches] == ["node-1", "node-1"]
@@ -363,7 +363,7 @@ async def test_a_watch_that_is_late_does_not_make_us_repeat_ourselves(server, re
     reporter.condition(pod, "Unschedulable", "no", "node-1")
     await settle()
     late = shown(pod, "another", "")
-    reporter.seen(late)
+    reporter.pending(late)
     reporter.condition(late, "Unschedulable", "no", "node-1")
     await settle()
     assert len(server.patches) == 1

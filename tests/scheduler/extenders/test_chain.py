@@ -107,7 +107,7 @@ class Scripted:
 
 
 def chained(*clients: Scripted) -> Extenders:
-    extenders = Extenders([], Documents([], Nobody(), Nobody()))
+    extenders = Extenders([], Documents([]))
     extenders._all = cast(Any, list(clients))
     return extenders
 
@@ -212,7 +212,7 @@ WANTED: dict[str, tuple[list[Extender], tuple[bool, bool, bool]]] = {
 
 @pytest.mark.parametrize(("extenders", "kept"), WANTED.values(), ids=WANTED.keys())
 def test_which_documents_are_kept(extenders, kept):
-    documents = Documents(extenders, Nobody(), Nobody())
+    documents = Documents(extenders)
     waiting, placed = a_pod("waiting"), a_pod("placed", node="n")
     for pod in (waiting, placed):
         documents.pods.keep(pod, DOCUMENT)
@@ -222,7 +222,7 @@ def test_which_documents_are_kept(extenders, kept):
 
 
 def test_documents_go_with_their_objects():
-    kept: DocumentStore[Pod] = DocumentStore(Nobody(), lambda pod: pod.uid, lambda pod: not pod.spec.node_name)
+    kept: DocumentStore[Pod] = DocumentStore(lambda pod: pod.uid, lambda pod: not pod.spec.node_name)
     one, two, three = a_pod("one"), a_pod("two"), a_pod("three")
     for pod in (one, two, three):
         kept.keep(pod, DOCUMENT)

@@ -94,7 +94,7 @@ async def test_scores_are_weighted_and_added(server, extender):
         for number in range(4):
             await live.pod(f"web-{number}")
         assert await live.bound(*(f"web-{number}" for number in range(4))) == ["c"] * 4
-        decision = live.scheduler.journal.read("default/web-0")
+        decision = live.scheduler.decision_log.read("default/web-0")
         assert decision is not None
         [score] = [each for each in decision["scores"] if each["plugin"].startswith("http")]
         assert (score["raw"], score["weight"], score["weighted"]) == (10, 100, 10_000)
@@ -264,7 +264,7 @@ async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(se
         await live.until(lambda: "web" in live.pods)
         uid = live.pods["web"].uid
         await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
-        await soon(lambda: live.scheduler._pods.latest(uid) is None)
+        await soon(lambda: live.scheduler.pods.latest(uid) is None)
         may_answer.set()
         await live.pod("next")
         assert await live.bound("next") == ["a"]

@@ -55,12 +55,12 @@ class Scene:
         )
 
     def at_work(self) -> Scene:
-        self.foreign_bindings.asked(a_pod("ours", uid="ours"), "node-1")
+        self.foreign_bindings.expect(a_pod("ours", uid="ours"), "node-1")
         self.clock.advance(GRACE_SECONDS)
         return self
 
     async def shown(self, name: str, node: str, profile: str = "default-scheduler") -> None:
-        self.foreign_bindings.placed(a_pod(name, uid=name, node=node, scheduler=profile))
+        self.foreign_bindings.assigned(a_pod(name, uid=name, node=node, scheduler=profile))
         while self.foreign_bindings._telling:
             await asyncio.gather(*self.foreign_bindings._telling)
 
@@ -136,7 +136,7 @@ async def test_who_stands_by_has_no_rivals(scene):
 
 
 async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
-    scene.foreign_bindings.asked(a_pod("ours", uid="ours"), "node-1")
+    scene.foreign_bindings.expect(a_pod("ours", uid="ours"), "node-1")
     scene.clock.advance(GRACE_SECONDS - 1)
     await scene.shown("theirs", "node-2")
     assert scene.count() == 0
@@ -144,9 +144,9 @@ async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
 
 def test_nothing_is_remembered_of_a_pod_that_is_gone(scene):
     pod = a_pod("ours", uid="ours")
-    scene.foreign_bindings.asked(pod, "node-1")
+    scene.foreign_bindings.expect(pod, "node-1")
     scene.foreign_bindings.forget(pod.uid)
-    assert scene.foreign_bindings._asked == {}
+    assert scene.foreign_bindings._expected == {}
 
 
 async def test_in_a_live_scheduler(server, monkeypatch):

@@ -17,7 +17,7 @@ from mooring.engine.stopwatch import Run
 from mooring.framework import Allow, FeatureGates, Plan, Plugin, Point, Refusal, Rejection, Skip, Wait
 from mooring.framework.verdicts import UNRESOLVABLE
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.metrics.attempt_metrics import SURELY_SLOW_SECONDS, WARNINGS_APART_SECONDS, Part
+from mooring.scheduler.metrics.attempt_metrics import SURELY_SLOW_SECONDS, WARNINGS_APART_SECONDS, Part, Tracer
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 
@@ -30,9 +30,9 @@ PLACES = (Point.PRE_FILTER, Point.FILTER, Point.POST_FILTER, Point.PRE_SCORE, Po
 class Bench:
     """A clock, metrics, nodes; plugins that let time pass."""
 
-    def __init__(self, nodes: int = 2) -> None:
+    def __init__(self, nodes: int = 2, tracer: Tracer | None = None) -> None:
         self.clock = ManualClock(1000.0)
-        self.metrics = SchedulerMetrics(FeatureGates(), self.clock)
+        self.metrics = SchedulerMetrics(FeatureGates(), self.clock, tracer)
         self.metrics.attempts.chance = lambda: 0.0  # every attempt is one of the chosen
         self.state = State()
         for number in range(nodes):
@@ -303,14 +303,14 @@ def test_failures_of_volumes_are_counted_by_stage(bench, point, stage):
     assert bench.seen("scheduler_volume_scheduling_stage_error_total") == {(stage,): 1}
 
 
-def test_a_tracer_sees_every_part(bench):
+def test_a_tracer_sees_every_part():
     seen: list[Part] = []
 
     class Seeing:
         def record(self, part: Part, /) -> None:
             seen.append(part)
 
-    bench.metrics.attempts.tracer = Seeing()
+    bench = Bench(tracer=Seeing())
     decision = bench.attempt(Taking(bench.clock))
     bench.metrics.attempts.ended(decision)
     assert [part.name for part in seen] == ["schedule", "bind"]

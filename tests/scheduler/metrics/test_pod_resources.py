@@ -13,22 +13,6 @@ from mooring.scheduler.metrics.pod_resources import PodResources
 from mooring.testing import a_pod
 
 
-class ExtenderResults:
-    """The feed behind."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def listed(self, pods: list[Pod]) -> None:
-        self.said.append(f"listed {len(pods)}")
-
-    def changed(self, pod: Pod) -> None:
-        self.said.append(f"changed {pod.name}")
-
-    def deleted(self, pod: Pod) -> None:
-        self.said.append(f"deleted {pod.name}")
-
-
 def shown(text: bytes) -> dict[tuple[str, str, str, str], float]:
     """(request or limit, pod, resource, unit) → value."""
     return {
@@ -45,7 +29,7 @@ def shown(text: bytes) -> dict[tuple[str, str, str, str], float]:
 
 def told(pod: Pod) -> dict[str, float]:
     """`request cpu` → value."""
-    resources = PodResources(ExtenderResults())
+    resources = PodResources()
     page = resources.served()
     resources.changed(pod)
     return {f"{what} {resource}": value for (what, _, resource, _), value in shown(page()).items()}
@@ -102,7 +86,7 @@ def test_what_a_pod_asks_for(pod, expected):
 
 
 def test_labels_are_kube_schedulers():
-    resources = PodResources(ExtenderResults())
+    resources = PodResources()
     page = resources.served()
     resources.changed(a_pod("web", namespace="shop", cpu="1", node="n1", priority=7, scheduler='odd "one"'))
     (family,) = text_string_to_metric_families(page().decode())
@@ -130,14 +114,14 @@ def test_labels_are_kube_schedulers():
     ],
 )
 def test_units(resource, unit):
-    resources = PodResources(ExtenderResults())
+    resources = PodResources()
     page = resources.served()
     resources.changed(a_pod(requests={resource: "3"}))
     assert shown(page()) == {("request", "pod", resource, unit): 3}
 
 
 def test_pods_come_change_and_go():
-    resources = PodResources(heard := ExtenderResults())
+    resources = PodResources()
     page = resources.served()
     web, db = a_pod("web", cpu="1"), a_pod("db", cpu="2")
     resources.listed([web, db])
@@ -145,17 +129,16 @@ def test_pods_come_change_and_go():
     resources.deleted(web)
     resources.changed(a_pod("db", uid=db.uid, cpu="3"))
     assert shown(page()) == {("request", "db", "cpu", "cores"): 3}
-    assert heard.said == ["listed 2", "deleted web", "changed db"]
 
 
 def test_nothing_is_kept_where_nobody_serves_it():
-    resources = PodResources(heard := ExtenderResults())
+    resources = PodResources()
     resources.listed([a_pod("web", cpu="1")])
-    assert (resources.text(), heard.said) == (b"", ["listed 1"])
+    assert resources.text() == b""
 
 
 def test_who_stands_by_serves_an_empty_page():
-    resources = PodResources(ExtenderResults())
+    resources = PodResources()
     page = resources.served(is_leading=lambda: False)
     resources.changed(a_pod("web", cpu="1"))
     assert page() == b""

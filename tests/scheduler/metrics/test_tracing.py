@@ -63,16 +63,14 @@ def collector() -> Iterator[Collector]:
     running.close()
 
 
-def traced(collector: Collector, bench: Bench, **options: Any) -> OtlpTracer:
+def traced(collector: Collector, **options: Any) -> tuple[Bench, OtlpTracer]:
     tracer = OtlpTracer(TracingOptions(collector.url, **options))
     tracer.start()
-    bench.metrics.attempts.tracer = tracer
-    return tracer
+    return Bench(tracer=tracer), tracer
 
 
 def test_an_attempt_is_a_trace_of_points_and_plugins(collector):
-    bench = Bench()
-    tracer = traced(collector, bench, headers={"X-Team": "red"}, service="second")
+    bench, tracer = traced(collector, headers={"X-Team": "red"}, service="second")
     decision = bench.attempt(Taking(bench.clock, filter=0.25))
     assert decision.cycle.watch is not None
     decision.cycle.watch.runs.append(
@@ -100,18 +98,16 @@ def test_an_attempt_is_a_trace_of_points_and_plugins(collector):
 
 
 def test_a_share_of_nothing_traces_nothing(collector):
-    bench = Bench()
-    tracer = traced(collector, bench, share=0.0)
+    bench, tracer = traced(collector, share=0.0)
     bench.attempt(Taking(bench.clock))
     tracer.stop()
     assert collector.received == []
 
 
 def test_a_collector_that_is_away_costs_attempts_and_one_line(capsys):
-    bench = Bench()
     tracer = OtlpTracer(TracingOptions("http://127.0.0.1:9/v1/traces"))
     tracer.start()
-    bench.metrics.attempts.tracer = tracer
+    bench = Bench(tracer=tracer)
     bench.attempt(Taking(bench.clock))
     tracer.stop()
     assert tracer.dropped.at[()] == 1
@@ -119,8 +115,8 @@ def test_a_collector_that_is_away_costs_attempts_and_one_line(capsys):
 
 
 def test_what_does_not_fit_is_left_out():
-    bench = Bench()
-    bench.metrics.attempts.tracer = tracer = OtlpTracer(TracingOptions("http://127.0.0.1:9/v1/traces"))
+    tracer = OtlpTracer(TracingOptions("http://127.0.0.1:9/v1/traces"))
+    bench = Bench(tracer=tracer)
     decision = bench.attempt(Taking(bench.clock))
     for _ in range(MOST_WAITING):
         bench.metrics.attempts.ended(decision)

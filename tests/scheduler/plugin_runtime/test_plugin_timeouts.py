@@ -40,7 +40,7 @@ async def test_an_answer_in_time_is_the_answer(cycle, clock):
         await clock.sleep(59)
         return "done"
 
-    asked = asyncio.create_task(PluginCaller(clock).ask(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
     await settle()
     clock.advance(59)
     assert await asked == "done"
@@ -55,7 +55,7 @@ async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
         finally:
             ended.append(True)
 
-    asked = asyncio.create_task(PluginCaller(clock).ask(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
     await settle()
     clock.advance(59)
     await settle()
@@ -78,7 +78,7 @@ async def test_whoever_does_not_let_itself_be_cancelled_is_left_behind(cycle, cl
             except asyncio.CancelledError:
                 continue
 
-    asked = asyncio.create_task(PluginCaller(clock).ask(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
     await settle()
     clock.advance(60)
     await settle()
@@ -103,7 +103,7 @@ async def test_a_plugin_that_bounds_its_waiting_itself_is_waited_for(cycle, cloc
         await may_end.wait()
         return "at last"
 
-    asked = asyncio.create_task(PluginCaller(clock).ask(cycle, Patient(), ExtensionPoint.PRE_BIND, answer))
+    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Patient(), ExtensionPoint.PRE_BIND, answer))
     await settle()
     clock.advance(1e9)
     await settle()
@@ -121,7 +121,7 @@ async def test_who_is_cancelled_while_it_asks_cancels_whom_it_asked(cycle, clock
         finally:
             ended.append(True)
 
-    asked = asyncio.create_task(PluginCaller(clock).ask(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
     await settle()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -140,7 +140,7 @@ async def test_of_several_that_fail_the_first_is_heard_of(clock):
             raise PluginFault("Y", "second")
 
     with pytest.raises(PluginFault, match="first"):
-        await PluginCaller(clock).ask_side_by_side([fails_when_cancelled, lambda: fails("first")])
+        await PluginCaller(clock).call_in_parallel([fails_when_cancelled, lambda: fails("first")])
 
 
 @pytest.mark.parametrize("nonsense", [0, -1, math.nan, "long", None])
@@ -151,4 +151,4 @@ async def test_a_patience_that_is_none_is_named(cycle, clock, nonsense):
     async def answer() -> None: ...
 
     with pytest.raises(PluginFault, match=r'"Odd": longest_wait_seconds is .*; it must be a positive number'):
-        await PluginCaller(clock).ask(cycle, Odd(), ExtensionPoint.PRE_BIND, answer)
+        await PluginCaller(clock).call(cycle, Odd(), ExtensionPoint.PRE_BIND, answer)

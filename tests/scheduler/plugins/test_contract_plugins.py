@@ -131,7 +131,7 @@ async def test_what_a_background_task_publishes_decides(server):
             await asyncio.wait_for(asked_twice.wait(), PATIENCE_SECONDS)
             await live.pod("web")
             assert await live.bound("web") == ["idle"]
-            decision = live.scheduler.journal.read("default/web")
+            decision = live.scheduler.decision_log.read("default/web")
             assert decision is not None
             assert decision["used"]["LoadAware"] >= 1
     finally:

@@ -87,7 +87,7 @@ async def test_the_pod_goes_where_least_is_received(server, prometheus, capsys):
         await prometheus.heard(2)
         await live.pod("web")
         assert await live.bound("web") == ["quiet"]
-        decision = live.scheduler.journal.read("default/web")
+        decision = live.scheduler.decision_log.read("default/web")
         assert decision is not None
         assert decision["used"]["NetworkTraffic"] >= 1
 

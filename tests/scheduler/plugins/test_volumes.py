@@ -24,7 +24,7 @@ from mooring.objects.storage import (
     StorageClass,
 )
 from mooring.plugins.default.volume_binding.search import BIND_CONFLICT
-from mooring.scheduler import loop
+from mooring.scheduler import shutdown
 from mooring.simulated.cluster import SimulatedCluster
 
 DRIVER = "csi.example.com"
@@ -198,7 +198,7 @@ async def test_a_provisioner_that_never_answers_costs_an_attempt_and_leaves_noth
         assert live.condition("web").reason == "SchedulerError"
         async with a_provisioner(live):
             assert await live.bound("web")
-        plugin = next(each for each in live.scheduler._assembly.plugins if each.name == "VolumeBinding")
+        plugin = next(each for each in live.scheduler.assembly.current.plugins if each.name == "VolumeBinding")
         assert not plugin._binder._claims.assumed
 
 
@@ -233,7 +233,7 @@ async def test_what_is_deleted_while_it_is_waited_for_ends_the_waiting(server: E
             await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
             await live.until(lambda: "web" not in live.pods)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while live.scheduler._bindings.is_under_way(uid):  # noqa: ASYNC110  # nobody sets an event for it
+            while live.core.bindings.is_binding(uid):  # noqa: ASYNC110  # nobody sets an event for it
                 await asyncio.sleep(0.01)
         assert live.scheduler.state.pod_counts() == (0, 0)
 
@@ -241,7 +241,7 @@ async def test_what_is_deleted_while_it_is_waited_for_ends_the_waiting(server: E
 async def test_a_scheduler_that_starts_in_the_middle_goes_on(
     server: EmbeddedApiServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(loop, "LAST_WORDS_SECONDS", 0.1)  # the first one ends while it waits
+    monkeypatch.setattr(shutdown, "LAST_SECONDS", 0.1)  # the first one ends while it waits
     async with a_scheduler(server) as live, watching_claims(live) as claims:
         await two_nodes(live)
         await a_class(live)

@@ -31,5 +31,5 @@ async def reloaded(live: Live, *profiles: str, plugins: Sequence[type[Plugin]] =
 
 def the(live: Live, name: str) -> Any:
     """The one instance of a plugin that is in force."""
-    [found] = [plugin for plugin in live.scheduler._assembly.plugins if plugin.name == name]
+    [found] = [plugin for plugin in live.scheduler.assembly.current.plugins if plugin.name == name]
     return found

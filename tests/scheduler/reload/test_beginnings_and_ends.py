@@ -62,7 +62,7 @@ async def test_plugins_that_were_about_to_retire_are_stopped_with_the_scheduler(
     async with a_live_scheduler(server, a_configuration(numbered(1)), [Lively]) as live:
         await live.node("only")
         await live.pod("mine")
-        await until(lambda: bool(live.scheduler._bindings._tasks), lambda: "no binding began")
+        await until(lambda: bool(live.core.bindings._tasks), lambda: "no binding began")
         await reloaded(live, numbered(2), plugins=[Lively])
         await reloaded(live, numbered(3), plugins=[Lively])
         assert Lively.alive == [1, 2, 3]

@@ -238,9 +238,9 @@ async def test_a_pod_that_waits_for_a_plugin_that_stays_goes_on_waiting(server):
     async with a_live_scheduler(server, a_configuration(ours("Asker")), ALL) as live:
         await live.node("only")
         await live.pod("mine")
-        await until(lambda: bool(list(live.scheduler._room)), trace)
+        await until(lambda: bool(list(live.core.room)), trace)
         await reloaded(live, ours("Asker", "Counter"), plugins=ALL)
-        assert [each.pod.name for each in live.scheduler._room] == ["mine"]
+        assert [each.pod.name for each in live.core.room] == ["mine"]
         the(live, "Asker").allow_all()
         assert await live.bound("mine") == ["only"]
 
@@ -254,7 +254,7 @@ async def test_a_pod_that_waits_for_a_plugin_is_decided_anew_if_the_plugin(serve
     async with a_live_scheduler(server, a_configuration(ours("Asker")), ALL) as live:
         await live.node("only")
         await live.pod("mine")
-        await until(lambda: bool(list(live.scheduler._room)), trace)
+        await until(lambda: bool(list(live.core.room)), trace)
         await reloaded(live, profile, plugins=ALL)
         assert await live.bound("mine") == ["only"]
         notes = [event["note"] for event in await live.events("mine")]
@@ -300,9 +300,9 @@ async def test_a_pod_of_a_removed_profile_that_waits_on_permit_is_taken_back_and
     async with a_live_scheduler(server, a_configuration(ours(), ours("Asker", name="old")), ALL) as live:
         await live.node("only")
         await live.pod("theirs", scheduler="old")
-        await until(lambda: bool(list(live.scheduler._room)), trace)
+        await until(lambda: bool(list(live.core.room)), trace)
         await reloaded(live, ours(), plugins=ALL)
-        await until(lambda: live.scheduler.queue.where("theirs") == "absent" and not list(live.scheduler._room), trace)
+        await until(lambda: live.scheduler.queue.where("theirs") == "absent" and not list(live.core.room), trace)
         await live.until(lambda: "theirs" in live.pods and not live.scheduler.state.is_assumed(live.pods["theirs"].uid))
         await live.pod("mine")
         await live.bound("mine")
@@ -332,7 +332,7 @@ async def test_a_new_kind_is_watched_before_the_switch_and_no_longer_than_it_is_
         assert the(live, "ReadsWidgets")._widgets.get("only") is not None
         await live.pod("mine")
         await live.bound("mine")
-        informers = live.scheduler._informers
+        informers = live.scheduler.informers
         assert Widget in informers._stores
         await reloaded(live, ours(), plugins=ALL)
         await until(lambda: Widget not in informers._stores, trace)
@@ -352,7 +352,7 @@ async def test_a_kind_that_cannot_be_watched_leaves_the_old_version_in_force(ser
         await live.node("only")
         with pytest.raises(NotNow, match=r"plugin ReadsWidgets reads: the server has no widgets.example.com"):
             await reloaded(live, ours("ReadsWidgets"), plugins=ALL)
-        assert Widget not in live.scheduler._informers._stores
+        assert Widget not in live.scheduler.informers._stores
         await live.pod("mine")
         await live.bound("mine")
         assert live.scheduler.version == 1

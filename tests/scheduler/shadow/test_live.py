@@ -17,8 +17,7 @@ from mooring.config import load_configuration
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Rejection
 from mooring.objects import Kind
 from mooring.plugins.catalogue import catalogue
-from mooring.scheduler.shadow import Comparison, ReadOnlyClient, Subject, deciding_for
-from mooring.scheduler.shadow.scheduler import ShadowScheduler
+from mooring.scheduler.shadow import Comparison, ReadOnlyClient, ShadowRun, Subject, build_shadow, deciding_for
 
 ONLY_READS = "a shadow only reads"
 PRIORITIES = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
@@ -49,7 +48,7 @@ class Watching:
     def __init__(self) -> None:
         self.told: list[Comparison] = []
         self._news = asyncio.Event()
-        self.shadow: ShadowScheduler
+        self.run: ShadowRun
 
     def tell(self, comparison: Comparison) -> None:
         self.told.append(comparison)
@@ -83,14 +82,15 @@ async def a_shadow(
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     watching = Watching()
     async with ReadOnlyClient(connection) as client:
-        watching.shadow = shadow = ShadowScheduler(client, configuration, registry, tell=watching.tell, **options)
+        watching.run = build_shadow(client, configuration, registry, report=watching.tell, **options)
+        scheduler = watching.run.scheduler
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(shadow.run())
-            await shadow.ready.wait()
+            tasks.create_task(scheduler.run())
+            await scheduler.ready.wait()
             try:
                 yield watching
             finally:
-                shadow.stop()
+                scheduler.stop()
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_it_agrees_with_a_scheduler_of_the_same_rules_and_only_reads(
         refusal = await watching.of("huge", Subject.REFUSAL)
         assert {each.result for each in told} == {"agree"}
         assert (refusal.result, refusal.theirs["message"]) == ("agree", await live.refused("huge"))
-        assert watching.shadow.shadow.waiting == 1
+        assert watching.run.shadow.waiting == 1
     assert not [each for each in watching.told if each.pod == "default/named-by-nobody"]
     assert {method for agent, method in requests if agent == "mooring-shadow"} == {"GET"}
     assert {method for agent, method in requests if agent != "mooring-shadow"} > {"GET", "POST"}
@@ -196,8 +196,8 @@ async def test_everything_is_counted(server: EmbeddedApiServer):
         await live.node("a")
         await live.pod("web")
         await watching.of("web")
-        served = watching.shadow.metrics.text().decode()
-        summary = "\n".join(watching.shadow.balance.summary())
+        served = watching.run.scheduler.metrics.text().decode()
+        summary = "\n".join(watching.run.summary.lines())
     decisions = 'mooring_shadow_decisions_total{profile="default-scheduler",result="%s",subject="binding"} %s\n'
     assert decisions % ("differ", "1.0") in served
     assert decisions % ("agree", "0.0") in served

@@ -10,12 +10,14 @@ from tests.engine.made import a_profile, made
 
 from mooring.base.clock import ManualClock
 from mooring.engine import decide
-from mooring.framework import Plugin, Refusal
+from mooring.framework import FeatureGates, Plugin, Refusal
 from mooring.objects.core import Pod, PodCondition
 from mooring.queue import ProfileRules, SchedulingQueue
+from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.shadow import Comparison, Shadow
-from mooring.scheduler.shadow.feed import ShadowFeed
+from mooring.scheduler.shadow.observers import AfterUpdate, BeforeUpdate
 from mooring.scheduler.watching.feeds import PodFeed
+from mooring.scheduler.watching.observed_feed import ObservedFeed
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 
@@ -50,8 +52,10 @@ class Watched:
         self.told: list[Comparison] = []
         profiles = {NAME: self.profile}
         self.shadow = Shadow(profiles, self.state, self.queue, self.clock, self.told.append, **options)
-        pods = PodFeed(self.state, self.queue, [NAME], on_placed=lambda _: None, on_deleted=lambda _: None)
-        self.feed = ShadowFeed(pods, self.shadow, self.state, [NAME])
+        pods = PodFeed(self.state, self.queue, [NAME])
+        before, after = BeforeUpdate(self.shadow, self.state, [NAME]), AfterUpdate(self.shadow)
+        metrics = SchedulerMetrics(FeatureGates(), self.clock)
+        self.feed = ObservedFeed(pods, metrics, [before], [after])
         if is_started:
             self.feed.listed([])
         self._versions = 1

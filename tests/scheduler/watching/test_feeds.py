@@ -14,10 +14,24 @@ from mooring.objects import Node, Pod
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.queue import ProfileRules, SchedulingQueue
 from mooring.scheduler.watching.feeds import NodeFeed, PodFeed
+from mooring.scheduler.watching.pod_observer import PodObserver
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 
 OURS = "default-scheduler"
+
+
+class Recorder(PodObserver):
+    """Records what the feed notifies its observers of."""
+
+    def __init__(self, notified: list[str]) -> None:
+        self._notified = notified
+
+    def assigned(self, pod: Pod) -> None:
+        self._notified.append(f"placed {pod.name}")
+
+    def deleted(self, pod: Pod) -> None:
+        self._notified.append(f"deleted {pod.name}")
 
 
 class World:
@@ -31,18 +45,12 @@ class World:
         rules = {OURS: ProfileRules(hints={"Fit": hints})}
         self.queue = SchedulingQueue(ManualClock(), sort_key=lambda queued: queued.timestamp, profiles=rules)
         self._on, self.queue.on_event = self.queue.on_event, self._listen  # type: ignore[method-assign]
-        self.pods = PodFeed(
-            self.state,
-            self.queue,
-            [OURS],
-            on_placed=lambda pod: self.told.append(f"placed {pod.name}"),
-            on_deleted=lambda pod: self.told.append(f"deleted {pod.name}"),
-        )
+        self.pods = PodFeed(self.state, self.queue, [OURS], [Recorder(self.told)])
         self.nodes = NodeFeed(self.state, self.queue)
 
-    def _listen(self, event: Any, old: Any = None, new: Any = None, **more: Any) -> None:
+    def _listen(self, event: Any, old: Any = None, new: Any = None, **more: Any) -> str:
         self.heard.append(event.label)
-        self._on(event, old, new, **more)
+        return self._on(event, old, new, **more)
 
     def where(self, pod: Pod) -> str:
         return self.queue.where(pod.uid)

@@ -54,7 +54,7 @@ def test_the_watch_says_that_the_nomination_was(world, before, now, held):
 async def test_an_update_that_speaks_of_no_node_leaves_what_we_decided(world):
     """Q46"""
     waiting = world.popped(a_version(1))
-    world.failures.refused(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
     world.pods.changed(a_version(2))
     assert where(world) == "node-1"
 
@@ -62,7 +62,7 @@ async def test_an_update_that_speaks_of_no_node_leaves_what_we_decided(world):
 async def test_the_watch_overrules_what_we_decided(world):
     """Q46"""
     waiting = world.popped(a_version(1, nominated="node-2"))
-    world.failures.refused(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
     assert where(world) == "node-1"
     world.pods.changed(a_version(2, nominated="node-3"))
     assert where(world) == "node-3"
@@ -117,14 +117,14 @@ FREED = {
 
 def refuse(world: World, name: str, priority: int) -> None:
     waiting = world.popped(a_pod(name, uid=f"uid-{name}", priority=priority))
-    world.failures.refused(waiting, "no", unschedulable={"Fit"})
+    world.failures.unschedulable(waiting, "no", unschedulable={"Fit"})
 
 
 @pytest.mark.parametrize("freed", FREED.values(), ids=FREED.keys())
 async def test_pods_of_the_same_or_lower_priority_are_woken_when(world, freed):
     """3.2"""
     nominated = world.popped(a_version(1, nominated="node-1"))
-    world.failures.refused(nominated, "no", unschedulable={"Fit"})
+    world.failures.unschedulable(nominated, "no", unschedulable={"Fit"})
     for name, priority in (("lower", 4), ("equal", 5), ("higher", 6)):
         refuse(world, name, priority)
     freed(world)
@@ -137,7 +137,7 @@ async def test_pods_of_the_same_or_lower_priority_are_woken_when(world, freed):
 
 async def test_nobody_is_woken_when_a_nomination_is_only_added(world):
     """3.2"""
-    world.failures.refused(world.popped(a_version(1)), "no", unschedulable={"Fit"})
+    world.failures.unschedulable(world.popped(a_version(1)), "no", unschedulable={"Fit"})
     refuse(world, "lower", 4)
     world.pods.changed(a_version(2, nominated="node-1"))
     assert world.queue.where("uid-lower") == "unschedulable"

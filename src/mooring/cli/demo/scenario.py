@@ -22,7 +22,7 @@ from mooring.config import load_configuration
 from mooring.framework.definitions import definition_of
 from mooring.objects import Kind, Node, Pod
 from mooring.plugins.examples.node_crd_resource_fit import ClusterScopedResource
-from mooring.scheduler import Scheduler
+from mooring.scheduler import Scheduler, build_scheduler
 
 PATIENCE_SECONDS = 45.0
 NO_PROMETHEUS = "http://prometheus.invalid"
@@ -114,7 +114,7 @@ async def _schedule(client: ApiClient, traffic: Measured, show: Show) -> None:
     registry = registry_with(())
     text = text_of("config.yaml").replace(NO_PROMETHEUS, traffic.address)
     configuration = load_configuration(text, source="config.yaml", registry=registry).configuration
-    scheduler = Scheduler(client, configuration, registry)
+    scheduler = build_scheduler(client, configuration, registry)
     running = asyncio.create_task(scheduler.run())
     await _or_fail(running, scheduler.ready.wait())
     names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
@@ -203,7 +203,7 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
             "the woken pod to run", lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"), tell
         )
         await scheduler.reporter.recorder.flush(5.0)
-        show.table([(pod, scheduler.journal.read(pod.key)) for pod in pods.by_name.values()])
+        show.table([(pod, scheduler.decision_log.read(pod.key)) for pod in pods.by_name.values()])
         show.events(await client.list(EVENTS, "default"))
         show.end()
     finally:

@@ -1,8 +1,8 @@
-"""What follows a decision: wait for permission, pre_bind, bind, post_bind. Runs beside the next decisions.
+"""The binding cycle: wait on Permit, PreBind, Bind, PostBind. It runs beside the next scheduling cycles.
 
-Any failure undoes everything: unreserve of all reserve plugins in reverse order, the assumed pod forgotten, the pods
-that waited for its place woken, the pod put back. Undoing may wait too, so it never runs inside the loop. Meanwhile
-the watch goes on: after every await the pod may be gone, on another node, or somebody else's.
+Any failure undoes everything: Unreserve of all plugins in reverse order, the assumed pod forgotten, the pods that its
+place may help requeued, and the pod itself. Undoing may wait too, so it never runs inside the loop. Watch events go on
+meanwhile: after every await the pod may be gone, or on another node.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
 from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
-from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller, side_by_side
+from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller, parallel_groups
 from mooring.state import State
 
 CANCELLATION_SECONDS = 1.0
@@ -52,7 +52,7 @@ _log = Log("scheduler")
 class Placement:
     """A pod on its way to a node."""
 
-    waiting: QueuedPodInfo
+    queued: QueuedPodInfo
     pod: Pod
     profile: Profile
     decision: Decision
@@ -75,8 +75,8 @@ class Placement:
     """What broke it."""
 
 
-class _Declined(Exception):
-    """A pre_bind or bind plugin said no: it ends the cycle from wherever it is said."""
+class _Rejected(Exception):
+    """A PreBind or Bind plugin rejected the pod; it ends the binding cycle."""
 
     def __init__(self, plugin: Plugin, refusal: Refusal) -> None:
         self.plugin, self.refusal = plugin.name, refusal
@@ -93,9 +93,9 @@ class BindingCycles:
         room: PermitRoom,
         failures: FailureHandler,
         reporter: Reporter,
-        journal: DecisionLog,
+        decision_log: DecisionLog,
         metrics: SchedulerMetrics,
-        patience: PluginCaller,
+        caller: PluginCaller,
         binder: ApiBinder,
         extenders: Extenders | None = None,
     ) -> None:
@@ -104,10 +104,10 @@ class BindingCycles:
         self._room = room
         self._failures = failures
         self._reporter = reporter
-        self._journal = journal
+        self._decision_log = decision_log
         self._metrics = metrics
         self._errors = PluginErrors(metrics.plugins)
-        self._patience = patience
+        self._caller = caller
         self._binder = binder
         self._extenders = extenders
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -115,41 +115,41 @@ class BindingCycles:
         self._placements: dict[str, Placement] = {}
         """Likewise."""
 
-    def is_under_way(self, uid: str) -> bool:
+    def is_binding(self, uid: str) -> bool:
         return uid in self._tasks
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def profile_of(self, uid: str) -> Profile | None:
-        """The profile that decided the pod's placement, while that is under way."""
+        """The profile that decided the pod's placement, while its binding cycle runs."""
         placement = self._placements.get(uid)
         return placement.profile if placement is not None else None
 
-    async def those_under_way(self) -> None:
-        """Until every binding that has begun by now has ended."""
+    async def wait_for_current(self) -> None:
+        """Until every binding cycle that has started by now has ended."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
-    def begin(self, placement: Placement) -> None:
-        """Bind it, without holding up the next decision."""
+    def start(self, placement: Placement) -> None:
+        """Start its binding cycle, without holding up the next scheduling cycle."""
         try:
             plugins = placement.profile.at(Point.PRE_BIND)
             needed = [plugin for plugin in plugins if _is_needed(plugin, placement)]
-            placement.pre_binders = side_by_side(plugins, needed)
+            placement.pre_binders = parallel_groups(plugins, needed)
         except PluginFault as problem:
-            self.give_up(placement, problem)
+            self.undo(placement, problem)
             return
         if placement.waits:
             self._room.enter(placement.pod, placement.node.name, placement.waits)
         self._spawn(placement, None)
 
-    def give_up(self, placement: Placement, why: Refused | PluginFault) -> None:
-        """Undo a placement whose binding did not even begin."""
+    def undo(self, placement: Placement, why: Refused | PluginFault) -> None:
+        """Undo a placement that Reserve or Permit rejected, or that failed before its binding cycle started."""
         self._spawn(placement, why)
 
     def preempt(self, uid: str) -> bool:
-        """Cancel a binding that has not gone beyond pre_bind. False: there is none."""
+        """Cancel a binding cycle that has not gone beyond PreBind. False: there is none."""
         placement = self._placements.get(uid)
         if placement is None or not placement.is_cancellable:
             return False
@@ -176,7 +176,7 @@ class BindingCycles:
             await asyncio.wait(late, timeout=min(CANCELLATION_SECONDS, plugin_seconds))
 
     def _cancel_plugins(self) -> None:
-        self._patience.cancel_plugins()
+        self._caller.cancel_plugins()
         for task in self._tasks.values():  # of those without a time limit the binding's own task waits
             if not task.cancelling() and (holder := awaited_in(task)) is not None:
                 _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
@@ -187,28 +187,28 @@ class BindingCycles:
         placement.assumed = self._state.pod(pod.uid)
         self._placements[pod.uid] = placement
         self._tasks[pod.uid] = asyncio.get_running_loop().create_task(
-            self._see_through(placement, why_not), name=f"bind {pod.key}"
+            self._bind_or_undo(placement, why_not), name=f"bind {pod.key}"
         )
 
-    async def _see_through(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
-        """Bind or undo. A bug of ours costs one attempt, never the pod."""
+    async def _bind_or_undo(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
+        """A bug of ours costs one attempt, never the pod."""
         try:
             match why_not:
                 case None:
                     await self._run(placement)
                 case Refused():
-                    await self._refused(placement, why_not)
+                    await self._unschedulable(placement, why_not)
                 case PluginFault():
-                    await self._broken(placement, why_not)
+                    await self._failed(placement, why_not)
         except BaseException as error:
             if not is_its_own(error):
                 raise
             _log.error("Unexpected fault while binding", pod=placement.pod, err=described(error))
             if not placement.is_bound:
-                await self._broken(placement, internal(error))
+                await self._failed(placement, internal(error))
         finally:
             self._metrics.attempts.ended(placement.decision, placement.fault)
-            # In the very step that put the pod back: its next attempt must not find this one still under way.
+            # In the very step that requeued the pod: its next attempt must not find this one still in flight.
             del self._tasks[placement.pod.uid], self._placements[placement.pod.uid]
 
     async def _run(self, placement: Placement) -> None:
@@ -216,7 +216,7 @@ class BindingCycles:
         placement.is_cancellable = bool(placement.pre_binders)
         if placement.waits or placement.pre_binders:
             await self._reporter.settle(pod)
-            # It may take long; unless somebody else has bound it meanwhile, say where it is about to go.
+            # It may take long: nominate the pod to its node, unless another scheduler has bound it meanwhile.
             if self._state.is_assumed(pod.uid):
                 await self._reporter.nominate(pod, placement.node.name)
         if placement.waits:
@@ -224,25 +224,25 @@ class BindingCycles:
             verdict = await self._room.wait(pod, placement.waits)
             self._metrics.waited_on_permit(verdict.status, self._room.now() - began)
             if verdict.is_closed:
-                await self._undo(placement)
+                await self._unreserve(placement)
                 return
             if verdict.is_preempted:
-                await self._broken(placement, PluginFault("", "waiting on permit for pod: preempted"))
+                await self._failed(placement, PluginFault("", "waiting on permit for pod: preempted"))
                 return
             if verdict.refusal is not None:
-                await self._refused(placement, Refused(verdict.plugin, verdict.refusal))
+                await self._unschedulable(placement, Refused(verdict.plugin, verdict.refusal))
                 return
-        # From here on a failure can only mean another try with the error backoff: events are no longer kept for it.
+        # From here on a failure can only mean another try with the error backoff: no more events are recorded for it.
         self._queue.done(pod.uid)
         try:
             await self._pre_bind(placement)
             await self._reporter.settle(pod)
             await self._bind(placement)
         except PluginFault as problem:
-            await self._broken(placement, problem)
+            await self._failed(placement, problem)
             return
-        except _Declined as no:
-            await self._declined(placement, no)
+        except _Rejected as rejected:
+            await self._rejected(placement, rejected)
             return
         placement.is_bound = True
         self._bound(placement)
@@ -254,7 +254,7 @@ class BindingCycles:
             return
         if placement.is_preempted:
             raise PluginFault("", PREEMPTED)
-        placement.pre_binding = asyncio.ensure_future(self._ask_pre_binders(placement))
+        placement.pre_binding = asyncio.ensure_future(self._run_pre_bind(placement))
         try:
             await placement.pre_binding
         except asyncio.CancelledError:
@@ -267,22 +267,22 @@ class BindingCycles:
         if placement.is_preempted:
             raise PluginFault("", PREEMPTED)
 
-    async def _ask_pre_binders(self, placement: Placement) -> None:
+    async def _run_pre_bind(self, placement: Placement) -> None:
         for group in placement.pre_binders:
             if len(group) == 1:
-                await self._ask_pre_binder(placement, group[0])
+                await self._call_pre_bind(placement, group[0])
             else:
-                await self._patience.ask_side_by_side(partial(self._ask_pre_binder, placement, each) for each in group)
+                await self._caller.call_in_parallel(partial(self._call_pre_bind, placement, each) for each in group)
 
-    async def _ask_pre_binder(self, placement: Placement, plugin: Any) -> None:
+    async def _call_pre_bind(self, placement: Placement, plugin: Any) -> None:
         cycle = placement.decision.cycle
-        answer = await self._patience.ask(
+        answer = await self._caller.call(
             cycle, plugin, ExtensionPoint.PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
         )
         if isinstance(answer, Refusal):
             check_reasons(plugin, ExtensionPoint.PRE_BIND, answer)
             _log.v(4).info("Pod rejected by PreBind plugin", pod=placement.pod, plugin=plugin.name)
-            raise _Declined(plugin, answer)
+            raise _Rejected(plugin, answer)
         if answer is not None:
             raise fault(
                 plugin, ExtensionPoint.PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None"
@@ -290,12 +290,12 @@ class BindingCycles:
 
     async def _bind(self, placement: Placement) -> None:
         try:
-            await self._ask_binders(placement)
-        except (PluginFault, _Declined):
+            await self._run_bind(placement)
+        except (PluginFault, _Rejected):
             _log.v(1).info("Failed to bind pod", pod=placement.pod)
             raise
 
-    async def _ask_binders(self, placement: Placement) -> None:
+    async def _run_bind(self, placement: Placement) -> None:
         cycle = placement.decision.cycle
         cycle.stage = Stage.BINDING
         added = cycle.added_to_binding
@@ -316,7 +316,7 @@ class BindingCycles:
         cycle = placement.decision.cycle
         plugin: Plugin
         for plugin in placement.profile.at(Point.BIND):
-            answer = await self._patience.ask(
+            answer = await self._caller.call(
                 cycle, plugin, ExtensionPoint.BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
             )
             if isinstance(answer, Bound):
@@ -324,7 +324,7 @@ class BindingCycles:
             if isinstance(answer, Refusal):
                 check_reasons(plugin, ExtensionPoint.BIND, answer)
                 _log.v(4).info("Pod rejected by Bind plugin", pod=placement.pod, plugin=plugin.name)
-                raise _Declined(plugin, answer)
+                raise _Rejected(plugin, answer)
             if not isinstance(answer, Skip):
                 raise fault(
                     plugin, ExtensionPoint.BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal"
@@ -341,24 +341,24 @@ class BindingCycles:
             evaluatedNodes=decision.evaluated_nodes,
             feasibleNodes=decision.feasible_nodes,
         )
-        if placement.waiting.was_flushed:
+        if placement.queued.was_flushed:
             _log.v(4).info(
                 "Pod scheduled after flush from unschedulablePods",
                 pod=placement.pod,
-                unschedulablePlugins=sorted(placement.waiting.unschedulable_plugins),
-                pendingPlugins=sorted(placement.waiting.pending_plugins),
+                unschedulablePlugins=sorted(placement.queued.unschedulable_plugins),
+                pendingPlugins=sorted(placement.queued.pending_plugins),
             )
-        waiting = placement.waiting
-        self._metrics.attempted(Result.SCHEDULED, placement.profile.name, waiting.popped)
-        self._metrics.bound(waiting.attempts, waiting.initial_attempt, after_flush=waiting.was_flushed)
-        self._journal.note(placement.pod, bound=True)
+        queued = placement.queued
+        self._metrics.attempted(Result.SCHEDULED, placement.profile.name, queued.popped)
+        self._metrics.bound(queued.attempts, queued.initial_attempt, after_flush=queued.was_flushed)
+        self._decision_log.note(placement.pod, bound=True)
         self._reporter.scheduled(placement.pod, placement.node.name)
 
     async def _post_bind(self, placement: Placement) -> None:
         cycle = placement.decision.cycle
         for plugin in placement.profile.at(Point.POST_BIND):
             try:
-                await self._patience.ask(
+                await self._caller.call(
                     cycle,
                     plugin,
                     ExtensionPoint.POST_BIND,
@@ -369,51 +369,48 @@ class BindingCycles:
                 self._errors.count(problem)
                 Log(plugin.name).error("PostBind plugin failed", pod=placement.pod, err=problem, **details_of(problem))
 
-    async def _broken(self, placement: Placement, problem: PluginFault) -> None:
-        """A plugin failed after the decision: undo, wake those who wanted the place, try again later."""
+    async def _failed(self, placement: Placement, problem: PluginFault) -> None:
+        """A plugin failed after the decision: undo, requeue the pods that its place may help, then the pod itself."""
         placement.fault = problem
-        await self._undo(placement)
+        await self._unreserve(placement)
         forgotten = self._forget(placement)
         if forgotten is not None:
             self._queue.on_event(ASSIGNED_POD_DELETED, forgotten, None)
-        self._journal.note(placement.pod, node=None, error=str(problem))
-        self._failures.broken(placement.waiting, problem)
+        self._decision_log.note(placement.pod, node=None, error=str(problem))
+        self._failures.error(placement.queued, problem)
 
-    async def _refused(self, placement: Placement, refused: Refused) -> None:
-        """A reserve or permit plugin said no: undo, and count it as a refusal of this one node."""
-        await self._undo(placement)
+    async def _unschedulable(self, placement: Placement, refused: Refused) -> None:
+        """Reserve or Permit rejected the pod: undo, and report this one node as unschedulable."""
+        await self._unreserve(placement)
         forgotten = self._forget(placement)
-        unschedulable, pending = refused.rejectors
-        self._journal.note(placement.pod, node=None, message=refused.message, refusedBy=[refused.plugin])
-        self._failures.refused(
-            placement.waiting, refused.message, unschedulable=unschedulable, pending=pending, nominate=""
-        )
-        self._tell_the_others(placement.pod, forgotten)
+        self._decision_log.note(placement.pod, node=None, message=refused.message, refusedBy=[refused.plugin])
+        self._failures.unschedulable(placement.queued, refused.message, *refused.rejectors, nominate="")
+        self._requeue_others(placement.pod, forgotten)
 
-    async def _declined(self, placement: Placement, no: _Declined) -> None:
-        """A pre_bind or bind plugin said no: a refusal by its words, but time is all that can help."""
-        await self._undo(placement)
+    async def _rejected(self, placement: Placement, rejected: _Rejected) -> None:
+        """PreBind or Bind rejected the pod: reported as unschedulable, but only time can help."""
+        await self._unreserve(placement)
         forgotten = self._forget(placement)
-        self._journal.note(placement.pod, node=None, message=str(no), refusedBy=[no.plugin])
-        self._failures.declined(placement.waiting, no.plugin, str(no))
-        self._tell_the_others(placement.pod, forgotten)
+        self._decision_log.note(placement.pod, node=None, message=str(rejected), refusedBy=[rejected.plugin])
+        self._failures.rejected_at_binding(placement.queued, rejected.plugin, str(rejected))
+        self._requeue_others(placement.pod, forgotten)
 
-    def _tell_the_others(self, pod: Pod, forgotten: PlacedPod | None) -> None:
-        """After the pod is back and without it, so that it does not wake itself."""
+    def _requeue_others(self, pod: Pod, forgotten: PlacedPod | None) -> None:
+        """After the pod is requeued and without it, so that it does not requeue itself."""
         if forgotten is not None:
             self._queue.on_event(ASSIGNED_POD_DELETED, forgotten, None, only=lambda other: other.uid != pod.uid)
 
-    async def _undo(self, placement: Placement) -> None:
-        for problem in await unreserve(placement.profile, placement.decision, self._patience.ask):
+    async def _unreserve(self, placement: Placement) -> None:
+        for problem in await unreserve(placement.profile, placement.decision, self._caller.call):
             Log(problem.plugin).error("Unreserve failed", pod=placement.pod, err=problem, **details_of(problem))
             self._errors.count(problem)
 
     def _forget(self, placement: Placement) -> PlacedPod | None:
         """Take the assumed pod off its node; None if the watch has confirmed it meanwhile.
 
-        One that was deleted is gone from its node already, and others have heard of it; but what plugins had reserved
-        for it has become free only now. A pod that cannot be forgotten still goes back: its next attempt fails at
-        `assume`, and asks for this again.
+        One that was deleted is gone from its node already, and others were requeued for it; but what plugins had
+        reserved for it is free only now. A pod that cannot be forgotten is requeued all the same: its next attempt
+        fails at `assume`, and tries this again.
         """
         pod = placement.pod
         if not self._state.is_assumed(pod.uid):

@@ -1,6 +1,6 @@
-"""What happens to a pod whose attempt failed: back into the queue, its nomination, an event and a condition.
+"""A failed attempt: the pod is requeued, its nomination updated, an event and a condition written.
 
-A pod that is gone or has a node meanwhile is dropped; nothing is said about it.
+A pod that was deleted or assigned meanwhile is dropped, without an event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = Log("scheduler")
 
 
 class FailureHandler:
-    """Takes over when a pod could not be placed or bound."""
+    """Handles pods that could not be scheduled or bound."""
 
     def __init__(self, queue: SchedulingQueue, pods: PodFeed, reporter: Reporter, metrics: SchedulerMetrics) -> None:
         self._queue = queue
@@ -33,73 +33,80 @@ class FailureHandler:
         self._metrics = metrics
         self._errors = PluginErrors(metrics.plugins)
 
-    def refused(
+    def unschedulable(
         self,
-        waiting: QueuedPodInfo,
+        queued: QueuedPodInfo,
         message: str,
-        *,
         unschedulable: Collection[str] = (),
         pending: Collection[str] = (),
+        *,
         nominate: str | None = None,
     ) -> None:
-        """No node would do, and these plugins said so; they decide what may wake the pod."""
+        """No node fits, because of these plugins; events that they registered for requeue the pod."""
         if message == NO_NODES:
-            _log.v(2).info("Unable to schedule pod; no nodes are registered to the cluster; waiting", pod=waiting.pod)
+            _log.v(2).info("Unable to schedule pod; no nodes are registered to the cluster; waiting", pod=queued.pod)
         else:
-            _log.v(2).info("Unable to schedule pod; no fit; waiting", pod=waiting.pod, err=message)
-        self._put_back(waiting, message, UNSCHEDULABLE, unschedulable, pending, nominate)
+            _log.v(2).info("Unable to schedule pod; no fit; waiting", pod=queued.pod, err=message)
+        self._requeue(queued, message, UNSCHEDULABLE, unschedulable, pending, nominate)
 
-    def broken(self, waiting: QueuedPodInfo, problem: PluginFault | str) -> None:
-        """Something failed that is no verdict: retried with the error backoff."""
+    def error(self, queued: QueuedPodInfo, problem: PluginFault | str) -> None:
+        """The attempt failed without a verdict: retried with the error backoff."""
+        if isinstance(problem, BudgetExceeded):
+            self._set_aside(queued, problem)
+            return
         details = {}
         if isinstance(problem, PluginFault):
             self._errors.count(problem)
             details = details_of(problem)
-        _log.error("Error scheduling pod; retrying", pod=waiting.pod, err=problem, **details)
-        self._put_back(waiting, str(problem), SCHEDULER_ERROR, (), (), "")
+        _log.error("Error scheduling pod; retrying", pod=queued.pod, err=problem, **details)
+        self._requeue(queued, str(problem), SCHEDULER_ERROR, (), (), "")
 
-    def set_aside(self, waiting: QueuedPodInfo, fault: BudgetExceeded) -> None:
+    def _set_aside(self, queued: QueuedPodInfo, fault: BudgetExceeded) -> None:
         """Evaluating the pod takes too long. No cluster event requeues it: only the flush of unschedulable pods, or
         another configuration."""
         self._errors.count(fault)
         where = {} if fault.raised_at is None else {"at": fault.raised_at}
-        _log.error("Scheduling attempt was interrupted; pod is set aside", pod=waiting.pod, err=fault, **where)
-        self._put_back(waiting, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
+        _log.error("Scheduling attempt was interrupted; pod is set aside", pod=queued.pod, err=fault, **where)
+        self._requeue(queued, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
 
-    def held(self, waiting: QueuedPodInfo, message: str) -> None:
-        """The pod is not evaluated now; a timer brings it back."""
-        _log.v(2).info("Pod is held back", pod=waiting.pod, err=message)
-        self._put_back(waiting, message, SCHEDULER_ERROR, (TIME_BUDGET,), (), None)
+    def hold_back(self, queued: QueuedPodInfo, message: str) -> None:
+        """The pod is not evaluated now; the caller sets a timer that activates it."""
+        _log.v(2).info("Pod is held back", pod=queued.pod, err=message)
+        self._requeue(queued, message, SCHEDULER_ERROR, (TIME_BUDGET,), (), None)
 
-    def kept_out(self, waiting: QueuedPodInfo) -> None:
-        """A pre_enqueue failed, so that there is no attempt. It stays out; event and condition say why."""
-        assert waiting.gating is not None
-        failure = f'running PreEnqueue plugin "{waiting.gating.plugin}": '
-        message = failure + ", ".join(waiting.gating.reasons)
-        self._reporter.failed(waiting.pod, message)
-        told = waiting.pod.condition("PodScheduled")
-        # A gate is asked at every event that it named, without any backoff. Words that differ each time (a time, an
-        # address) would be as many patches.
-        if told is None or told.reason != SCHEDULER_ERROR or not told.message.startswith(failure):
-            self._reporter.condition(waiting.pod, SCHEDULER_ERROR, message, None)
+    def skipped(self, pod: Pod) -> None:
+        """The pod is being deleted: there is no attempt."""
+        self._reporter.failed(pod, f"skip schedule deleting pod: {pod.key}")
 
-    def no_help(self, pod: Pod, answers: Iterable[tuple[str, Plan | Refusal | PluginFault]]) -> None:
-        """A post_filter plugin that failed: the pod is refused all the same, with its words."""
-        for _, answer in answers:
-            # Where its pre_filter was never asked there is nothing to go by: kube-scheduler's usual "not found".
-            if isinstance(answer, PluginFault) and not isinstance(answer.__cause__, StateMissing):
-                details = details_of(answer)
-                _log.error("Status after running PostFilter plugins for pod", pod=pod, status=answer, **details)
-                self._errors.count(answer)
+    def pre_enqueue_failed(self, queued: QueuedPodInfo) -> None:
+        """PreEnqueue failed, so there is no attempt: the pod stays gated, with an event and a condition."""
+        assert queued.gating is not None
+        failure = f'running PreEnqueue plugin "{queued.gating.plugin}": '
+        message = failure + ", ".join(queued.gating.reasons)
+        self._reporter.failed(queued.pod, message)
+        reported = queued.pod.condition("PodScheduled")
+        # PreEnqueue runs at every event that its plugin registered for, without backoff. A message that differs each
+        # time (a time, an address) would be as many patches.
+        if reported is None or reported.reason != SCHEDULER_ERROR or not reported.message.startswith(failure):
+            self._reporter.condition(queued.pod, SCHEDULER_ERROR, message, None)
 
-    def declined(self, waiting: QueuedPodInfo, plugin: str, message: str) -> None:
-        """A plugin said no when it was too late for events to help: a refusal, retried with the error backoff."""
-        _log.error("Error scheduling pod; retrying", pod=waiting.pod, plugin=plugin, err=message)
-        self._put_back(waiting, message, UNSCHEDULABLE, (), (), "")
+    def post_filter_failed(self, pod: Pod, results: Iterable[tuple[str, Plan | Refusal | PluginFault]]) -> None:
+        """Log and count PostFilter plugins that failed: the pod is unschedulable all the same, with their message."""
+        for _, result in results:
+            # Where its PreFilter never ran there is no state: kube-scheduler's usual "not found".
+            if isinstance(result, PluginFault) and not isinstance(result.__cause__, StateMissing):
+                details = details_of(result)
+                _log.error("Status after running PostFilter plugins for pod", pod=pod, status=result, **details)
+                self._errors.count(result)
 
-    def _put_back(
+    def rejected_at_binding(self, queued: QueuedPodInfo, plugin: str, message: str) -> None:
+        """PreBind or Bind rejected the pod, when events are no longer recorded for it: retried with error backoff."""
+        _log.error("Error scheduling pod; retrying", pod=queued.pod, plugin=plugin, err=message)
+        self._requeue(queued, message, UNSCHEDULABLE, (), (), "")
+
+    def _requeue(
         self,
-        waiting: QueuedPodInfo,
+        queued: QueuedPodInfo,
         message: str,
         reason: str,
         unschedulable: Collection[str],
@@ -107,22 +114,22 @@ class FailureHandler:
         nominate: str | None,
     ) -> None:
         result = Result.UNSCHEDULABLE if reason == UNSCHEDULABLE else Result.ERROR
-        self._metrics.attempted(result, waiting.pod.spec.scheduler_name, waiting.popped)
-        latest = self._pods.latest(waiting.pod.uid)
+        self._metrics.attempted(result, queued.pod.spec.scheduler_name, queued.popped)
+        latest = self._pods.latest(queued.pod.uid)
         if latest is None:
-            self.drop(waiting.pod)
+            self.drop(queued.pod)
             return
         if not self._pods.is_ours(latest):
             self._queue.done(latest.uid)
             self._pods.leave(latest)
             return
-        self._queue.requeue(waiting, latest, unschedulable=unschedulable, pending=pending)
+        self._queue.requeue(queued, latest, unschedulable=unschedulable, pending=pending)
         self._pods.nominator.decided(latest, nominate)
         self._reporter.failed(latest, message)
         self._reporter.condition(latest, reason, message, nominate)
 
     def drop(self, pod: Pod) -> None:
-        """It is gone, or has a node meanwhile: there is nothing more to do about it."""
+        """The pod is gone, or has a node meanwhile: end its attempt."""
         now = self._pods.uid_of(pod.key)
         if (node := self._pods.node_of(pod.uid)) is not None:
             _log.info("Pod has been assigned to node. Abort adding it back to queue.", pod=pod, node=node)

@@ -3,7 +3,7 @@
 A tenant could create many pods whose attempts take long, up to the time budget. Three rules bound what the pods of
 other namespaces lose by that, beside one attempt of each such namespace:
 
-1. A pod that exceeds its time budget is set aside (`Failures.set_aside`).
+1. A pod that exceeds its time budget is set aside (`FailureHandler.error`).
 2. After an attempt of more than 100 ms it is the turn of other namespaces that have pods waiting, if their attempts are
    much shorter, or not known yet. Each may take as much time. So no pod waits behind a queue of long attempts, unless
    those pods have a higher priority.
@@ -64,7 +64,7 @@ class Overruns:
     penalties: Penalties
     queue: SchedulingQueue
     failures: FailureHandler
-    journal: DecisionLog
+    decision_log: DecisionLog
     _last: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By namespace how long its last attempt took, and when it ended."""
     _owed: dict[str, float] = field(default_factory=dict)
@@ -113,14 +113,14 @@ class Overruns:
             default=None,
         )
 
-    def holds(self, waiting: QueuedPodInfo) -> bool:
+    def holds(self, queued: QueuedPodInfo) -> bool:
         """Whether the pod must wait for its namespace's sake; then it is requeued here."""
-        namespace = waiting.pod.namespace
+        namespace = queued.pod.namespace
         if not (seconds := self.penalties.left(namespace)):
             return False
         # Without the seconds: a message that changes each time would be as many status patches.
         message = f"pods of namespace {namespace} wait because attempts for some of them take too long"
-        self.journal.write(waiting.pod, {"attempt": waiting.attempts, "node": None, "message": message})
-        self.failures.held(waiting, message)
-        self.queue.retry_after(waiting.pod, seconds)
+        self.decision_log.write(queued.pod, {"attempt": queued.attempts, "node": None, "message": message})
+        self.failures.hold_back(queued, message)
+        self.queue.retry_after(queued.pod, seconds)
         return True

@@ -1,8 +1,8 @@
-"""Making room: what a post_filter plugin planned, carried out beside the loop.
+"""Preemption: what a PostFilter plugin planned, carried out beside the loop.
 
-Pods of lower priority lose their nomination to the node. Then the victims go, all but the last at once; the last goes
-when the others could be evicted, because half a room helps nobody. Until then the preemptor is kept out of the queue:
-it would plan the same again. The deletion of the victims is what wakes it; if something failed, it is tried again.
+Pods of lower priority lose their nomination to the node. Then the victims are evicted, all but the last concurrently;
+the last when the others could be evicted, because half of the room helps no pod. Until then the preemptor is gated by
+PreEnqueue: it would plan the same again. The deletion of the victims requeues it; after a failure it is activated.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.framework import Plan, Pod
+from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
 from mooring.queue import Place, SchedulingQueue
@@ -23,14 +24,17 @@ from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.pod_patches import is_gone, patch_status
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
+from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
 from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
+
+AFTER_FAILURE_SECONDS, AFTER_DELETION_SECONDS = 10.0, 1.0
 
 _log = Log("scheduler")
 
 
 class PreemptionsInProgress:
-    """The `Preemptions` service: for whom pods are being evicted."""
+    """The `Preemptions` service: the preemptors whose victims are being evicted."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -43,8 +47,8 @@ class PreemptionsInProgress:
         last = self._last_victims[uid]
         if last is None:
             return True
-        # The watch may show the last victim's end before our request has been answered. If the preemptor were kept
-        # out then, nothing would wake it any more.
+        # The watch may show the last victim's deletion before our request returns. If the preemptor were gated then,
+        # nothing would requeue it any more.
         victim = self._state.pod(last)
         return victim is not None and not victim.is_terminating
 
@@ -59,13 +63,13 @@ class PreemptionsInProgress:
 
 
 class Preemption:
-    """Carries out plans."""
+    """Evicts the victims of plans."""
 
     def __init__(
         self,
         client: ApiClient,
         clock: Clock,
-        under_way: PreemptionsInProgress,
+        in_progress: PreemptionsInProgress,
         queue: SchedulingQueue,
         pods: PodFeed,
         state: State,
@@ -76,7 +80,7 @@ class Preemption:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._under_way = under_way
+        self._in_progress = in_progress
         self._queue = queue
         self._pods = pods
         self._state = state
@@ -84,25 +88,25 @@ class Preemption:
         self._bindings = bindings
         self._reporter = reporter
         self._metrics = metrics
-        self._errands = BackgroundTasks()
+        self._tasks = BackgroundTasks()
 
     def __len__(self) -> int:
-        return len(self._errands)
+        return len(self._tasks)
 
-    def begin(self, plan: Plan, preemptor: Pod) -> None:
-        """Evict whom the plan names. From now on the preemptor's gate is closed."""
+    def start(self, plan: Plan, preemptor: Pod) -> None:
+        """Evict the plan's victims. From now on the preemptor is gated."""
         victims = [victim for victim in plan.evict if not victim.is_terminating]
         if not victims:
-            return  # all of them are going already
+            return  # all of them are terminating already
         self._metrics.chose_victims(len(plan.evict))
-        self._under_way.begin(preemptor.uid)
-        self._errands.send(self._make_room(victims, preemptor), f"make room for {preemptor.key}")
+        self._in_progress.begin(preemptor.uid)
+        self._tasks.start(self._preempt(victims, preemptor), f"make room for {preemptor.key}")
 
     async def finish(self, seconds: float) -> None:
         """At shutdown: let evictions that have begun end."""
-        await self._errands.finish(seconds)
+        await self._tasks.finish(seconds)
 
-    async def _make_room(self, victims: Sequence[PlacedPod], preemptor: Pod) -> None:
+    async def _preempt(self, victims: Sequence[PlacedPod], preemptor: Pod) -> None:
         node = victims[0].node
         _log.v(2).info(
             "Start the preemption asynchronously", preemptor=preemptor, node=node, numVictimsToDelete=len(victims)
@@ -112,18 +116,18 @@ class Preemption:
             is_cleared = await self._clear_lower_nominations(node, preemptor)
             is_done = await self._evict_all(victims, preemptor) and is_cleared
         finally:
-            self._under_way.end(preemptor.uid)
+            self._in_progress.end(preemptor.uid)
             self._metrics.preempted(succeeded=is_done, seconds=self._clock.monotonic() - began)
             result = "success" if is_done else "error"
             _log.v(2).info("Async Preemption finished completely", preemptor=preemptor, node=node, result=result)
-            if not is_done or self._was_missed(victims, preemptor):
-                # What was to wake it may never happen, or has happened while its gate was closed.
+            if not is_done or self._missed_the_deletions(victims, preemptor):
+                # The deletions may never happen, or have happened while the preemptor was gated.
                 self._queue.activate([preemptor])
             else:
                 self._queue.recheck_pre_enqueue(preemptor)
 
-    def _was_missed(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
-        """Whether the preemptor is still kept out although no victim is left whose end could let it in."""
+    def _missed_the_deletions(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
+        """Whether the preemptor is still gated although no victim is left whose deletion could requeue it."""
         return self._queue.where(preemptor) == Place.GATED.value and not any(
             (there := self._state.pod(victim.uid)) is not None and there.node == victim.node for victim in victims
         )
@@ -132,22 +136,22 @@ class Preemption:
         *others, last = victims
         if not all(await asyncio.gather(*(self._evict(victim, preemptor) for victim in others))):
             return False
-        self._under_way.begin_last(preemptor.uid, last.uid)
+        self._in_progress.begin_last(preemptor.uid, last.uid)
         return await self._evict(last, preemptor)
 
     async def _clear_lower_nominations(self, node: str, preemptor: Pod) -> bool:
-        """Those who hoped for this node look for another sooner. A failure does not keep us from going on."""
-        outbid = [each.uid for each in self._state.nominations.at(node) if each.priority < preemptor.priority]
+        """Pods of lower priority nominated to this node look for another sooner. A failure stops nothing."""
+        lower = [each.uid for each in self._state.nominations.at(node) if each.priority < preemptor.priority]
         is_cleared = True
-        for uid in outbid:
-            # Looked up one by one: while the server answers about one, the next may get a node or go.
+        for uid in lower:
+            # Looked up one by one: while one is patched, the next may be assigned or deleted.
             pod = self._pods.latest(uid)
             if pod is not None and pod.status.nominated_node_name:
                 is_cleared &= await self._reporter.clear_nomination(pod)
         return is_cleared
 
     async def _evict(self, victim: PlacedPod, preemptor: Pod) -> bool:
-        """Take this very pod away; True also if it is gone already."""
+        """Evict this very pod; True also if it is gone already."""
         about = ObjectReference(
             kind="Pod",
             api_version="v1",
@@ -156,7 +160,7 @@ class Preemption:
             uid=victim.uid,
             resource_version=victim.resource_version,
         )
-        # One that is on its way to the node need not be deleted: it is taken back, and waits for another place.
+        # A pod that is waiting on permit or being bound need not be deleted: it is requeued.
         if self._room.preempt(victim.uid) or self._bindings.preempt(victim.uid):
             _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor, waitingPod=victim.key)
             self._reporter.preempted(about, preemptor, victim.node, in_memory=True)
@@ -164,7 +168,7 @@ class Preemption:
         try:
             await self._mark(victim, preemptor)
             await self._client.delete(Pod.KIND, victim.name, victim.namespace, uid=victim.uid)
-        except Exception as error:  # whatever it is, the preemptor must not wait for what does not happen
+        except Exception as error:  # in any case the preemptor must not wait for what does not happen
             if is_gone(error):
                 _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor, victim=victim.key)
                 return True
@@ -175,7 +179,7 @@ class Preemption:
         return True
 
     async def _mark(self, victim: PlacedPod, preemptor: Pod) -> None:
-        """Say why it goes: controllers and budgets read it."""
+        """Set the DisruptionTarget condition, which controllers and budgets read."""
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -186,3 +190,35 @@ class Preemption:
         }
         body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
         await patch_status(self._client, self._clock, victim.namespace, victim.name, body)
+
+
+class ClaimReleases:
+    """Deallocates claims that stand in a pod's way, as a PostFilter plugin proposed, beside the loop.
+
+    The change of its claim requeues the pod; a claim that was deleted cannot.
+    """
+
+    def __init__(self, writer: ApiClaimWriter, queue: SchedulingQueue) -> None:
+        self._writer = writer
+        self._queue = queue
+        self._tasks = BackgroundTasks()
+
+    def start(self, releases: Sequence[ClaimRelease], pod: Pod) -> None:
+        self._tasks.start(self._release_all(releases, pod), f"release claims for {pod.key}")
+
+    async def finish(self, seconds: float) -> None:
+        """At shutdown: let what has begun end."""
+        await self._tasks.finish(seconds)
+
+    async def _release_all(self, releases: Sequence[ClaimRelease], pod: Pod) -> None:
+        for release in releases:
+            claim = f"{release.namespace}/{release.name}"
+            what = "Deletion of ResourceClaim" if release.delete else "Deallocation of ResourceClaim"
+            try:
+                await self._writer.release(release)
+                _log.v(5).info(what, pod=pod, resourceclaim=claim)
+                if release.delete:
+                    self._queue.retry_after(pod, AFTER_DELETION_SECONDS)
+            except Exception as error:  # in any case the pod must not wait for what does not happen
+                _log.error(f"{what} failed", pod=pod, resourceclaim=claim, err=error)
+                self._queue.retry_after(pod, AFTER_FAILURE_SECONDS)

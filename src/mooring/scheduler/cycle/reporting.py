@@ -19,6 +19,7 @@ from mooring.base.retry import Backoff, Retry
 from mooring.client import ApiClient, EventRecorder
 from mooring.objects.core import ObjectReference, Pod
 from mooring.scheduler.cycle.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIES, is_gone, patch_status
+from mooring.scheduler.watching.pod_observer import PodObserver
 
 BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=30.0)
 _TAKEN_LATER = (401, 403, 408, CONFLICT, 429)
@@ -50,7 +51,7 @@ class _Word:
     """Whether the server would not take it before."""
 
 
-class Reporter:
+class Reporter(PodObserver):
     """Writes events and conditions in the name of the pod's profile."""
 
     def __init__(
@@ -154,7 +155,7 @@ class Reporter:
         self._said[pod.uid] = ("", "", node)
         return await self._patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}})
 
-    def seen(self, pod: Pod) -> None:
+    def pending(self, pod: Pod) -> None:
         """The watch shows this of the pod. Once it shows what we said, it is what the next word is compared with."""
         said = self._said.get(pod.uid)
         if said is not None and not self._differs(pod, *said):
@@ -174,11 +175,11 @@ class Reporter:
             # Nobody has heard it: if the binding fails, the same words are news.
             self._said.pop(uid, None)
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone or has a node: nothing is left to say."""
-        self._said.pop(uid, None)
-        self._unsent.pop(uid, None)
-        self._untaken.pop(uid, None)
+    def not_pending(self, pod: Pod) -> None:
+        """The pod is gone or has a node: nothing is left to report."""
+        self._said.pop(pod.uid, None)
+        self._unsent.pop(pod.uid, None)
+        self._untaken.pop(pod.uid, None)
 
     def _is_news(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
         said = self._said.get(pod.uid)

@@ -1,19 +1,22 @@
-"""One pod's turn: taken up, decided about, and handed to whoever does what was decided.
+"""The scheduling cycle: one pod, from the queue to the start of its binding cycle, or back into the queue.
 
-A bug of ours, or of a plugin, costs one attempt: never the pod, never the loop.
+`schedule_one` is the main path; read it first. It awaits nothing but extenders, so the state does not change under a
+decision. A bug, of a plugin or of ours, costs the pod one attempt; it never loses the pod and never ends the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypedDict
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol, TypedDict
 
+from mooring.base.clock import Clock
+from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, DecisionCache, Profile, decide
+from mooring.engine import Decision, DecisionCache, Permitted, Profile, Refused, decide, permit, reserve
 from mooring.engine.time_budget import TimeBudget
-from mooring.framework import Pod
+from mooring.framework import Pod, Point
 from mooring.framework.events import resource_name
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
@@ -21,11 +24,13 @@ from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles, Placement, internal
 from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import Overruns
-from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption
+from mooring.scheduler.cycle.unlisted_kinds import PodsAwaitingKinds
 from mooring.scheduler.extenders import Extenders, decide_with
 from mooring.scheduler.introspection.decision_log import DecisionLog
+from mooring.scheduler.introspection.foreign_bindings import ForeignBindings
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.plugin_runtime.assembly import Assembly
+from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly
 from mooring.scheduler.watching.feeds import PodFeed
 from mooring.scheduler.watching.informers import Informers
 from mooring.state import State
@@ -33,8 +38,153 @@ from mooring.state import State
 _log = Log("scheduler")
 
 
+class Executor(Protocol):
+    """Carries out decisions. The scheduler's acts on the cluster; a shadow's only compares."""
+
+    def record(self, pod: Pod, decision: Decision) -> None:
+        """A decision was made, and nothing has followed from it yet."""
+        ...
+
+    def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
+        """No node fits: start what PostFilter plugins proposed. The new nomination; None leaves it as it is."""
+        ...
+
+    def place(self, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
+        """A node was chosen."""
+        ...
+
+    def undo(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, fault: PluginFault) -> None:
+        """A bug of ours ended the cycle after a node was chosen."""
+        ...
+
+
+class SchedulingCycle:
+    """Schedules pods, one after the other."""
+
+    def __init__(
+        self,
+        state: State,
+        queue: SchedulingQueue,
+        assembly: CurrentAssembly,
+        pods: PodFeed,
+        executor: Executor,
+        failures: FailureHandler,
+        pre_checks: PreChecks,
+        metrics: SchedulerMetrics,
+        overruns: Overruns,
+        budget: TimeBudget | None,
+        extenders: Extenders | None,
+    ) -> None:
+        """`budget` is the time that plugins have for one attempt; None: no limit."""
+        self._state = state
+        self._queue = queue
+        self._assembly = assembly
+        self._pods = pods
+        self._executor = executor
+        self._failures = failures
+        self._pre_checks = pre_checks
+        self._metrics = metrics
+        self._overruns = overruns
+        self._budget = budget
+        self._extenders = extenders
+        self._next_starts: dict[str, int] = {}
+        """By profile, where its next search for feasible nodes begins."""
+        self._cache = DecisionCache()
+        self._attempts = 0
+        self._idle = asyncio.Event()
+        """Not set while extenders are awaited: a reload must not come in between."""
+        self._idle.set()
+
+    async def schedule_one(self, queued: QueuedPodInfo) -> None:
+        """Run the scheduling cycle of a pod that was just popped."""
+        pod = queued.pod
+        decision: Decision | None = None
+        try:
+            # 1. Pre-checks: is the pod still to be scheduled, and can its profile decide now?
+            profile = self._assembly.current.profiles[pod.spec.scheduler_name]
+            _log.v(4).info("About to try and schedule pod", pod=pod)
+            if self._pre_checks.skips(pod):
+                self._queue.done(pod.uid)
+                return
+            _log.v(3).info("Attempting to schedule pod", pod=pod)
+            if self._overruns.holds(queued) or self._pre_checks.hold(queued, profile):
+                return
+
+            # 2. Decide: filter and score nodes; where none fits, run PostFilter. Extenders are awaited: no other pod
+            #    is decided meanwhile, but watch events and binding cycles go on.
+            watch, inputs, is_gone = self._metrics.attempts.begin(), self._inputs(queued, profile), False
+            if self._extenders is None or not self._extenders.concern(pod):
+                decision = decide(profile, pod, self._state, watch=watch, **inputs)
+            else:
+                self._idle.clear()
+                decision = await decide_with(self._extenders, profile, pod, self._state, watch=watch, **inputs)
+                is_gone = self._is_gone(pod)
+            if self._budget is not None:
+                self._overruns.attempted(pod.namespace, self._budget.spent_seconds)
+            self._metrics.attempts.decided(profile, decision)
+
+            if not is_gone:
+                self._next_starts[profile.name] = decision.next_start
+                self._executor.record(pod, decision)
+                # 3. A plugin or an extender failed: requeue with the error backoff.
+                if decision.fault is not None:
+                    self._failures.error(queued, decision.fault)
+                # 4. No node fits: start preemption, then requeue until an event of a plugin that rejected the pod.
+                #    Preemption first: events during the requeue must find its PreEnqueue gate closed.
+                elif decision.node is None:
+                    nominate = self._executor.make_room(pod, profile, decision)
+                    self._failures.unschedulable(queued, decision.message, *decision.rejectors, nominate=nominate)
+                # 5. A node fits: assume the pod there, run Reserve and Permit, and start the binding cycle, which
+                #    runs beside the next pods.
+                else:
+                    self._executor.place(queued, profile, decision)
+            # 6. Observe how long it took: the next pod's turn.
+            self._metrics.attempts.over(decision)
+        except BaseException as error:
+            if not is_its_own(error):
+                raise
+            self._contain(queued, decision, error)
+        finally:
+            self._idle.set()
+
+    def _inputs(self, queued: QueuedPodInfo, profile: Profile) -> Inputs:
+        self._attempts += 1
+        if self._budget is not None:
+            self._budget.renew()
+        return Inputs(
+            attempt=queued.attempts,
+            seed=self._attempts,
+            start=self._next_starts.get(profile.name, 0),
+            cache=self._cache,
+            budget=self._budget,
+        )
+
+    def _is_gone(self, pod: Pod) -> bool:
+        """Whether the pod was deleted or bound while extenders were awaited."""
+        latest = self._pods.latest(pod.uid)
+        if latest is None:
+            self._failures.drop(pod)
+        elif self._pre_checks.skips(latest):
+            self._queue.done(latest.uid)
+        else:
+            return False
+        return True
+
+    async def until_idle(self) -> None:
+        """Until no pod is being decided."""
+        await self._idle.wait()
+
+    def _contain(self, queued: QueuedPodInfo, decision: Decision | None, error: BaseException) -> None:
+        _log.error("Unexpected fault while scheduling", pod=queued.pod, err=described(error))
+        if decision is None or decision.node is None:
+            self._failures.error(queued, str(internal(error)))
+        else:
+            profile = self._assembly.current.profiles[queued.pod.spec.scheduler_name]
+            self._executor.undo(queued, profile, decision, internal(error))
+
+
 class Inputs(TypedDict):
-    """What a decision needs beside profile, pod and state."""
+    """What `decide` needs beside profile, pod and state."""
 
     attempt: int
     seed: int
@@ -44,161 +194,109 @@ class Inputs(TypedDict):
 
 
 @dataclass
-class Attempts:
-    """Tries pods, one after the other."""
+class PreChecks:
+    """Whether a popped pod can be scheduled now. A pod that cannot is requeued here, with the reason."""
 
-    assembly: Assembly
-    state: State
-    queue: SchedulingQueue
-    pods: PodFeed
+    assembly: CurrentAssembly
     informers: Informers
-    journal: DecisionLog
-    failures: FailureHandler
-    reporter: Reporter
     bindings: BindingCycles
-    metrics: SchedulerMetrics
-    budget: TimeBudget | None
-    """The time that plugins have for one attempt; None: any."""
-    overruns: Overruns
-    conclude: Callable[[QueuedPodInfo, Profile, Decision], None]
-    """Does what was decided."""
-    _held: dict[str, Pod] = field(default_factory=dict)
-    """Pods whose profile waits for a kind that has not been listed."""
-    _starts: dict[str, int] = field(default_factory=dict)
-    """Where each profile's next search begins."""
-    _cache: DecisionCache = field(default_factory=DecisionCache)
-    _decisions: int = 0
+    failures: FailureHandler
+    decision_log: DecisionLog
+    awaiting_kinds: PodsAwaitingKinds
 
-    def attempt(self, waiting: QueuedPodInfo) -> None:
-        """One pod, from the queue to the start of its binding. Nothing waits here, so nothing comes in between."""
-        decision: Decision | None = None
-        try:
-            if (profile := self._taken_up(waiting)) is not None:
-                watch = self.metrics.attempts.begin()
-                decision = decide(profile, waiting.pod, self.state, watch=watch, **self._inputs(waiting, profile))
-                self._charge(waiting)
-                self.metrics.attempts.decided(profile, decision)
-                self._starts[profile.name] = decision.next_start
-                self.conclude(waiting, profile, decision)
-                self.metrics.attempts.over(decision)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            self._contain(waiting, decision, error)
-
-    async def attempt_with(self, extenders: Extenders, waiting: QueuedPodInfo) -> None:
-        """The same with extenders: nothing else is decided while they think, but watches and bindings go on."""
-        decision: Decision | None = None
-        try:
-            if (profile := self._taken_up(waiting)) is not None:
-                inputs = self._inputs(waiting, profile)
-                watch = self.metrics.attempts.begin()
-                decision = await decide_with(extenders, profile, waiting.pod, self.state, watch=watch, **inputs)
-                self._charge(waiting)
-                self.metrics.attempts.decided(profile, decision)
-                if not self._is_lost(waiting):
-                    self._starts[profile.name] = decision.next_start
-                    self.conclude(waiting, profile, decision)
-                self.metrics.attempts.over(decision)
-        except BaseException as error:
-            if not is_its_own(error):
-                raise
-            self._contain(waiting, decision, error)
-
-    def _taken_up(self, waiting: QueuedPodInfo) -> Profile | None:
-        """The profile that decides about the pod; None if it cannot be tried now, which is dealt with here."""
-        pod = waiting.pod
-        profile = self.assembly.profiles[pod.spec.scheduler_name]
-        _log.v(4).info("About to try and schedule pod", pod=pod)
-        if self._skips(pod):
-            self.queue.done(pod.uid)
-            return None
-        _log.v(3).info("Attempting to schedule pod", pod=pod)
-        if self.overruns.holds(waiting) or self._holds(waiting, profile) or self._is_unreadable(waiting):
-            return None
-        return profile
-
-    def _is_lost(self, waiting: QueuedPodInfo) -> bool:
-        """Whether the pod went, or got a node, while extenders were asked."""
-        latest = self.pods.latest(waiting.pod.uid)
-        if latest is None:
-            self.failures.drop(waiting.pod)
-        elif self._skips(latest):
-            self.queue.done(latest.uid)
-        else:
-            return False
-        return True
-
-    def _contain(self, waiting: QueuedPodInfo, decision: Decision | None, error: BaseException) -> None:
-        """A bug of ours must cost one attempt, not the pod and not the scheduler."""
-        pod = waiting.pod
-        _log.error("Unexpected fault while scheduling", pod=pod, err=described(error))
-        if decision is None or decision.view is None:
-            self.failures.broken(waiting, str(internal(error)))
-        else:
-            profile = self.assembly.profiles[pod.spec.scheduler_name]
-            self.bindings.give_up(Placement(waiting, pod, profile, decision, decision.view, {}), internal(error))
-
-    def _skips(self, pod: Pod) -> bool:
+    def skips(self, pod: Pod) -> bool:
+        """Whether the pod is not to be scheduled any more: it is being deleted or bound."""
         if pod.is_terminating:
             _log.v(3).info("Skip schedule deleting pod", pod=pod)
-            self.reporter.failed(pod, f"skip schedule deleting pod: {pod.key}")
+            self.failures.skipped(pod)
             return True
-        return self.bindings.is_under_way(pod.uid)
+        return self.bindings.is_binding(pod.uid)
 
-    def _holds(self, waiting: QueuedPodInfo, profile: Profile) -> bool:
-        """Whether the profile must wait for a kind that its plugins read; only its own pods do."""
-        kinds = self.assembly.kinds[profile.name]
+    def hold(self, queued: QueuedPodInfo, profile: Profile) -> bool:
+        """Whether the pod was requeued: its profile cannot decide yet, or its requests cannot be read."""
+        return self._lacks_kinds(queued, profile) or self._is_unreadable(queued)
+
+    def _lacks_kinds(self, queued: QueuedPodInfo, profile: Profile) -> bool:
+        """Pods of a profile wait while a kind that its plugins read has not been listed; other profiles go on."""
+        kinds = self.assembly.current.kinds[profile.name]
         missing = self.informers.missing(kinds)
         if not missing:
             return False
         plugins = sorted({plugin for kind, _ in missing for plugin in kinds[kind]})
-        why = "; ".join(problem + self._remedy(kind) for kind, problem in missing)
-        self._held[waiting.pod.uid] = waiting.pod
+        why = "; ".join(problem + self._install_command(kind) for kind, problem in missing)
+        self.awaiting_kinds.add(queued.pod)
         message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
-        kinds_missing = [resource_name(kind) for kind, _ in missing]
-        evidence = {"node": None, "message": message, "refusedBy": plugins, "waitsForKinds": kinds_missing}
-        self.journal.write(waiting.pod, {"attempt": waiting.attempts, **evidence})
-        self.failures.refused(waiting, message, unschedulable=plugins)
+        unlisted = [resource_name(kind) for kind, _ in missing]
+        evidence = {"node": None, "message": message, "refusedBy": plugins, "waitsForKinds": unlisted}
+        self.decision_log.write(queued.pod, {"attempt": queued.attempts, **evidence})
+        self.failures.unschedulable(queued, message, plugins)
         return True
 
-    def _remedy(self, kind: type[KubeObject]) -> str:
+    def _install_command(self, kind: type[KubeObject]) -> str:
         """How to install a kind that the server does not have."""
-        command = self.assembly.remedies.get(kind)
+        command = self.assembly.current.remedies.get(kind)
         return f" This installs it: {command}" if command and self.informers.is_unserved(kind) else ""
 
-    def _is_unreadable(self, waiting: QueuedPodInfo) -> bool:
-        pod = waiting.pod
+    def _is_unreadable(self, queued: QueuedPodInfo) -> bool:
+        pod = queued.pod
         try:
             _ = pod.requests
             return False
         except BadQuantity as error:
             message = f"the requests of pod {pod.key} cannot be read: {error}"
-            self.journal.write(pod, {"attempt": waiting.attempts, "node": None, "message": message})
-            self.failures.broken(waiting, message)
+            self.decision_log.write(pod, {"attempt": queued.attempts, "node": None, "message": message})
+            self.failures.error(queued, message)
             return True
 
-    def _inputs(self, waiting: QueuedPodInfo, profile: Profile) -> Inputs:
-        self._decisions += 1
-        if self.budget is not None:
-            self.budget.renew()
-        return Inputs(
-            attempt=waiting.attempts,
-            seed=self._decisions,
-            start=self._starts.get(profile.name, 0),
-            cache=self._cache,
-            budget=self.budget,
-        )
 
-    def _charge(self, waiting: QueuedPodInfo) -> None:
-        if self.budget is not None:
-            self.overruns.attempted(waiting.pod.namespace, self.budget.spent_seconds)
+@dataclass
+class ClusterExecutor:
+    """Carries out decisions on the cluster: steps 4 and 5 of the scheduling cycle."""
 
-    def kind_came(self) -> None:
-        """A kind has been listed that plugins read: whoever waited for one tries again."""
-        held, self._held = self._held, {}
-        self.queue.activate(held.values())
+    state: State
+    queue: SchedulingQueue
+    clock: Clock
+    decision_log: DecisionLog
+    failures: FailureHandler
+    bindings: BindingCycles
+    preemption: Preemption
+    claim_releases: ClaimReleases
+    foreign_bindings: ForeignBindings
+    metrics: SchedulerMetrics
 
-    def forget(self, uid: str) -> None:
-        """The pod waits no longer."""
-        self._held.pop(uid, None)
+    def record(self, pod: Pod, decision: Decision) -> None:
+        self.decision_log.write(pod, decision.evidence())
+
+    def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
+        if not profile.at(Point.POST_FILTER):
+            _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
+        helped = decision.post_filtered
+        if helped.is_preemption_attempted:
+            self.metrics.preempting()
+        self.failures.post_filter_failed(pod, helped.results)
+        if helped.plan is not None:
+            self.preemption.start(helped.plan, pod)
+        for remedy in helped.remedies:
+            if remedy.deallocate:
+                self.claim_releases.start(remedy.deallocate, pod)
+            if remedy.retry_after is not None:
+                self.queue.retry_after(pod, remedy.retry_after)
+        return helped.nominate
+
+    def place(self, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
+        pod = queued.pod
+        assert decision.view is not None
+        self.state.assume(pod, decision.view.name, self.clock.now())
+        self.foreign_bindings.expect(pod, decision.view.name)
+        placement = Placement(queued, pod, profile, decision, decision.view, {})
+        outcome: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
+        self.metrics.attempts.placed(profile, decision, outcome)
+        if isinstance(outcome, Permitted):
+            placement.waits = outcome.waits
+            self.bindings.start(placement)
+        else:
+            self.bindings.undo(placement, outcome)
+
+    def undo(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, fault: PluginFault) -> None:
+        assert decision.view is not None
+        self.bindings.undo(Placement(queued, queued.pod, profile, decision, decision.view, {}), fault)

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Raw
 
 from mooring.base.nesting import Decoder
-from mooring.client.reflector import Feed
 from mooring.config.model import Extender
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import KubeObject
@@ -22,16 +21,14 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class DocumentStore(Generic[T]):
-    """The documents of one kind; stands before the feed of the same watch, so that it keeps what there is."""
+    """The documents of one kind; observes its watch, so that it holds what there is."""
 
     def __init__(
         self,
-        feed: Feed[T],
         key: Callable[[T], str],
         is_wanted: Callable[[T], bool],
         kept: Callable[[Raw], Raw] = Raw.copy,  # what came with it on the wire may go
     ) -> None:
-        self._feed = feed
         self._kept = kept
         self._key = key
         self._is_wanted = is_wanted
@@ -53,14 +50,12 @@ class DocumentStore(Generic[T]):
     def listed(self, objects: list[T]) -> None:
         for key in self._documents.keys() - {self._key(found) for found in objects}:
             del self._documents[key]
-        self._feed.listed(objects)
 
     def changed(self, found: T) -> None:
-        self._feed.changed(found)
+        """`keep` has its document already."""
 
     def deleted(self, found: T) -> None:
         self._documents.pop(self._key(found), None)
-        self._feed.deleted(found)
 
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
@@ -82,7 +77,7 @@ class Documents:
     Pods that wait for other schedulers too: a profile that is added may make them ours.
     """
 
-    def __init__(self, extenders: Iterable[Extender], pods: Feed[Pod], nodes: Feed[Node]) -> None:
+    def __init__(self, extenders: Iterable[Extender]) -> None:
         extenders = list(extenders)
         is_any_asked = any(each.filter_verb or each.prioritize_verb or each.preempt_verb for each in extenders)
         needy = [each for each in extenders if not each.node_cache_capable]
@@ -92,8 +87,8 @@ class Documents:
         def is_pod_wanted(pod: Pod) -> bool:
             return wants_victims if pod.spec.node_name else is_any_asked
 
-        self.pods: DocumentStore[Pod] = DocumentStore(pods, lambda pod: pod.uid, is_pod_wanted, trimmed)
-        self.nodes: DocumentStore[Node] = DocumentStore(nodes, lambda node: node.name, lambda _: wants_nodes)
+        self.pods: DocumentStore[Pod] = DocumentStore(lambda pod: pod.uid, is_pod_wanted, trimmed)
+        self.nodes: DocumentStore[Node] = DocumentStore(lambda node: node.name, lambda _: wants_nodes)
 
     def of_pod(self, pod: Pod) -> Raw:
         return self.pods.get(pod.uid) or Raw(msgspec.json.encode(pod))

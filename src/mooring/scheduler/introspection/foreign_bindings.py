@@ -17,6 +17,7 @@ from mooring.client.recorder import CORE_EVENTS
 from mooring.framework import Metrics, Pod
 from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.watching.pod_observer import PodObserver
 
 GRACE_SECONDS = 15.0
 """The last bindings of whoever led before us may still be on their way to us."""
@@ -35,7 +36,7 @@ WHAT_TO_DO = (
 _log = Log("scheduler")
 
 
-class ForeignBindings:
+class ForeignBindings(PodObserver):
     """Told what we are about to bind and what the watch shows; says what does not go together."""
 
     def __init__(self, client: ApiClient, clock: Clock, reporter: Reporter, metrics: Metrics) -> None:
@@ -43,26 +44,25 @@ class ForeignBindings:
         self._clock = clock
         self._reporter = reporter
         self._metric = metrics.counter(METRIC, "Pods of a profile that somebody else has bound.", "profile")
-        self._asked: dict[str, str] = {}
+        self._expected: dict[str, str] = {}
         """uid → where we are about to bind it, or have tried to."""
         self._acts_since: float | None = None
         self._told_at: dict[str, float] = {}
         self._untold: Counter[str] = Counter()
         self._telling = BackgroundTasks()
 
-    def asked(self, pod: Pod, node: str) -> None:
+    def expect(self, pod: Pod, node: str) -> None:
         """We are about to bind the pod there. Who never does, because another leads, has no rivals."""
         if self._acts_since is None:
             self._acts_since = self._clock.monotonic()
-        self._asked[pod.uid] = node
+        self._expected[pod.uid] = node
 
-    def forget(self, uid: str) -> None:
-        """The pod waits no longer."""
-        self._asked.pop(uid, None)
+    def not_pending(self, pod: Pod) -> None:
+        self._expected.pop(pod.uid, None)
 
-    def placed(self, pod: Pod) -> None:
+    def assigned(self, pod: Pod) -> None:
         """The watch shows a pod of ours, which waited, on a node."""
-        if self._asked.pop(pod.uid, None) == pod.spec.node_name:
+        if self._expected.pop(pod.uid, None) == pod.spec.node_name:
             return
         now, profile = self._clock.monotonic(), pod.spec.scheduler_name
         if self._acts_since is None or now < self._acts_since + GRACE_SECONDS:
@@ -71,7 +71,7 @@ class ForeignBindings:
         self._untold[profile] += 1
         if now >= self._told_at.get(profile, float("-inf")) + TOLD_APART_SECONDS:
             self._told_at[profile] = now
-            self._telling.send(self._tell(pod), f"who bound {pod.key}")
+            self._telling.start(self._tell(pod), f"who bound {pod.key}")
 
     async def close(self) -> None:
         await self._telling.cancel()

@@ -9,9 +9,10 @@ from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.preemption import Preemption
 from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.metrics import Sizes
-from mooring.scheduler.plugin_runtime.assembly import Assembly
+from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly
 from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 
@@ -27,19 +28,21 @@ class Queries:
         state: State,
         queue: SchedulingQueue,
         pods: PodFeed,
-        journal: DecisionLog,
-        assembly: Assembly,
+        decision_log: DecisionLog,
+        assembly: CurrentAssembly,
         room: PermitRoom,
         bindings: BindingCycles,
+        preemption: Preemption,
         clock: Clock,
     ) -> None:
         self._state = state
         self._queue = queue
         self._pods = pods
-        self._journal = journal
+        self._decision_log = decision_log
         self._assembly = assembly
         self._room = room
         self._bindings = bindings
+        self._preemption = preemption
         self._clock = clock
 
     def sizes(self) -> list[Sizes]:
@@ -49,20 +52,21 @@ class Queries:
             Sizes("pending_pods", {(queue,): count for queue, count in self._queue.counts().items()}),
             Sizes("cache_size", {("nodes",): self._state.node_count, ("pods",): pods, ("assumed_pods",): assumed}),
             Sizes("unschedulable_pods", self._queue.unschedulable_by_plugin()),
+            Sizes("goroutines", {("binding",): len(self._bindings), ("preemption",): len(self._preemption)}),
             Sizes("inflight_events", {(label,): count for label, count in self._queue.in_flight_events().items()}),
         ]
 
-    def explained(self, question: dict[str, Any]) -> dict[str, Any]:
+    def explain(self, question: dict[str, Any]) -> dict[str, Any]:
         """The control socket's questions."""
         key = question["explain"]
-        found = self._journal.read(key)
+        found = self._decision_log.read(key)
         if found is None:
-            return {"found": False, "profiles": sorted(self._assembly.profiles), "gating": self._gating(key)}
+            return {"found": False, "profiles": sorted(self._assembly.current.profiles), "gating": self._gating(key)}
         uid = found["uid"]
         place = self._queue.where(uid)
         if (waits := self._permits(uid)) is not None:
             found["waitsFor"], place = waits, ON_PERMIT
-        elif self._bindings.is_under_way(uid):
+        elif self._bindings.is_binding(uid):
             place = BINDING
         elif (waiting := self._queue.find(uid)) is not None and "waitsForKinds" not in found:
             # (A pod that waits for a kind is held back again, whatever else happens, until the kind can be listed.)
@@ -97,7 +101,7 @@ class Queries:
 
     def _waits_for(self, waiting: QueuedPodInfo) -> list[dict[str, Any]]:
         """What would bring the pod back, as those who refused it have named it."""
-        hints = self._assembly.rules[waiting.pod.spec.scheduler_name].hints
+        hints = self._assembly.current.rules[waiting.pod.spec.scheduler_name].hints
         return [
             {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}
             | ({"follows": NODE_ADDED.label} if hint is TAINTS_OF_NEW_NODES else {})

@@ -7,7 +7,7 @@ watched either: what a decision carries says how each plugin answered.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import ref
@@ -108,17 +108,15 @@ class AttemptMetrics:
         decisions: Buckets,
         points: Histogram,
         executions: Histogram,
-        evaluations: Counter,
         dominated: Counter,
         volume_failures: Counter,
+        tracer: Tracer | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._now = clock.monotonic
         self._decisions = decisions
         self._points = points
         self._executions = executions
-        self._evaluations = evaluations
-        evaluations.catch_up = self._count_evaluations
         self._dominated = dominated
         self._volume_failures = volume_failures
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
@@ -126,7 +124,7 @@ class AttemptMetrics:
         """Who was asked how often by profiles that decide no more."""
         self._warned: dict[tuple[str, ExtensionPoint], float] = {}
         self.chance = chance
-        self.tracer: Tracer | None = None
+        self._tracer = tracer
         self.slow_seconds = SLOW_SECONDS
 
     def begin(self) -> Stopwatch:
@@ -155,7 +153,7 @@ class AttemptMetrics:
             pattern.sample(decision, runs, self._executions)
         watch.seen = len(runs)
         if decision.fault is not None:
-            self._note_volumes(decision.fault)
+            self._count_volume_failure(decision.fault)
 
     def placed(self, profile: Profile, decision: Decision, answer: Refused | PluginFault | Permitted) -> None:
         """A node was chosen, and this is what came of reserve and permit."""
@@ -176,7 +174,7 @@ class AttemptMetrics:
             self._sample(decision, watch, answer if isinstance(answer, PluginFault) else None)
         watch.seen = len(watch.runs)
         if isinstance(answer, PluginFault):
-            self._note_volumes(answer)
+            self._count_volume_failure(answer)
 
     def over(self, decision: Decision) -> None:
         """The loop goes on to the next pod: what held it up, if anything did?"""
@@ -194,7 +192,7 @@ class AttemptMetrics:
         if watch is None:
             return
         if fault is not None:
-            self._note_volumes(fault)
+            self._count_volume_failure(fault)
         self._close(decision, watch, "bind", fault)
 
     def _close(self, decision: Decision, watch: Stopwatch, name: str, fault: PluginFault | None) -> None:
@@ -207,8 +205,8 @@ class AttemptMetrics:
                 self._points.at[label, status, decision.profile].observe(runs[last].ended - runs[first].began)
             if watch.is_sampled:
                 self._sample(decision, watch, fault)
-        if self.tracer is not None:
-            self.tracer.record(Part(name, decision, watch.began, self._now(), tuple(watch.runs), fault))
+        if self._tracer is not None:
+            self._tracer.record(Part(name, decision, watch.began, self._now(), tuple(watch.runs), fault))
         watch.restart()
 
     def _sample(self, decision: Decision, watch: Stopwatch, fault: PluginFault | None) -> None:
@@ -218,13 +216,13 @@ class AttemptMetrics:
                 is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, label)
                 self._executions.at[plugin, label, ERROR if is_broken else SUCCESS].observe(seconds)
 
-    def _count_evaluations(self) -> None:
+    def evaluations(self) -> Mapping[tuple[str, ...], float]:
         """`plugin_evaluation_total`, from one count an attempt: forty increments would cost too much."""
         totals = dict(self._past)
         for pattern in list(self._patterns.values()):
             for labels in pattern.evaluated:
                 totals[labels] = totals.get(labels, 0.0) + pattern.count
-        self._evaluations.at.update(totals)
+        return totals
 
     def forget(self, profiles: Collection[Profile]) -> None:
         """These decide no more. What was counted for them stays; nothing here keeps their plugins alive."""
@@ -234,7 +232,7 @@ class AttemptMetrics:
                     self._past[labels] = self._past.get(labels, 0.0) + pattern.count
                 del self._patterns[key]
 
-    def _note_volumes(self, fault: PluginFault) -> None:
+    def _count_volume_failure(self, fault: PluginFault) -> None:
         if fault.is_of_volumes and fault.point in VOLUME_STAGES:
             self._volume_failures.at[VOLUME_STAGES[fault.point],] += 1
 

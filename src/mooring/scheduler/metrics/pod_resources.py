@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from mooring.client.reflector import Feed
 from mooring.objects.core import Pod, Quantities, ResourceRequirements
 from mooring.objects.quantity import BadQuantity, exact
 from mooring.objects.requests import is_pod_level
@@ -78,10 +77,9 @@ class _Record(NamedTuple):
 
 
 class PodResources:
-    """A feed of pods that passes everything on, and remembers what the page tells once it is served."""
+    """Observes the watch of pods, and records what the page shows once it is served."""
 
-    def __init__(self, feed: Feed[Pod]) -> None:
-        self._feed = feed
+    def __init__(self) -> None:
         self._is_served = False
         self._records: dict[str, _Record] = {}
         self._shared: WeakValueDictionary[bytes, _Shares] = WeakValueDictionary()
@@ -94,16 +92,13 @@ class PodResources:
     def listed(self, pods: list[Pod]) -> None:
         if self._is_served:
             self._records = {pod.uid: self._record(pod) for pod in pods}
-        self._feed.listed(pods)
 
     def changed(self, pod: Pod) -> None:
         if self._is_served:
             self._records[pod.uid] = self._record(pod)
-        self._feed.changed(pod)
 
     def deleted(self, pod: Pod) -> None:
         self._records.pop(pod.uid, None)
-        self._feed.deleted(pod)
 
     def _record(self, pod: Pod) -> _Record:
         spec = pod.spec

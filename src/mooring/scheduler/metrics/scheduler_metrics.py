@@ -17,12 +17,12 @@ from prometheus_client.registry import Collector
 
 from mooring.base.clock import Clock
 from mooring.framework.gates import FeatureGates
-from mooring.scheduler.metrics.attempt_metrics import AttemptMetrics
+from mooring.scheduler.metrics.attempt_metrics import AttemptMetrics, Tracer
 from mooring.scheduler.metrics.metric_definitions import registered
 from mooring.scheduler.metrics.plugin_metrics import PluginMetrics
 from mooring.scheduler.metrics.process_metrics import register_process
 from mooring.scheduler.metrics.request_metrics import RequestMetrics
-from mooring.scheduler.metrics.series import Counter, Gauge, Histogram, Readings, Series, gauge_family
+from mooring.scheduler.metrics.series import Counter, Gauge, Histogram, Readings, Series
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_ATTEMPTS = 15
@@ -40,15 +40,14 @@ class Result(Enum):
 class SchedulerMetrics:
     """kube-scheduler's metrics, ours, and the plugins' own."""
 
-    def __init__(self, gates: FeatureGates, clock: Clock) -> None:
+    def __init__(self, gates: FeatureGates, clock: Clock, tracer: Tracer | None = None) -> None:
+        """`tracer` receives every attempt."""
         self._clock = clock
         self.now = clock.monotonic
         """What durations are measured with."""
         self.registry = CollectorRegistry()
         self._metrics: dict[str, Series] = dict(registered(self.registry, gates))
         register_process(self.registry, gates)
-        self._attempts = self._counts("schedule_attempts_total")
-        self._attempts.catch_up = self._count_attempts
         self._attempt_seconds = self._spread("scheduling_attempt_duration_seconds")
         self._attempts_needed = self._spread("pod_scheduling_attempts").at[()]
         self._sli_seconds = self._spread("pod_scheduling_sli_duration_seconds")
@@ -68,11 +67,12 @@ class SchedulerMetrics:
             decisions=self._spread("scheduling_algorithm_duration_seconds").at[()],
             points=self._points,
             executions=self._spread("plugin_execution_duration_seconds"),
-            evaluations=self._counts("plugin_evaluation_total"),
             dominated=dominated,
             volume_failures=self._counts("volume_scheduling_stage_error_total"),
+            tracer=tracer,
         )
         """How long plugins take."""
+        self.watch(self._derived)
         self.requests = RequestMetrics(self.registry)
         self.plugins = PluginMetrics(self.registry, self._metrics)
         self.health = HealthMetrics()
@@ -110,10 +110,13 @@ class SchedulerMetrics:
         """Once per attempt: when the pod is bound, or when it is put back. `began` by the monotonic clock."""
         self._attempt_seconds.at[result._value_, profile].observe(self.now() - began)
 
-    def _count_attempts(self) -> None:
-        """As many as were timed."""
-        for labels, series in list(self._attempt_seconds.at.items()):
-            self._attempts.at[labels] = sum(list(series.counts))
+    def _derived(self) -> list[Sizes]:
+        """Counters that follow from other numbers: attempts are as many as were timed."""
+        attempts = {labels: sum(list(series.counts)) for labels, series in list(self._attempt_seconds.at.items())}
+        return [
+            Sizes("schedule_attempts_total", attempts),
+            Sizes("plugin_evaluation_total", self.attempts.evaluations()),
+        ]
 
     def bound(self, attempts: int, first_attempt: float | None, *, after_flush: bool) -> None:
         """`first_attempt` is when the pod could first have been tried, in seconds since the epoch."""
@@ -201,7 +204,7 @@ class HealthMetrics:
 
 
 class Sizes:
-    """A gauge of the table that is read off something."""
+    """A gauge or counter of the table whose values are read off something."""
 
     def __init__(self, name: str, values: Readings) -> None:
         self.name, self.values = name, values
@@ -220,4 +223,4 @@ class _Sizes(Collector):
         for size in self._sizes():
             metric = self._metrics.get(size.name)
             if metric is not None and size.values:
-                yield gauge_family(metric, size.values.items())
+                yield metric.family(size.values.items())

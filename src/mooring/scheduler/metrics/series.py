@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -27,6 +27,10 @@ class Series(Collector):
         """The name is taken, whether there are series or not."""
         return [Metric(self.name.removesuffix("_total"), self.help, "untyped")]
 
+    def family(self, values: Iterable[tuple[Labels, float]]) -> Metric:
+        """These values under its name, as Prometheus' library takes them."""
+        raise NotImplementedError
+
 
 class Counter(Series):
     """Counters. `at[labels] += 1` is all that it takes."""
@@ -34,20 +38,18 @@ class Counter(Series):
     def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
         super().__init__(name, help, labels)
         self.at: defaultdict[Labels, float] = defaultdict(float)
-        self.catch_up: Callable[[], None] | None = None
-        """Called before the counts are told, where they are kept in another form meanwhile."""
         if not labels:
             self.at[()] = 0.0
 
     def collect(self) -> Iterator[Metric]:
-        if self.catch_up is not None:
-            self.catch_up()
-        if not self.at:
-            return
+        if self.at:
+            yield self.family(list(self.at.items()))
+
+    def family(self, values: Iterable[tuple[Labels, float]]) -> Metric:
         family = CounterMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, value in list(self.at.items()):
+        for labels, value in values:
             family.add_metric(labels, value)
-        yield family
+        return family
 
 
 class Gauge(Series):
@@ -59,15 +61,13 @@ class Gauge(Series):
 
     def collect(self) -> Iterator[Metric]:
         if self.at:
-            yield gauge_family(self, list(self.at.items()))
+            yield self.family(list(self.at.items()))
 
-
-def gauge_family(kept: Series, values: Iterable[tuple[Labels, float]]) -> Metric:
-    """A gauge's series as Prometheus' library takes them."""
-    family = GaugeMetricFamily(kept.name, kept.help, labels=kept.labels)
-    for labels, value in values:
-        family.add_metric(labels, value)
-    return family
+    def family(self, values: Iterable[tuple[Labels, float]]) -> Metric:
+        family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        for labels, value in values:
+            family.add_metric(labels, value)
+        return family
 
 
 class Buckets:

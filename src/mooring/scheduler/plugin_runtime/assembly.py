@@ -8,7 +8,7 @@ know.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,6 @@ from mooring.framework import (
     Metrics,
     Objects,
     Plugin,
-    Pod,
     PodEvents,
     Pods,
     PodWriter,
@@ -50,7 +49,7 @@ from mooring.framework.points import CAN_REFUSE
 from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
 from mooring.objects.meta import CustomResource, KubeObject
-from mooring.queue import ProfileRules, SchedulingQueue
+from mooring.queue import ProfileRules
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
@@ -59,17 +58,6 @@ from mooring.scheduler.plugin_runtime.supervision import PluginBackground, Super
 from mooring.scheduler.plugin_runtime.volume_writer import ApiVolumeWriter
 from mooring.scheduler.watching.informers import Informers
 from mooring.state import State, StatePods
-
-
-class QueueAccess:
-    """The `Queue` service. Plugins are built before the queue that asks them, so it is filled in afterwards."""
-
-    def __init__(self) -> None:
-        self.queue: SchedulingQueue | None = None
-
-    def activate(self, pods: Iterable[Pod]) -> None:
-        if self.queue is not None:
-            self.queue.activate(pods)
 
 
 @dataclass
@@ -84,7 +72,7 @@ class Services:
     supervisor: Supervisor
     room: PermitRoom
     http: HttpFetcher
-    queue: QueueAccess
+    queue: Queue
     preemptions: Preemptions
     metrics: PluginMetrics
     claim_writer: ClaimWriter
@@ -157,19 +145,24 @@ class Assembly:
     def plugins(self) -> list[Plugin]:
         return [instance.plugin for instance in self.instances.values()]
 
-    def become(self, new: Assembly) -> Assembly:
-        """Be what the other is, for everybody who looks at this one. What it was comes back."""
-        old = Assembly(self.profiles, self.rules, self.kinds, self.instances, self.remedies)
-        self.profiles, self.rules, self.kinds, self.instances = new.profiles, new.rules, new.kinds, new.instances
-        self.remedies = new.remedies
-        return old
-
     @property
     def sort_key(self) -> Callable[[Any], Any]:
         """Of the first profile; the configuration made sure that all have the same."""
         first = next(iter(self.profiles.values()))
         sort_key: Callable[[Any], Any] = first.at(Point.QUEUE_SORT)[0].sort_key
         return sort_key
+
+
+class CurrentAssembly:
+    """The assembly in force; a reload replaces it."""
+
+    def __init__(self, first: Assembly) -> None:
+        self.current = first
+
+    def replace(self, new: Assembly) -> Assembly:
+        """Let the new one decide from now on. Returns the old one."""
+        old, self.current = self.current, new
+        return old
 
 
 def assemble(

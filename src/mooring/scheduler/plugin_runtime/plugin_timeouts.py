@@ -34,49 +34,49 @@ class PluginCaller:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._asked: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
     def cancel_plugins(self) -> None:
         """At shutdown: plugins that await anything but the API server are cancelled, and have failed."""
         self._is_closed = True
-        for task in self._asked:
+        for task in self._calls:
             if not task.cancelling() and (holder := awaited_in(task)) is not None:
                 _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
                 task.cancel()
 
-    async def ask(
-        self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, question: Callable[[], Awaitable[T]]
+    async def call(
+        self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, method: Callable[[], Awaitable[T]]
     ) -> T:
         """The plugin's answer. What it raises, and that it takes too long, is a `PluginFault`."""
 
-        async def asked() -> T:
+        async def timed() -> T:
             with calling(cycle, plugin, point):
-                return await question()
+                return await method()
 
         seconds = _longest_wait(plugin, point)
         if seconds == math.inf:
-            return await asked()
+            return await timed()
         # As a task of its own: whoever does not end must not keep us from going on.
-        answering = asyncio.get_running_loop().create_task(asked())
-        self._asked.add(answering)
+        called = asyncio.get_running_loop().create_task(timed())
+        self._calls.add(called)
         try:
-            is_in_time = await ends_within(self._clock, seconds, answering)
+            is_in_time = await ends_within(self._clock, seconds, called)
         finally:
-            await self._end(answering, plugin)
-            self._asked.discard(answering)
-        if self._is_closed and answering.cancelled():
+            await self._end(called, plugin)
+            self._calls.discard(called)
+        if self._is_closed and called.cancelled():
             raise fault(plugin, point, "it was cancelled: the scheduler is stopping")
         if not is_in_time:
             raise fault(plugin, point, f"it did not end within {go_duration(seconds)}")
-        return answering.result()
+        return called.result()
 
-    async def ask_side_by_side(self, questions: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    async def call_in_parallel(self, methods: Iterable[Callable[[], Awaitable[None]]]) -> None:
         """All at once. The first that fails ends the others, and is the one that is heard of."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                for question in questions:
-                    tasks.create_task(_coroutine(question))
+                for method in methods:
+                    tasks.create_task(_coroutine(method))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0]  # noqa: B904  # it has its own cause; the others ended because of it
 
@@ -97,11 +97,11 @@ def _longest_wait(plugin: Plugin, point: ExtensionPoint) -> float:
     return seconds
 
 
-async def _coroutine(question: Callable[[], Awaitable[None]]) -> None:
-    await question()
+async def _coroutine(method: Callable[[], Awaitable[None]]) -> None:
+    await method()
 
 
-def side_by_side(plugins: Sequence[Plugin], needed: Collection[Plugin]) -> list[list[Plugin]]:
+def parallel_groups(plugins: Sequence[Plugin], needed: Collection[Plugin]) -> list[list[Plugin]]:
     """Who is asked to pre_bind, in the profile's order; those that stand together in one list at the same time.
 
     A plugin that wants to be alone separates its neighbours even where it has nothing to do.

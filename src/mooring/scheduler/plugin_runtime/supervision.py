@@ -32,7 +32,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def for_plugin(self, plugin: str) -> PluginBackground:
-        return PluginBackground(self, plugin)
+        return PluginBackground(self, self._clock, plugin)
 
     def spawn(self, owner: str, work: Work) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._keep(owner, work), name=f"background {owner}")
@@ -74,8 +74,9 @@ async def _end(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
 class PluginBackground:
     """The `Background` service of one plugin instance."""
 
-    def __init__(self, supervisor: Supervisor, plugin: str) -> None:
+    def __init__(self, supervisor: Supervisor, clock: Clock, plugin: str) -> None:
         self._supervisor = supervisor
+        self._clock = clock
         self._plugin = plugin
         self._tasks: WeakSet[asyncio.Task[None]] = WeakSet()
 
@@ -86,7 +87,7 @@ class PluginBackground:
         async def again_and_again() -> None:
             while True:
                 await work()
-                await self._supervisor._clock.sleep(seconds)
+                await self._clock.sleep(seconds)
 
         self.run(again_and_again)
 

@@ -31,11 +31,10 @@ from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.plugin_runtime.assembly import Assembly, Instance, Services, assemble
+from mooring.scheduler.plugin_runtime.assembly import Assembly, CurrentAssembly, Instance, Services, assemble
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
 from mooring.scheduler.reload.restart_required import needs_restart
 from mooring.scheduler.watching.feeds import PodFeed
-from mooring.scheduler.watching.informers import Informers
 
 PREPARATION_SECONDS = 30.0
 """How long the first list of a kind, and the start of a plugin, may take."""
@@ -72,32 +71,40 @@ UNCHANGED = Adopted(0)
 
 
 @dataclass
-class Parts:
-    """The parts of a running scheduler that a switch concerns."""
+class Switched:
+    """The parts of a running scheduler that a switch updates."""
 
-    services: Services
-    informers: Informers
-    lifecycle: Lifecycle
     queue: SchedulingQueue
     pods: PodFeed
     room: PermitRoom
     bindings: BindingCycles
     reporter: Reporter
     metrics: SchedulerMetrics
-    between_cycles: Callable[[], Awaitable[None]]
-    """Returns when no decision is under way; what is done before the next await comes before the next decision."""
 
 
 class Versions:
     """The version in force. Only one takes over at a time."""
 
-    def __init__(self, configuration: Configuration, registry: Registry, assembly: Assembly, parts: Parts) -> None:
-        """`assembly` is the one that everybody looks at: at a switch it becomes the new one."""
+    def __init__(
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        assembly: CurrentAssembly,
+        services: Services,
+        lifecycle: Lifecycle,
+        switched: Switched,
+        between_cycles: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`between_cycles` returns while no pod is being decided; what follows without an await precedes the next."""
         self.configuration = configuration
         self.number = 1
         self._registry = registry
         self._assembly = assembly
-        self._parts = parts
+        self._services = services
+        self._informers = services.informers
+        self._lifecycle = lifecycle
+        self._switched = switched
+        self._between_cycles = between_cycles
         self._taking_over = asyncio.Lock()
         self._retiring: dict[asyncio.Task[None], list[Instance]] = {}
 
@@ -116,7 +123,7 @@ class Versions:
             except BaseException:
                 self._forget_kinds()
                 raise
-            await self._parts.between_cycles()
+            await self._between_cycles()
             return self._switch(configuration, registry, assembly)
 
     async def close(self, seconds: float) -> None:
@@ -137,24 +144,24 @@ class Versions:
 
     async def _prepared(self, configuration: Configuration, registry: Registry) -> Assembly:
         try:
-            assembly = assemble(configuration, registry, self._parts.services, self._assembly.instances)
+            assembly = assemble(configuration, registry, self._services, self._assembly.current.instances)
         except BaseException as error:  # a constructor is a plugin's own code: anything may come out of it
             if isinstance(error, OperatorMistake | Fault) or not is_its_own(error):
                 raise
             raise Fault(f"a plugin cannot be built: {described(error)}") from error
-        new = [each for each in assembly.instances.values() if each not in self._assembly.instances.values()]
+        new = [each for each in assembly.instances.values() if each not in self._assembly.current.instances.values()]
         await self._watch(assembly)
         await self._start(new)
         return assembly
 
     async def _watch(self, assembly: Assembly) -> None:
         """Decisions of the new version need their kinds from the first one on."""
-        self._parts.informers.follow()
-        await self._parts.informers.settled(PREPARATION_SECONDS)
+        self._informers.follow()
+        await self._informers.settled(PREPARATION_SECONDS)
         for profile, kinds in assembly.kinds.items():
             # What it lacked before, it may go on lacking.
-            already = self._assembly.kinds.get(profile, {})
-            missing = self._parts.informers.missing(kind for kind in kinds if kind not in already)
+            already = self._assembly.current.kinds.get(profile, {})
+            missing = self._informers.missing(kind for kind in kinds if kind not in already)
             for kind, problem in missing:
                 plugins = ", ".join(sorted(kinds[kind]))
                 raise NotNow(f"profile {profile} would have to wait for what its plugin {plugins} reads: {problem}")
@@ -164,10 +171,10 @@ class Versions:
         try:
             for instance in instances:
                 begun.append(instance)
-                await self._parts.lifecycle.begin(instance, PREPARATION_SECONDS)
+                await self._lifecycle.begin(instance, PREPARATION_SECONDS)
         except BaseException as error:
             for instance in begun:
-                await self._parts.lifecycle.end(instance, FAREWELL_SECONDS)
+                await self._lifecycle.end(instance, FAREWELL_SECONDS)
             if isinstance(error, Fault):
                 raise NotNow(f"plugin {begun[-1].plugin.name} cannot be started: {error}") from error
             raise
@@ -175,12 +182,12 @@ class Versions:
     # The switch: nothing waits, nothing fails
 
     def _switch(self, configuration: Configuration, registry: Registry, assembly: Assembly) -> Adopted:
-        old = self._assembly.become(assembly)
+        old = self._assembly.replace(assembly)
         built = [each for key, each in assembly.instances.items() if old.instances.get(key) is not each]
         gone = [each for key, each in old.instances.items() if assembly.instances.get(key) is not each]
         self.configuration, self._registry = configuration, registry
         self.number += 1
-        parts = self._parts
+        parts = self._switched
         parts.reporter.adopt(assembly.profiles)
         parts.metrics.attempts.forget(list(old.profiles.values()))
         parts.pods.leave_all_but(assembly.profiles)
@@ -203,14 +210,14 @@ class Versions:
 
     def _send_back_those_nobody_would_allow(self) -> None:
         """Who waits for a plugin that its profile no longer asks would wait until the time is up."""
-        for waiting in self._parts.room:
-            then = self._parts.bindings.profile_of(waiting.pod.uid)
-            now = self._assembly.profiles.get(waiting.pod.spec.scheduler_name)
+        for waiting in self._switched.room:
+            then = self._switched.bindings.profile_of(waiting.pod.uid)
+            now = self._assembly.current.profiles.get(waiting.pod.spec.scheduler_name)
             still_asked = {id(plugin) for plugin in now.at(Point.PERMIT)} if now is not None else set()
             asked = then.at(Point.PERMIT) if then is not None else ()
             gone = {each.name for each in asked if id(each) not in still_asked}
             for plugin in sorted(waiting.waiting_for & gone):
-                self._parts.room.reject(waiting.pod.uid, plugin, RELOADED.format(plugin))
+                self._switched.room.reject(waiting.pod.uid, plugin, RELOADED.format(plugin))
 
     # After the switch
 
@@ -230,15 +237,18 @@ class Versions:
 
     async def _end(self, gone: list[Instance]) -> None:
         """What was decided by them is bound by them; then they end."""
-        await self._parts.bindings.those_under_way()
+        await self._switched.bindings.wait_for_current()
         for instance in gone:
-            await self._parts.lifecycle.end(instance, FAREWELL_SECONDS)
+            await self._lifecycle.end(instance, FAREWELL_SECONDS)
 
     def _forget_kinds(self) -> None:
         """Stop watching what no living instance reads."""
-        living = [*self._assembly.instances.values(), *(each for gone in self._retiring.values() for each in gone)]
+        living = [
+            *self._assembly.current.instances.values(),
+            *(each for gone in self._retiring.values() for each in gone),
+        ]
         read: set[type[KubeObject]] = {kind for instance in living for kind in instance.kinds}
-        self._parts.informers.keep_only(read)
+        self._informers.keep_only(read)
 
 
 def _names(instances: Sequence[Instance]) -> list[str]:

@@ -1,16 +1,16 @@
 """Shadow mode: decide for the pods of another scheduler without touching them, and say where we agree and differ.
 
 `judging` compares one deed of theirs with one decision of ours; `shadow` says when, and on which view of the cluster;
-`scheduler` is the ordinary scheduler without hands; `balance` and `report` tell the result.
+`wiring` builds the ordinary scheduler with an `executor` that touches nothing; `summary` and `report` show the result.
 """
 
 from mooring.scheduler.shadow.comparison import Comparison, Moment, Subject
 from mooring.scheduler.shadow.judging import Cause, Judgement, Result
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.report import JsonLines
-from mooring.scheduler.shadow.scheduler import ShadowScheduler, deciding_for
 from mooring.scheduler.shadow.shadow import Shadow
 from mooring.scheduler.shadow.summary import Summary
+from mooring.scheduler.shadow.wiring import ShadowRun, build_shadow, deciding_for
 
 __all__ = [
     "Cause",
@@ -21,8 +21,9 @@ __all__ = [
     "ReadOnlyClient",
     "Result",
     "Shadow",
-    "ShadowScheduler",
+    "ShadowRun",
     "Subject",
     "Summary",
+    "build_shadow",
     "deciding_for",
 ]

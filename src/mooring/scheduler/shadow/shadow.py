@@ -121,6 +121,8 @@ class Shadow:
         self._turns = DecisionOrder(state, clock)
         self._pending: dict[str, _Pending] = {}
         """In the order in which they came or were refused."""
+        self._applying: dict[str, Turn] = {}
+        """The turns of pods that were bound, until the state counts them on their nodes."""
         self._doubts: list[_Doubt] = []
 
     @property
@@ -171,20 +173,23 @@ class Shadow:
             self._pending[pod.uid] = self._pending.pop(pod.uid)
             self._awaited_no_longer(pod.uid)
 
-    def bound(self, pod: Pod, apply: Callable[[], None]) -> None:
-        """A pod of theirs appears with a node; `apply` makes the state count it there."""
+    def bound(self, pod: Pod) -> None:
+        """A pod of theirs appears with a node; the state does not count it there yet."""
         node = pod.spec.node_name
         pending = self._pending.pop(pod.uid, None)
         if pending is None:
             self._report(pod, Subject.BINDING, {"node": node}, not_comparable(SEEN_WITH_NODE))
-            apply()
             return
+        self._applying[pod.uid] = pending.turn
         self._drop_refusals(pod.uid)
         if pending.announced != node:
             self._compare_binding(pending, pending.pod, node)
-        apply()
-        self._turns.bound(pod.uid, pending.turn)
-        self._awaited_no_longer(pod.uid)
+
+    def applied(self, uid: str) -> None:
+        """State and queue have what the watch showed of the pod."""
+        if (turn := self._applying.pop(uid, None)) is not None:
+            self._turns.bound(uid, turn)
+            self._awaited_no_longer(uid)
 
     def missed(self, pod: Pod, is_new: bool) -> None:
         """A new list shows a node for the pod: when it got it, and what came before, cannot be known."""

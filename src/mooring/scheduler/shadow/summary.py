@@ -65,7 +65,7 @@ class Summary:
         if judged.result is Result.NOT_COMPARABLE:
             self._reasons[judged.why] += 1
 
-    def summary(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """A few lines for a terminal."""
         found = ", ".join(f"{self._results[result]} {words}" for result, words in _WORDS.items())
         yield f"Compared {self.total}: {found}; {self._waiting()} pods wait."

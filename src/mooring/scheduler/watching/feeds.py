@@ -7,7 +7,7 @@ a deletion (the field selector sees to that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
 
 from mooring.base.log import Log
 from mooring.framework.events import (
@@ -24,6 +24,7 @@ from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import PodRequests
 from mooring.queue import Place, SchedulingQueue
 from mooring.scheduler.watching.nominator import Nominator
+from mooring.scheduler.watching.pod_observer import PodObserver
 from mooring.state import State
 
 POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -39,20 +40,14 @@ class PodFeed:
         state: State,
         queue: SchedulingQueue,
         schedulers: Collection[str],
-        *,
-        on_placed: Callable[[Pod], None],
-        on_deleted: Callable[[Pod], None],
-        on_shown: Callable[[Pod], None] = lambda _pod: None,
-        on_left: Callable[[Pod], None] = lambda _pod: None,
+        observers: Sequence[PodObserver] = (),
     ) -> None:
+        """`observers` follow the pods that are ours to schedule."""
         self._state = state
         self._queue = queue
         self._schedulers = frozenset(schedulers)
         self.nominator = Nominator(state.nominations, queue)
-        self._on_placed = on_placed
-        self._on_deleted = on_deleted
-        self._on_shown = on_shown
-        self._on_left = on_left
+        self._observers = observers
         self._waiting: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
         """namespace/name → uid of every pod we know: a recreated pod of the same name is another pod."""
@@ -77,7 +72,8 @@ class PodFeed:
         self._state.remove_pending(pod.uid)
         self._queue.delete(latest)
         self.nominator.deleted(latest, was_assumed=False)
-        self._on_left(latest)
+        for observer in self._observers:
+            observer.not_ours(latest)
 
     def leave_all_but(self, schedulers: Collection[str]) -> None:
         """These are our profiles now. Pods of others are left, unless they are being tried or bound: those when that
@@ -117,74 +113,83 @@ class PodFeed:
         for pod in pods:
             self.changed(pod)
 
-    def changed(self, pod: Pod) -> None:
+    def changed(self, pod: Pod) -> str:
+        """Added or modified. The label of the last event that was published; "" for none."""
         known = self._uids.get(pod.key)
         if known is not None and known != pod.uid:
             self._remove(pod.key, known)
         self._strangers.pop(pod.key, None)
         if pod.spec.node_name:
             self._uids[pod.key] = pod.uid
-            self._place(pod)
-        elif self.is_ours(pod) or pod.uid in self._waiting:
+            return self._place(pod)
+        if self.is_ours(pod) or pod.uid in self._waiting:
             self._uids[pod.key] = pod.uid
-            self._wait(pod)
-        else:
-            self._strangers[pod.key] = pod
+            return self._wait(pod)
+        self._strangers[pod.key] = pod
+        return ""
 
-    def deleted(self, pod: Pod) -> None:
+    def deleted(self, pod: Pod) -> str:
         self._strangers.pop(pod.key, None)
         if self._uids.get(pod.key) == pod.uid:
-            self._remove(pod.key, pod.uid, pod)
+            return self._remove(pod.key, pod.uid)
+        return ""
 
-    def _place(self, pod: Pod) -> None:
+    def _place(self, pod: Pod) -> str:
+        label = ""
         if waiting := self._waiting.pop(pod.uid, None):
             _log.v(3).info("Delete event for unscheduled pod", pod=pod)
-            self._queue.delete(waiting)
+            label = self._queue.delete(waiting)
             self._state.remove_pending(pod.uid)
             self.nominator.placed(pod.uid)
-            self._on_placed(pod)
+            for observer in self._observers:
+                observer.assigned(pod)
         old = self._state.pod(pod.uid)
         if old is not None and old.assumed_at is None and old.resource_version == pod.metadata.resource_version:
-            return
+            return label
         new = _record(pod)
         was_assumed = self._state.is_assumed(pod.uid)
         self._state.set_pod(new)
         if old is None or was_assumed:
             _log.v(3).info("Add event for scheduled pod", pod=pod)
-            self._queue.on_event(ASSIGNED_POD_ADDED, None, new)
+            label = self._queue.on_event(ASSIGNED_POD_ADDED, None, new)
             if old is not None and old.node != new.node:
-                # Somebody else bound it: the place that we held for it is free.
-                self._queue.on_event(ASSIGNED_POD_DELETED, old, None)
+                # Another scheduler bound it: the place that it was assumed on is free.
+                label = self._queue.on_event(ASSIGNED_POD_DELETED, old, None)
         else:
             _log.v(4).info("Update event for scheduled pod", pod=pod)
             for event in placed_pod_changes(old, new):
-                self._queue.on_event(event, old, new)
+                label = self._queue.on_event(event, old, new)
+        return label
 
-    def _wait(self, pod: Pod) -> None:
+    def _wait(self, pod: Pod) -> str:
         old = self._waiting.get(pod.uid)
         if old is not None and old.metadata.resource_version == pod.metadata.resource_version:
-            return
+            return ""
         self._waiting[pod.uid] = pod
         self._state.set_pending(pod)
-        self._on_shown(pod)
+        for observer in self._observers:
+            observer.pending(pod)
         if self.node_of(pod.uid) is not None:
             # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
             self._queue.on_event(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
         if self._state.is_assumed(pod.uid):
             # On its way to a node: it is in no queue, and its own updates wake nobody.
             if pod.is_terminating and old is not None and not old.is_terminating:
-                self._on_deleted(pod)
-            return
+                for observer in self._observers:
+                    observer.deleted(pod)
+            return ""
         if old is None:
             _log.v(3).info("Add event for unscheduled pod", pod=pod)
-            self._queue.add(pod)
+            label = self._queue.add(pod)
             self.nominator.added(pod)
         else:
             _log.v(4).info("Update event for unscheduled pod", pod=pod)
-            self._queue.update(old, pod)
+            label = self._queue.update(old, pod)
             self.nominator.updated(old, pod)
+        return label
 
-    def _remove(self, key: str, uid: str, pod: Pod | None = None) -> None:
+    def _remove(self, key: str, uid: str) -> str:
+        label = ""
         del self._uids[key]
         waiting = self._waiting.pop(uid, None)
         if waiting is not None:
@@ -192,14 +197,16 @@ class PodFeed:
             self._state.remove_pending(uid)
             was_assumed = self._state.is_assumed(uid)
             if not was_assumed:
-                self._queue.delete(waiting)
+                label = self._queue.delete(waiting)
             self.nominator.deleted(waiting, was_assumed=was_assumed)
-            self._on_deleted(waiting)
-            return
+            for observer in self._observers:
+                observer.deleted(waiting)
+            return label
         gone = self._state.remove_pod(uid)
         if gone is not None:
             _log.v(3).info("Delete event for scheduled pod", pod=gone.key)
-            self._queue.on_event(ASSIGNED_POD_DELETED, gone, None)
+            label = self._queue.on_event(ASSIGNED_POD_DELETED, gone, None)
+        return label
 
 
 def _record(pod: Pod) -> PlacedPod:
@@ -226,23 +233,24 @@ class NodeFeed:
         for node in nodes:
             self.changed(node)
 
-    def changed(self, node: Node) -> None:
+    def changed(self, node: Node) -> str:
+        label = ""
         self._names.add(node.name)
         old = self._state.set_node(node)
         if old is None:
             _log.v(3).info("Add event for node", node=node)
-            self._queue.on_event(NODE_ADDED, None, node)
+            label = self._queue.on_event(NODE_ADDED, None, node)
         elif old.metadata.resource_version != node.metadata.resource_version:
             _log.v(4).info("Update event for node", node=node)
             for event in node_changes(old, node):
-                self._queue.on_event(event, old, node)
+                label = self._queue.on_event(event, old, node)
+        return label
 
-    def deleted(self, node: Node) -> None:
-        if node.name in self._names:
-            self._remove(node.name)
+    def deleted(self, node: Node) -> str:
+        return self._remove(node.name) if node.name in self._names else ""
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str) -> str:
         self._names.discard(name)
         old = self._state.remove_node(name)
         _log.v(3).info("Delete event for node", node=name)
-        self._queue.on_event(NODE_DELETED, old, None)
+        return self._queue.on_event(NODE_DELETED, old, None)

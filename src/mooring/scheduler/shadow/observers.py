@@ -1,4 +1,4 @@
-"""Shows the shadow each change of a pod of theirs before state and queue hear of it."""
+"""What the shadow sees of the watch of pods: each event before state and queue are updated, and once more after."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from mooring.base.foreign_code import described
 from mooring.base.log import Log
-from mooring.client import Feed
 from mooring.objects.core import Pod
 from mooring.scheduler.shadow.shadow import Shadow
 from mooring.state import State
@@ -15,60 +14,56 @@ from mooring.state import State
 _log = Log("shadow")
 
 
-class ShadowFeed:
-    """Stands before the scheduler's own feed of pods."""
+class BeforeUpdate:
+    """Compares what the other scheduler did with the state just before it."""
 
-    def __init__(self, pods: Feed[Pod], shadow: Shadow, state: State, schedulers: Collection[str]) -> None:
-        self._pods = pods
+    def __init__(self, shadow: Shadow, state: State, schedulers: Collection[str]) -> None:
         self._shadow = shadow
         self._state = state
         self._schedulers = schedulers
         self._is_first = True
 
     def listed(self, pods: list[Pod]) -> None:
-        """Bindings that a list shows came in an order that nobody knows; before the first list they are history."""
-        for pod in self._theirs(pods):
+        """A list does not show in which order bindings came; before the first list they are history."""
+        for pod in pods:
+            if pod.spec.scheduler_name not in self._schedulers:
+                continue
             if not pod.spec.node_name:
                 _contained(self._shadow.shown, pod)
             elif not self._is_first:
                 _contained(self._shadow.missed, pod, self._state.pod(pod.uid) is None)
         _contained(self._shadow.absent, [pod.uid for pod in pods])
         self._is_first = False
-        self._pods.listed(pods)
 
     def changed(self, pod: Pod) -> None:
         if pod.spec.scheduler_name not in self._schedulers:
-            self._pods.changed(pod)
-        elif not pod.spec.node_name:
+            return
+        if not pod.spec.node_name:
             _contained(self._shadow.shown, pod)
-            self._pods.changed(pod)
         elif self._shadow.is_pending(pod.uid) or self._state.pod(pod.uid) is None:
-            self._bound(pod)
-        else:
-            self._pods.changed(pod)
+            _contained(self._shadow.bound, pod)
 
     def deleted(self, pod: Pod) -> None:
         _contained(self._shadow.gone, pod.uid)
-        self._pods.deleted(pod)
-
-    def _bound(self, pod: Pod) -> None:
-        applied: list[Pod] = []
-
-        def apply() -> None:
-            applied.append(pod)
-            self._pods.changed(pod)
-
-        _contained(self._shadow.bound, pod, apply)
-        if not applied:
-            apply()
-
-    def _theirs(self, pods: list[Pod]) -> list[Pod]:
-        return [pod for pod in pods if pod.spec.scheduler_name in self._schedulers]
 
 
-def _contained(look: Callable[..., None], *what: Any) -> None:
+class AfterUpdate:
+    """Reconsiders open differences once a binding counts in the state."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self._shadow = shadow
+
+    def listed(self, pods: list[Pod]) -> None: ...
+
+    def changed(self, pod: Pod) -> None:
+        _contained(self._shadow.applied, pod.uid)
+
+    def deleted(self, pod: Pod) -> None: ...
+
+
+def _contained(observe: Callable[..., None], *arguments: Any) -> None:
     """A bug in comparing, or a terminal that is gone, must not end the watch."""
     try:
-        look(*what)
+        observe(*arguments)
     except Exception as error:
         _log.error("A comparison failed; going on without it", err=described(error))
