@@ -248,10 +248,10 @@ async def test_a_fault_of_ours_between_reserve_and_binding_undoes_what_was_reser
         bindings = live.core.bindings
         start, failures = bindings.start, [RuntimeError("cannot begin")]
 
-        def hesitant(placement: Any) -> None:
+        def hesitant(placement: Any, waits: Any) -> None:
             if failures:
                 raise failures.pop()
-            start(placement)
+            start(placement, waits)
 
         bindings.start = hesitant  # type: ignore[method-assign]
         await live.node("node-1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -57,8 +57,8 @@ class Placement:
     profile: Profile
     decision: Decision
     node: NodeView
-    waits: Mapping[str, float]
-    """Permit plugins that asked to wait, and how long."""
+    waits: Mapping[str, float] = field(default_factory=dict)
+    """Permit plugins that returned Wait, and how long."""
     pre_binders: Sequence[Sequence[Any]] = ()
     """The pre_bind plugins that have work to do for it; those of one group at the same time."""
     pre_binding: asyncio.Task[None] | None = None
@@ -72,7 +72,13 @@ class Placement:
     assumed: PlacedPod | None = None
     """As it was counted on the node when all this began."""
     fault: PluginFault | None = None
-    """What broke it."""
+    """What ended it."""
+
+    @classmethod
+    def of(cls, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> Placement:
+        """As it was decided."""
+        assert decision.view is not None
+        return cls(queued, queued.pod, profile, decision, decision.view)
 
 
 class _Rejected(Exception):
@@ -131,8 +137,9 @@ class BindingCycles:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
-    def start(self, placement: Placement) -> None:
+    def start(self, placement: Placement, waits: Mapping[str, float]) -> None:
         """Start its binding cycle, without holding up the next scheduling cycle."""
+        placement.waits = waits
         try:
             plugins = placement.profile.at(Point.PRE_BIND)
             needed = [plugin for plugin in plugins if _is_needed(plugin, placement)]

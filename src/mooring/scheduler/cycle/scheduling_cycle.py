@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol, TypeAlias, TypedDict
 
 from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
@@ -38,6 +38,10 @@ from mooring.state import State
 _log = Log("scheduler")
 
 
+Outcome: TypeAlias = Permitted | Refused | PluginFault
+"""Of Reserve and Permit."""
+
+
 class Executor(Protocol):
     """Carries out decisions. The scheduler's acts on the cluster; a shadow's only compares."""
 
@@ -49,12 +53,16 @@ class Executor(Protocol):
         """No node fits: start what PostFilter plugins proposed. The new nomination; None leaves it as it is."""
         ...
 
-    def place(self, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
-        """A node was chosen."""
+    def assume(self, placement: Placement) -> None:
+        """A node was chosen: from now on the pod counts there."""
         ...
 
-    def undo(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, fault: PluginFault) -> None:
-        """A bug of ours ended the cycle after a node was chosen."""
+    def reserve_and_permit(self, placement: Placement) -> Outcome:
+        """Run the Reserve and Permit plugins."""
+        ...
+
+    def bind(self, placement: Placement, outcome: Outcome) -> None:
+        """Start the binding cycle; or undo the placement, where the outcome is a rejection or a fault."""
         ...
 
 
@@ -134,11 +142,13 @@ class SchedulingCycle:
                 elif decision.node is None:
                     nominate = self._executor.make_room(pod, profile, decision)
                     self._failures.unschedulable(queued, decision.message, *decision.rejectors, nominate=nominate)
-                # 5. A node fits: assume the pod there, run Reserve and Permit, and start the binding cycle, which
-                #    runs beside the next pods.
+                # 5. A node fits: assume the pod there, so that the next cycle counts it. Run Reserve and Permit.
                 else:
-                    self._executor.place(queued, profile, decision)
-            # 6. Observe how long it took: the next pod's turn.
+                    placement = Placement.of(queued, profile, decision)
+                    self._executor.assume(placement)
+                    outcome = self._executor.reserve_and_permit(placement)
+                    # 6. Start the binding cycle, which runs beside the next pods; or undo what was rejected.
+                    self._executor.bind(placement, outcome)
             self._metrics.attempts.over(decision)
         except BaseException as error:
             if not is_its_own(error):
@@ -180,7 +190,7 @@ class SchedulingCycle:
             self._failures.error(queued, str(internal(error)))
         else:
             profile = self._assembly.current.profiles[queued.pod.spec.scheduler_name]
-            self._executor.undo(queued, profile, decision, internal(error))
+            self._executor.bind(Placement.of(queued, profile, decision), internal(error))
 
 
 class Inputs(TypedDict):
@@ -251,7 +261,7 @@ class PreChecks:
 
 @dataclass
 class ClusterExecutor:
-    """Carries out decisions on the cluster: steps 4 and 5 of the scheduling cycle."""
+    """Carries out decisions on the cluster: steps 4 to 6 of the scheduling cycle."""
 
     state: State
     queue: SchedulingQueue
@@ -283,20 +293,18 @@ class ClusterExecutor:
                 self.queue.retry_after(pod, remedy.retry_after)
         return helped.nominate
 
-    def place(self, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
-        pod = queued.pod
-        assert decision.view is not None
-        self.state.assume(pod, decision.view.name, self.clock.now())
-        self.foreign_bindings.expect(pod, decision.view.name)
-        placement = Placement(queued, pod, profile, decision, decision.view, {})
-        outcome: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
+    def assume(self, placement: Placement) -> None:
+        self.state.assume(placement.pod, placement.node.name, self.clock.now())
+        self.foreign_bindings.expect(placement.pod, placement.node.name)
+
+    def reserve_and_permit(self, placement: Placement) -> Outcome:
+        profile, decision = placement.profile, placement.decision
+        outcome = reserve(profile, decision) or permit(profile, decision)
         self.metrics.attempts.placed(profile, decision, outcome)
+        return outcome
+
+    def bind(self, placement: Placement, outcome: Outcome) -> None:
         if isinstance(outcome, Permitted):
-            placement.waits = outcome.waits
-            self.bindings.start(placement)
+            self.bindings.start(placement, outcome.waits)
         else:
             self.bindings.undo(placement, outcome)
-
-    def undo(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, fault: PluginFault) -> None:
-        assert decision.view is not None
-        self.bindings.undo(Placement(queued, queued.pod, profile, decision, decision.view, {}), fault)

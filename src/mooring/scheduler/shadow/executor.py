@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.base.errors import PluginFault
-from mooring.engine import Decision, Profile
+from mooring.engine import Decision, Permitted, Profile
 from mooring.framework import Pod
-from mooring.queue import QueuedPodInfo, SchedulingQueue
+from mooring.queue import SchedulingQueue
+from mooring.scheduler.cycle.binding_cycle import Placement
 from mooring.scheduler.cycle.failure_handler import FailureHandler
+from mooring.scheduler.cycle.scheduling_cycle import Outcome
 from mooring.scheduler.metrics import Result, SchedulerMetrics
 from mooring.scheduler.shadow.shadow import Shadow
 
@@ -28,9 +30,15 @@ class ShadowExecutor:
     def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> None:
         """No eviction, no nomination."""
 
-    def place(self, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> None:
-        self.metrics.attempted(Result.SCHEDULED, profile.name, queued.popped)
-        self.queue.done(queued.pod.uid)
+    def assume(self, placement: Placement) -> None:
+        """Not before the watch shows where the other scheduler bound the pod."""
 
-    def undo(self, queued: QueuedPodInfo, profile: Profile, decision: Decision, fault: PluginFault) -> None:
-        self.failures.error(queued, fault)
+    def reserve_and_permit(self, placement: Placement) -> Outcome:
+        return Permitted({})
+
+    def bind(self, placement: Placement, outcome: Outcome) -> None:
+        if isinstance(outcome, PluginFault):
+            self.failures.error(placement.queued, outcome)
+        else:
+            self.metrics.attempted(Result.SCHEDULED, placement.profile.name, placement.queued.popped)
+            self.queue.done(placement.pod.uid)
