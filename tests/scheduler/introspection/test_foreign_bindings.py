@@ -145,7 +145,7 @@ async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
 def test_nothing_is_remembered_of_a_pod_that_is_gone(scene):
     pod = a_pod("ours", uid="ours")
     scene.foreign_bindings.expect(pod, "node-1")
-    scene.foreign_bindings.forget(pod.uid)
+    scene.foreign_bindings.not_pending(pod)
     assert scene.foreign_bindings._expected == {}
 
 
