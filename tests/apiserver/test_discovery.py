@@ -66,3 +66,8 @@ async def test_openapi_declares_field_validation_by_the_server(api: Client):
     assert "fieldValidation" in [parameter["name"] for parameter in operation["parameters"]]
     assert operation["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
     assert (await api.get("/openapi/v3/apis/none/v1")).code == 404
+
+
+async def test_the_address_in_discovery_is_the_one_that_the_client_connected_to(api: Client):
+    (listed,) = (await api.get("/api")).body["serverAddressByClientCIDRs"]
+    assert listed["serverAddress"] == f"127.0.0.1:{api.server.port}"

@@ -65,6 +65,14 @@ async def test_stopping_ends_open_watches(server: EmbeddedApiServer, api: Client
     await server.stop()
 
 
+async def test_a_stopped_server_can_be_started_again_with_its_objects(server: EmbeddedApiServer, api: Client):
+    await api.post(PODS, a_pod())
+    await server.stop()
+    await server.start()
+    async with connected(server) as again:
+        assert (await again.get(f"{PODS}/web")).code == 200
+
+
 @pytest.mark.parametrize("turns", range(12))
 async def test_stopping_waits_for_no_client_that_follows(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch, turns: int
