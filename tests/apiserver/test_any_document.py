@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.documents import copied
-from mooring.apiserver.negotiation import typed
+from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.patches import merge_patch
 from mooring.apiserver.resources import Resource
@@ -109,12 +109,12 @@ def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any]
     stored = registry.store.stored(row.storage, namespace, "it")
     if stored is not None:
         registry.store.delete(row.storage, stored)
-    if not accepted(lambda: registry.create(row, namespace, typed(copied(document), row, FieldValidation()))):
+    if not accepted(lambda: registry.create(row, namespace, decode_object(copied(document), row, FieldValidation()))):
         return
     patch.pop("metadata", None)
 
     def change(old: dict[str, Any]) -> dict[str, Any]:
-        return typed(merge_patch(old, patch), row, FieldValidation())
+        return decode_object(merge_patch(old, patch), row, FieldValidation())
 
     accepted(lambda: registry.update(row, namespace, "it", change))
     accepted(lambda: registry.update(row, namespace, "it", change, status=True))
@@ -124,5 +124,5 @@ def test_a_document_is_stored_or_refused(request: tuple[Resource, dict[str, Any]
 def test_an_empty_document_is_stored_or_refused(row: Resource):
     server = EmbeddedApiServer()
     namespace = "default" if row.namespaced else ""
-    document = typed({"metadata": {"name": "it"}}, row, FieldValidation())
+    document = decode_object({"metadata": {"name": "it"}}, row, FieldValidation())
     accepted(lambda: server.registry.create(row, namespace, document))

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.apiserver.kubeconfig import kubeconfig
+from mooring.apiserver.server import kubeconfig
 from mooring.base.documents import read_tree, written
 
 

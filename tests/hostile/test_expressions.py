@@ -26,7 +26,7 @@ from tests.scheduler.plugins.test_claims_of_devices import a_document, a_pod
 from tests.scheduler.plugins.test_claims_of_devices import a_slice as a_live_slice
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.apiserver.custom.kinds import column_of
+from mooring.apiserver.custom.resources import column_of
 from mooring.apiserver.custom.structural import check as structural_check
 from mooring.base.durations import duration_seconds
 from mooring.base.errors import Fault

@@ -15,7 +15,7 @@ from mooring.apiserver.connections import Connections
 from mooring.apiserver.documents import Document, encode
 from mooring.apiserver.json_patch import json_patch
 from mooring.apiserver.lists import list_body, list_page
-from mooring.apiserver.negotiation import decode_as, parse_body, shape_of, typed
+from mooring.apiserver.negotiation import decode_as, decode_object, parse_body, shape_of
 from mooring.apiserver.openapi import V2_ACCEPT, V2_EMPTY, V2_TYPE, OpenApi
 from mooring.apiserver.options import (
     DeleteOptions,
@@ -247,7 +247,7 @@ class Handler:
         call = SubresourceRequest(self._registry, route, query, body)
         if (special := self._subresource_handlers.get((row.storage, ""))) is not None:
             return json_response(encode(special.post(call)), 201)
-        document = typed(body, row, options.policy)
+        document = decode_object(body, row, options.policy)
         namespace = route.namespace
         if row.namespaced and not namespace:
             raise bad_request("an empty namespace may not be set during creation")
@@ -260,7 +260,7 @@ class Handler:
         row, query = route.row, request.query
         options = write_options(query, "UpdateOptions")
         body = await body_of(request)
-        document = typed(body, row, options.policy)
+        document = decode_object(body, row, options.policy)
         stored, is_new = self._registry.update(
             row, route.namespace, route.name, lambda _: document, status=status, dry_run=options.dry_run
         )
@@ -394,7 +394,7 @@ def patch_change(row: Resource, kind: str, patch: Any, policy: FieldValidation) 
             refuse_deep(encode(patched))  # many shallow patches make a deep object
         except (TooDeep, RecursionError):
             raise bad_request(f"the patch makes an object of which {TooDeep()}") from None
-        return typed(patched, row, policy)
+        return decode_object(patched, row, policy)
 
     return change
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mooring.apiserver.documents import Document, copied, part
-from mooring.apiserver.negotiation import typed
+from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Resource
@@ -46,7 +46,7 @@ def _load_one(registry: ResourceRegistry, document: Document) -> tuple[str, list
     policy = FieldValidation("Warn")
     errors: list[str] = []
     try:
-        checked = typed(copied(document), row, policy)
+        checked = decode_object(copied(document), row, policy)
         errors += policy.warnings  # unknown fields of a file are errors, as with kubectl
         if namespace:
             ensure_namespace(registry, namespace)

@@ -59,7 +59,7 @@ def parse_body(body: bytes, content_type: str) -> Any:
     )
 
 
-def typed(document: Any, row: Resource, policy: FieldValidation) -> Document:
+def decode_object(document: Any, row: Resource, policy: FieldValidation) -> Document:
     """The body as an object of this row: kind and types are checked, unknown fields pruned and reported by `policy`."""
     if not isinstance(document, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.apiserver.documents import Document, copied, items_of, part
-from mooring.apiserver.negotiation import typed
+from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Resource
@@ -82,7 +82,7 @@ def _restore_one(
     name = f"{namespace}/{metadata.get('name')}" if namespace else metadata.get("name")
     policy = FieldValidation("Warn")
     try:
-        checked = typed(copied(document), row, policy)
+        checked = decode_object(copied(document), row, policy)
         if namespace:
             ensure_namespace(registry, namespace)
         registry.restore(row, namespace, checked)

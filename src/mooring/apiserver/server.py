@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 import logging
 import secrets
@@ -18,9 +19,8 @@ from mooring.apiserver.connections import BoundedServer, Connections
 from mooring.apiserver.controller_manager import ControllerManager
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import MAX_BODY_BYTES, Handler
-from mooring.apiserver.kubeconfig import kubeconfig
 from mooring.apiserver.loading import LineOf, load
-from mooring.apiserver.negotiation import typed
+from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import ResourceRegistry
 from mooring.apiserver.resources import Conversion, Resource, ResourceTable, built_in_rows
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # How long stopping waits for clients that neither read their response nor send the rest of their request.
 GRACE_SECONDS = 1.0
 MAX_URL = 64 * 1024
+KUBECONFIG_NAME = "mooring"
 CONVERSIONS = {
     ("events.k8s.io", "v1", "events"): Conversion("events", to_events_v1, to_core),
     ("autoscaling", "v1", "horizontalpodautoscalers"): Conversion("horizontalpodautoscalers.autoscaling", to_v1, to_v2),
@@ -59,7 +60,7 @@ class LocalStore:
         if row is None:
             raise KeyError(f"{document['apiVersion']} {document['kind']} is not served")
         namespace = document.get("metadata", {}).get("namespace", "default") if row.namespaced else ""
-        checked = typed(copied(document), row, FieldValidation("Strict"))
+        checked = decode_object(copied(document), row, FieldValidation("Strict"))
         return row.to_served(self._registry.create(row, namespace, checked).document)
 
     def get(self, resource: str, name: str, namespace: str = "default") -> Document | None:
@@ -193,3 +194,28 @@ def _cannot_listen(host: str, port: int, failure: OSError) -> OperatorMistake:
             f"{host}:{port} is in use. Stop what listens there, or choose another port (0 takes any free one)."
         )
     return OperatorMistake(f"Cannot listen on {host}:{port}: {failure.strerror or failure}.")
+
+
+def kubeconfig(url: str, token: str, ca_pem: str) -> Document:
+    """The kubeconfig that points clients at an embedded server."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": KUBECONFIG_NAME,
+                "cluster": {
+                    "server": url,
+                    "certificate-authority-data": base64.b64encode(ca_pem.encode()).decode(),
+                },
+            }
+        ],
+        "users": [{"name": KUBECONFIG_NAME, "user": {"token": token}}],
+        "contexts": [
+            {
+                "name": KUBECONFIG_NAME,
+                "context": {"cluster": KUBECONFIG_NAME, "user": KUBECONFIG_NAME, "namespace": "default"},
+            }
+        ],
+        "current-context": KUBECONFIG_NAME,
+    }

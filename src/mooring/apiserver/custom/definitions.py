@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.apiserver.custom.kinds import column_of, rows_of, strategy_of
+from mooring.apiserver.custom.resources import column_of, rows_of, strategy_of
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, spec_of

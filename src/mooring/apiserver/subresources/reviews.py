@@ -6,7 +6,7 @@ import hmac
 from abc import ABC, abstractmethod
 
 from mooring.apiserver.documents import Document, part
-from mooring.apiserver.negotiation import typed
+from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import write_options
 from mooring.apiserver.subresources.base import SubresourceHandler, SubresourceRequest
 
@@ -18,7 +18,7 @@ ADMINISTRATOR: Document = {
 
 class _Review(SubresourceHandler, ABC):
     def post(self, call: SubresourceRequest) -> Document:
-        review = typed(call.body, call.route.row, write_options(call.query).policy)
+        review = decode_object(call.body, call.route.row, write_options(call.query).policy)
         review["metadata"] = part(review, "metadata")
         review["status"] = self.status(part(review, "spec"))
         return review

@@ -21,7 +21,7 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 @dataclass(frozen=True, eq=False)
-class CustomKind:
+class CustomResourceVersion:
     """One version of a custom resource."""
 
     version: Document
@@ -118,7 +118,7 @@ def _unescaped(name: str) -> str:
 class CustomStrategy(Strategy):
     """Objects of one definition, validated by the schema of its storage version."""
 
-    def __init__(self, kind: CustomKind) -> None:
+    def __init__(self, kind: CustomResourceVersion) -> None:
         self._kind = kind
 
     has_generation = True
@@ -172,7 +172,7 @@ def rows_of(definition: Document) -> list[Resource]:
     for version in spec["versions"]:
         if not version.get("served"):
             continue
-        kind = CustomKind(version)
+        kind = CustomResourceVersion(version)
         subresources = []
         if kind.has_status:
             subresources.append(Subresource("status", names["kind"], ("get", "patch", "update")))
@@ -204,4 +204,4 @@ def rows_of(definition: Document) -> list[Resource]:
 def strategy_of(definition: Document) -> CustomStrategy:
     """The strategy of a definition's objects."""
     version = next(version for version in definition["spec"]["versions"] if version.get("storage"))
-    return CustomStrategy(CustomKind(version))
+    return CustomStrategy(CustomResourceVersion(version))
