@@ -53,7 +53,9 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
 
         connection = find_connection(kubeconfig=kubeconfig)
         async with ApiClient(connection) as client:
-            simulated = SimulatedCluster(client, clock=SystemClock(), all_nodes_are_ours=False, controllers=controllers)
+            simulated = SimulatedCluster(
+                client, clock=SystemClock(), all_nodes_are_simulated=False, controllers=controllers
+            )
             with mistakes_in(cluster_file):
                 await simulated.start(initial)
             print_line(f"Ready: {len(initial.nodes)} simulated nodes on {connection.address}")

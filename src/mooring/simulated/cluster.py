@@ -1,8 +1,8 @@
 """A simulated cluster: creates the initial objects, then runs kubelets and controllers.
 
 Works on any API server. On the embedded one all nodes are simulated, and its own garbage collector deletes dependents.
-On a real one only nodes with our annotation are (`all_nodes_are_ours=False`), and where kube-controller-manager runs,
-the controllers here stay off (`controllers=False`).
+On a real one only nodes with our annotation are (`all_nodes_are_simulated=False`), and where
+kube-controller-manager runs, the controllers here stay off (`controllers=False`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SimulatedCluster:
         client: ApiClient,
         *,
         clock: Clock,
-        all_nodes_are_ours: bool = True,
+        all_nodes_are_simulated: bool = True,
         controllers: bool = True,
         heartbeat_seconds: float | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class SimulatedCluster:
         self.pods = Informer(client, PodRecord)
         self.events = CoreEventRecorder(client, clock=clock, log=self._log)
         self.kubelets = Kubelets(
-            client, self.nodes, self.pods, self.events, clock=clock, all_nodes_are_ours=all_nodes_are_ours
+            client, self.nodes, self.pods, self.events, clock=clock, all_nodes_are_simulated=all_nodes_are_simulated
         )
         node_leases = NodeLeases(
             client, self.kubelets.simulated_nodes.values, clock=clock, interval_seconds=heartbeat_seconds

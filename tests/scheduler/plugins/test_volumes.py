@@ -83,7 +83,7 @@ async def watching_claims(live: Live) -> AsyncIterator[Claims]:
 @asynccontextmanager
 async def a_provisioner(live: Live) -> AsyncIterator[None]:
     """The simulated volume controller and provisioner."""
-    cluster = SimulatedCluster(live.client, clock=SystemClock(), all_nodes_are_ours=False, heartbeat_seconds=0)
+    cluster = SimulatedCluster(live.client, clock=SystemClock(), all_nodes_are_simulated=False, heartbeat_seconds=0)
     await cluster.start()
     try:
         yield

@@ -106,7 +106,7 @@ async def test_a_node_written_by_hand_is_registered(bench):
 
 
 async def test_nodes_of_others_are_left_alone_where_only_some_are_ours(bench):
-    cluster = await bench.start(1, all_nodes_are_ours=False, binds=False)
+    cluster = await bench.start(1, all_nodes_are_simulated=False, binds=False)
     foreign = await bench.client.create(NODE, FOREIGN_NODE)
     theirs = await bench.client.create(POD, pod_document("theirs", nodeName="foreign"), "default")
     await bench.client.create(POD, pod_document("ours", nodeName="node-1"), "default")

@@ -1,7 +1,7 @@
 """The kubelets of all simulated nodes: they start bound pods, stop terminating ones and complete short-lived ones.
 
-A node is simulated when it has the annotation `mooring.dev/simulated`, or with `all_nodes_are_ours`. Other nodes and
-their pods are never written.
+A node is simulated when it has the annotation `mooring.dev/simulated`, or with `all_nodes_are_simulated`. Other nodes
+and their pods are never written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Kubelets:
         events: CoreEventRecorder,
         *,
         clock: Clock,
-        all_nodes_are_ours: bool = False,
+        all_nodes_are_simulated: bool = False,
         concurrency: int = 32,
     ) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Kubelets:
         self._events = events
         self._clock = clock
         self._log = Log("kubelets")
-        self._all_nodes_are_ours = all_nodes_are_ours
+        self._all_nodes_are_simulated = all_nodes_are_simulated
         self.simulated_nodes: dict[str, SimulatedNode] = {}
         self._deleted_nodes: set[str] = set()
         self._pods_on: defaultdict[str, dict[str, PodRecord]] = defaultdict(dict)
@@ -68,7 +68,7 @@ class Kubelets:
     # Nodes.
 
     def owns(self, node: NodeRecord) -> bool:
-        return self._all_nodes_are_ours or SIMULATED in node.metadata.annotations
+        return self._all_nodes_are_simulated or SIMULATED in node.metadata.annotations
 
     def _node_changed(self, node: NodeRecord) -> None:
         if not self.owns(node):
