@@ -1,4 +1,4 @@
-"""The benchmark of the embedded API server runs and counts what it says."""
+"""The benchmark of the embedded API server runs, and its counts are right."""
 
 from mooring.bench.apiserver import measure
 

@@ -45,10 +45,10 @@ def bounded(function: str, *args: Any, cpu_seconds: int, memory_mib: int | None 
         raise TooExpensive(f"{function} used more than {cpu_seconds} s of CPU time")
     if child.returncode != 0:
         raise TooExpensive(f"{function} ended with {child.returncode}:\n{child.stderr[-4000:]}")
-    answer = json.loads(child.stdout.splitlines()[-1])
-    if memory_mib is not None and answer["mib"] > memory_mib:
-        raise TooExpensive(f"{function} used {answer['mib']} MiB, more than {memory_mib}")
-    return answer["result"]
+    outcome = json.loads(child.stdout.splitlines()[-1])
+    if memory_mib is not None and outcome["mib"] > memory_mib:
+        raise TooExpensive(f"{function} used {outcome['mib']} MiB, more than {memory_mib}")
+    return outcome["result"]
 
 
 def _child() -> None:

@@ -338,7 +338,7 @@ def test_other_requests_are_served_while_long_yaml_is_parsed():
     assert served > 5
 
 
-def strangers(count: int) -> list[Any]:
+def unauthenticated_connections(count: int) -> list[Any]:
     """Connections that never send the token, and whether a client with the token is served meanwhile."""
 
     async def run() -> list[Any]:
@@ -359,6 +359,6 @@ def strangers(count: int) -> list[Any]:
 
 
 def test_connections_without_the_token_are_shed():
-    code, kept = bounded(f"{HERE}:strangers", 400, cpu_seconds=60, memory_mib=900)
+    code, kept = bounded(f"{HERE}:unauthenticated_connections", 400, cpu_seconds=60, memory_mib=900)
     assert code == 200
     assert kept < 350
