@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mooring_conformance.told import Json, Told
+from mooring_conformance.our_decision import Json, OurDecision
 
 PASSES = "passes"
 
@@ -20,74 +20,76 @@ class Difference:
     """One thing that we decide otherwise."""
 
     kind: str
-    """Which part of the answer: result, preFilter, node, score, …"""
+    """Which part of the decision: result, preFilter, node, score, …"""
     where: str
     """The node or the plugin it is about; empty for the pod as a whole."""
     ours: Any
     theirs: Any
     plugin: str = ""
-    """Whose rule it is, as far as that can be told."""
+    """Whose rule it is, as far as that is known."""
 
 
-def differences(told: Told, expect: Json) -> Iterator[Difference]:
+def differences(decided: OurDecision, expect: Json) -> Iterator[Difference]:
     """All of it."""
     result = "rejected" if expect.get("error") else expect["result"]
-    if told.result != result:
-        yield Difference("result", f"{told.result} instead of {result}", *_reasons(told, expect))
+    if decided.result != result:
+        yield Difference("result", f"{decided.result} instead of {result}", *_reasons(decided, expect))
         return
     if result in ("rejected", "error"):
         return
     if result == "gated":
-        if told.pre_enqueue != expect["preEnqueue"]:
-            yield Difference("preEnqueue", "", told.pre_enqueue, expect["preEnqueue"], expect["preEnqueue"]["plugin"])
+        if decided.pre_enqueue != expect["preEnqueue"]:
+            yield Difference(
+                "preEnqueue", "", decided.pre_enqueue, expect["preEnqueue"], expect["preEnqueue"]["plugin"]
+            )
         return
     if "preFilter" in expect:
-        yield from _pre_filter(told, expect["preFilter"])
-    yield from _nodes(told, expect)
+        yield from _pre_filter(decided, expect["preFilter"])
+    yield from _nodes(decided, expect)
     if result == "feasible":
-        yield from _chosen(told, expect)
-    elif told.message != expect.get("message", ""):
-        yield Difference("message", "", told.message, expect.get("message", ""))
-    yield from _post_filter(told.post_filter, expect.get("postFilter"))
+        yield from _chosen(decided, expect)
+    elif decided.message != expect.get("message", ""):
+        yield Difference("message", "", decided.message, expect.get("message", ""))
+    yield from _post_filter(decided.post_filter, expect.get("postFilter"))
 
 
-def _reasons(told: Told, expect: Json) -> tuple[str, str]:
-    ours = told.words or told.message or told.chosen or str(told.pre_enqueue)
+def _reasons(decided: OurDecision, expect: Json) -> tuple[str, str]:
+    ours = decided.words or decided.message or decided.chosen or str(decided.pre_enqueue)
     theirs = expect.get("error") or expect.get("message") or " or ".join(expect.get("best") or ())
     return ours, theirs or str(expect.get("preEnqueue"))
 
 
-def _pre_filter(told: Told, theirs: Json) -> Iterator[Difference]:
+def _pre_filter(decided: OurDecision, theirs: Json) -> Iterator[Difference]:
     refusal = None
     if theirs["code"] != "Success":
         refusal = {"plugin": theirs.get("plugin", ""), "code": theirs["code"], "reasons": theirs.get("reasons", [])}
-    if told.pre_filter != refusal:
-        whose = (refusal or told.pre_filter or {}).get("plugin", "")
-        yield Difference("preFilter", "", told.pre_filter, refusal, whose)
-    for plugin in sorted(told.skipped.symmetric_difference(theirs["skipped"])):
-        is_ours = plugin in told.skipped
+    if decided.pre_filter != refusal:
+        whose = (refusal or decided.pre_filter or {}).get("plugin", "")
+        yield Difference("preFilter", "", decided.pre_filter, refusal, whose)
+    for plugin in sorted(decided.skipped.symmetric_difference(theirs["skipped"])):
+        is_ours = plugin in decided.skipped
         yield Difference("preFilter.skipped", "", skips(is_ours), skips(not is_ours), plugin)
 
 
-def _nodes(told: Told, expect: Json) -> Iterator[Difference]:
+def _nodes(decided: OurDecision, expect: Json) -> Iterator[Difference]:
     for node, theirs in (expect.get("nodes") or {}).items():
-        ours = told.nodes.get(node)
+        ours = decided.nodes.get(node)
         if ours != theirs:
             yield Difference("node", node, ours or PASSES, theirs or PASSES, (theirs or ours or {}).get("plugin", ""))
 
 
-def _chosen(told: Told, expect: Json) -> Iterator[Difference]:
-    right = [told.nominated] if expect.get("nominatedNodePasses") else expect["best"]
-    if told.chosen not in right:
-        yield Difference("chosen", "", told.chosen, " or ".join(right))
-    if told.scores is None or "scores" not in expect:
+def _chosen(decided: OurDecision, expect: Json) -> Iterator[Difference]:
+    right = [decided.nominated] if expect.get("nominatedNodePasses") else expect["best"]
+    if decided.chosen not in right:
+        yield Difference("chosen", "", decided.chosen, " or ".join(right))
+    if decided.scores is None or "scores" not in expect:
         if len(expect["feasible"]) > 1:
-            yield Difference("scores", "", told.scores, expect.get("scores"))
+            yield Difference("scores", "", decided.scores, expect.get("scores"))
         return
     theirs = set(expect.get("scoreSkipped") or ())
-    for plugin in sorted(told.score_skipped ^ theirs):
-        yield Difference("scoreSkipped", "", skips(plugin in told.score_skipped), skips(plugin in theirs), plugin)
-    yield from scores(told.scores, expect["scores"])
+    for plugin in sorted(decided.score_skipped ^ theirs):
+        yield Difference("scoreSkipped", "", skips(plugin in decided.score_skipped), skips(plugin in theirs), plugin)
+    yield from scores(decided.scores, expect["scores"])
 
 
 def scores(ours: Mapping[str, Json], theirs: Mapping[str, Json]) -> Iterator[Difference]:
@@ -112,7 +114,7 @@ def score_of(numbers: Json, plugin: str) -> str | None:
 
 
 def skips(is_skipped: bool) -> str:
-    return "skips" if is_skipped else "speaks"
+    return "skips" if is_skipped else "runs"
 
 
 def _post_filter(ours: Json | None, theirs: Json | None) -> Iterator[Difference]:
@@ -132,7 +134,7 @@ def _post_filter(ours: Json | None, theirs: Json | None) -> Iterator[Difference]
 
 
 def _plan(ours: Json, theirs: Json) -> Iterator[Difference]:
-    """Where there is one on both sides. With `sampled` chance says which nodes are tried; each has its victims."""
+    """Where there is one on both sides. With `sampled`, the nodes that are tried are random; each has its victims."""
     node, candidates = ours["nominatedNode"], theirs["candidates"]
     right = candidates if theirs.get("sampled") else theirs["nominatedNodes"]
     if node not in right:

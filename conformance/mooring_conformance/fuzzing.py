@@ -1,4 +1,4 @@
-"""Fresh cases, asked of the real kube-scheduler and of us; a case that differs is made small."""
+"""Fresh cases, decided by the real kube-scheduler and by us; a case that differs is made small."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def fuzz(family: str, seed: str, count: int, recorder: Recorder, options: Option
     for start in range(0, count, CHUNK):
         lines = [_recorded(family, seed, number, recorder) for number in range(start, min(start + CHUNK, count))]
         under_way.append(pool.submit(run_lines, lines, options))
-    for answer in under_way:
-        report.differing += answer.result()
+    for chunk in under_way:
+        report.differing += chunk.result()
     return report
 
 
 def _recorded(family: str, seed: str, number: int, recorder: Recorder) -> tuple[str, bytes]:
     case = generate(family, seed, number)
-    return case["name"], msgspec.json.encode({"case": case, "expect": recorder.ask(case)})
+    return case["name"], msgspec.json.encode({"case": case, "expect": recorder.record(case)})
 
 
 def kinds(differing: list[Differing]) -> Iterator[Kind]:
@@ -47,7 +47,7 @@ def kind_of(difference: Difference) -> Kind:
 
 
 def shrunk_cases(report: Report, seed: str, recorder: Recorder, options: Options, most: int) -> Iterator[Json]:
-    """For each kind of difference its first case, made small, with the recorder's answer."""
+    """For each kind of difference its first case, made small, with kube-scheduler's decision."""
     firsts: dict[Kind, Differing] = {}
     for differing in report.differing:
         firsts.setdefault(kind_of(differing.differences[0]), differing)
@@ -58,10 +58,10 @@ def shrunk_cases(report: Report, seed: str, recorder: Recorder, options: Options
 
 
 def shrunk(case: Json, kind: Kind, recorder: Recorder, options: Options) -> Json:
-    """The case and its recorded answer, made small while it still differs in this kind."""
+    """The case and its recorded decision, made small while it still differs in this kind."""
 
     def recorded(smaller: Json) -> Json:
-        return {"case": smaller, "expect": recorder.ask(smaller)}
+        return {"case": smaller, "expect": recorder.record(smaller)}
 
     def still_differs(smaller: Json) -> bool:
         line = msgspec.json.encode(recorded(smaller))

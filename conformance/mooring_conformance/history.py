@@ -69,7 +69,7 @@ def _equally_important(pods: Sequence[Pod]) -> set[str]:
 
 
 def _first_with_an_image(nodes: Sequence[Node]) -> set[str]:
-    """Nodes that must stay: an image has the size that was heard first, where nodes disagree, as upstream has it."""
+    """Nodes that must stay: an image has the size that was reported first, where nodes disagree, as upstream has it."""
     first: dict[str, tuple[str, int]] = {}
     steady = set()
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The real kube-scheduler, asked: a process that reads a case a line and answers with what it decides, a line each.
+"""The real kube-scheduler: a process that reads a case a line and writes what it decides, a line each.
 
 `scripts/build-recorder` builds it from the unmodified packages of kube-scheduler.
 """
@@ -23,7 +23,7 @@ class Recorder:
     """A running recorder. Asked one case after the other; it keeps nothing between them."""
 
     def __init__(self, program: Path, *, timed: bool = False) -> None:
-        """`timed`: it adds to each answer the CPU seconds of the scheduling cycle, as `seconds`."""
+        """`timed`: it adds to each decision the CPU seconds of the scheduling cycle, as `seconds`."""
         self._program = program
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process whose words it keeps
         try:
@@ -38,22 +38,22 @@ class Recorder:
             hint = "scripts/build-recorder builds one and prints its path"
             raise OperatorMistake(f"the recorder {program} cannot be started: {error.strerror}; {hint}.") from error
 
-    def ask(self, case: Json) -> Json:
+    def record(self, case: Json) -> Json:
         """What kube-scheduler decides about the case."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             self._process.stdin.write(msgspec.json.encode(case) + b"\n")
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
+            line = self._process.stdout.readline()
         except BrokenPipeError:
-            answer = b""
+            line = b""
         try:
-            if answer.endswith(b"\n"):
-                return msgspec.json.decode(answer, type=Json)
+            if line.endswith(b"\n"):
+                return msgspec.json.decode(line, type=Json)
         except msgspec.DecodeError as error:
-            raise Fault(f"the recorder {self._program} answered what is no JSON object: {error}.") from error
-        raise Fault(f"the recorder {self._program} ended before it answered{self._last_words()}.")
+            raise Fault(f"the recorder {self._program} wrote what is no JSON object: {error}.") from error
+        raise Fault(f"the recorder {self._program} ended before it decided{self._last_words()}.")
 
     def _last_words(self) -> str:
         self._complaints.seek(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.base.documents import written
-from mooring_conformance.doubtful import DOUBTFUL
+from mooring_conformance.known_bad_cases import KNOWN_BAD_CASES
 from mooring_conformance.running import Differing, Report
 from mooring_conformance.slow import Measured
 
@@ -39,8 +39,8 @@ class Printer:
         self._echo(_row(report.family, report.cases, report.agreeing))
         for differing in report.differing[: self.most]:
             self._echo(f"\n{shown(differing)}\n")
-            if differing.name in DOUBTFUL:
-                self._echo(f"  We believe that it is recorded wrongly: {DOUBTFUL[differing.name]}\n")
+            if differing.name in KNOWN_BAD_CASES:
+                self._echo(f"  We believe that it is recorded wrongly: {KNOWN_BAD_CASES[differing.name]}\n")
 
     def total(self) -> None:
         if self._families > 1:
@@ -87,15 +87,19 @@ def shown(differing: Differing) -> str:
     lines = [f"  {differing.name} ({', '.join(differing.ways)})"]
     for difference in differing.differences[:MOST_DIFFERENCES]:
         what = " ".join(part for part in (difference.kind, difference.where, difference.plugin) if part)
-        lines += [f"    {what}", f"      ours   {said(difference.ours)}", f"      theirs {said(difference.theirs)}"]
+        lines += [
+            f"    {what}",
+            f"      ours   {as_text(difference.ours)}",
+            f"      theirs {as_text(difference.theirs)}",
+        ]
     left = len(differing.differences) - MOST_DIFFERENCES
     if left > 0:
         lines.append(f"    … and {left} more")
     return "\n".join(lines)
 
 
-def said(value: Any) -> str:
-    """A verdict as people say it; everything else as it is."""
+def as_text(value: Any) -> str:
+    """A verdict in one line; everything else as it is."""
     if isinstance(value, dict) and "reasons" in value:
         return f"{value['plugin'] or '(the engine)'} {value['code']}: {', '.join(value['reasons'])}"
     return "nothing" if value is None else str(value).replace("\n", "\n             ")

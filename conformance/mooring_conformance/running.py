@@ -14,21 +14,21 @@ from mooring.engine import Form
 from mooring_conformance.cases import Recorded, decoded
 from mooring_conformance.comparing import Difference, differences
 from mooring_conformance.history import churn
-from mooring_conformance.partly import differences_of
+from mooring_conformance.our_decision import our_decision, rejected
+from mooring_conformance.plugin_subset import differences_of
 from mooring_conformance.situation import Situation
-from mooring_conformance.told import rejected, tell
 
 CHUNK = 20
 """So many cases go to a process at a time."""
 
 
 class Way(Enum):
-    """How a case is decided. Whichever way, the answer is the same."""
+    """How a case is decided. Whichever way, the decision is the same."""
 
     PLAIN = "plain"
-    """Rules are asked node by node where they can be."""
+    """Rules run node by node where they can."""
     VECTOR = "vector"
-    """Rules are asked about all nodes at once where they can be."""
+    """Rules run for all nodes at once where they can."""
     CHURNED = "churned"
     """After the cluster has changed and changed back, as a scheduler that runs for long sees it."""
 
@@ -41,7 +41,7 @@ class Way(Enum):
 class Options:
     ways: tuple[Way, ...] = tuple(Way)
     plugins: frozenset[str] = frozenset()
-    """Only what these say is compared; empty: everything."""
+    """Only the results of these are compared; empty: everything."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Report:
 
 
 def run_case(recorded: Recorded, options: Options) -> list[Differing]:
-    """One case in every way asked for; ways with the same differences together."""
+    """One case in every chosen way; ways with the same differences together."""
     found: list[Differing] = []
     name = recorded.case.name or recorded.expect.get("name", "")
     for way, different in _by_way(recorded, options):
@@ -102,7 +102,7 @@ def _differences(
 ) -> Iterable[Difference]:
     if plugins:
         return differences_of(situation, form, expect, plugins)
-    return differences(tell(situation, form), expect)
+    return differences(our_decision(situation, form), expect)
 
 
 def _crashed(crash: Exception) -> Difference:
@@ -123,11 +123,11 @@ def run(
     report = Report(family, len(lines))
     chunks = [lines[start : start + CHUNK] for start in range(0, len(lines), CHUNK)]
     if pool is None:
-        answers: Iterable[list[Differing]] = (run_lines(chunk, options) for chunk in chunks)
+        results: Iterable[list[Differing]] = (run_lines(chunk, options) for chunk in chunks)
     else:
-        answers = pool.map(run_lines, chunks, [options] * len(chunks))
-    for answer in answers:
-        report.differing += answer
+        results = pool.map(run_lines, chunks, [options] * len(chunks))
+    for result in results:
+        report.differing += result
     return report
 
 

@@ -45,7 +45,7 @@ class Shrinker:
             without = {key: value for key, value in case.items() if key != part}
             if part == "config":
                 without["config"] = None
-            if without != case and self._asked(without):
+            if without != case and self._holds(without):
                 case = without
         return case
 
@@ -58,7 +58,7 @@ class Shrinker:
         key = path[-1]
         if isinstance(key, str) and key not in KEPT_FIELDS | KEPT_FULL:
             without: Json = _replaced(case, path[:-1], {k: v for k, v in _at(case, path[:-1]).items() if k != key})
-            if self._asked(without):
+            if self._holds(without):
                 return without
         return self._smaller_list(case, path) if isinstance(found, list) else case
 
@@ -71,14 +71,14 @@ class Shrinker:
             start = 0
             while start < len(items):
                 fewer = items[:start] + items[start + run :]
-                if len(fewer) >= fewest and self._asked(smaller := _replaced(case, path, fewer)):
+                if len(fewer) >= fewest and self._holds(smaller := _replaced(case, path, fewer)):
                     case, items = smaller, fewer
                 else:
                     start += run
             run //= 2
         return case
 
-    def _asked(self, case: Json) -> bool:
+    def _holds(self, case: Json) -> bool:
         if self._left <= 0:
             return False
         self._left -= 1

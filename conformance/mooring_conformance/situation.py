@@ -158,9 +158,9 @@ def _points(configuration: ProfileConfiguration, services: Services) -> dict[Poi
 
 
 def _provider(name: str, args: Args | None, services: Services) -> Callable[[Any], Any]:
-    def provide(asked: Any) -> Any:
-        if isinstance(asked, type) and issubclass(asked, Args):
+    def provide(wanted: Any) -> Any:
+        if isinstance(wanted, type) and issubclass(wanted, Args):
             return args
-        return Log(name) if asked is Log else services.provide(asked)
+        return Log(name) if wanted is Log else services.provide(wanted)
 
     return provide

@@ -1,7 +1,7 @@
 """Looking for pods that are slow to decide: hostile cases, measured in CPU seconds and changed towards slower ones.
 
 The measure is a decision on a fresh state, as the first attempt of a new pod is: nothing of it is cached. Where the
-real kube-scheduler can be asked, its CPU seconds for the same case stand beside ours, and the answers are compared.
+real kube-scheduler is at hand, its CPU seconds for the same case stand beside ours, and the decisions are compared.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Measured:
     plugin: str
     """The plugin that took most of it, "" where it was not a plugin."""
     theirs: float | None = None
-    """CPU time of kube-scheduler, where it was asked."""
+    """CPU time of kube-scheduler, where it decided too."""
     differences: tuple[Difference, ...] = ()
 
     @property
@@ -84,7 +84,7 @@ def measure(recipe: Recipe, recorder: Recorder | None = None) -> Measured:
     measured = Measured(recipe, time.process_time() - watch.began, _slowest(watch.runs))
     if recorder is None:
         return measured
-    expect = recorder.ask(document)
+    expect = recorder.record(document)
     theirs = expect.pop("seconds", None)
     differing = run_case(Recorded(case, expect), Options((Way.VECTOR,)))
     return replace(measured, theirs=theirs, differences=tuple(each for one in differing for each in one.differences))
@@ -178,9 +178,9 @@ def _changed(dice: Dice, recipe: Recipe, most: Mapping[str, int]) -> Recipe:
 
 
 def as_recorded(found: Measured, recorder: Recorder) -> Json:
-    """The case and kube-scheduler's answer, as `mooring conformance FILE` reads them."""
+    """The case and kube-scheduler's decision, as `mooring conformance FILE` reads them."""
     case = hostile_case(found.recipe)
-    expect = recorder.ask(case)
+    expect = recorder.record(case)
     expect.pop("seconds", None)
     return {"case": case, "expect": expect}
 

@@ -10,8 +10,8 @@ import msgspec
 
 from mooring.engine import Form
 from mooring_conformance.cases import Case, Recorded
+from mooring_conformance.our_decision import our_decision
 from mooring_conformance.situation import Situation
-from mooring_conformance.told import tell
 
 Json = dict[str, Any]
 
@@ -59,7 +59,7 @@ def situation(case: Json) -> Situation:
 
 def answer(case: Json) -> Json:
     """What a recorder would say that agrees with us in everything."""
-    told = tell(situation(case), Form.FASTER)
+    told = our_decision(situation(case), Form.FASTER)
     expect: Json = {"name": case["name"], "result": told.result, "feasible": []}
     if told.result == "noNodes":
         return {**expect, "message": told.message}

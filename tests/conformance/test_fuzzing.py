@@ -72,12 +72,12 @@ def test_a_planted_difference_is_found_shown_and_shrunk(tmp_path, monkeypatch, c
 
 
 BROKEN = {
-    "ends": ("sys.exit('out of memory')", "ended before it answered: out of memory."),
-    "talks": ("print('hello', flush=True)\nexpect = {}", "answered what is no JSON object"),
+    "ends": ("sys.exit('out of memory')", "ended before it decided: out of memory."),
+    "talks": ("print('hello', flush=True)\nexpect = {}", "wrote what is no JSON object"),
 }
 
 
 @pytest.mark.parametrize(("rule", "words"), BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_recorder_is_a_fault_with_its_last_words(rule, words, tmp_path):
     with Recorder(a_recorder(tmp_path, rule)) as recorder, pytest.raises(Fault, match=words):
-        recorder.ask(a_case(a_node("a")))
+        recorder.record(a_case(a_node("a")))

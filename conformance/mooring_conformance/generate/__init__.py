@@ -1,4 +1,4 @@
-"""Random cases by family and seed: clusters and pods that make one plugin or another speak.
+"""Random cases by family and seed: clusters and pods that make one plugin or another decide.
 
 Case `number` of a family depends on family, seed and number alone. All objects are as the API server would hold them
 after admission: defaulted and valid.

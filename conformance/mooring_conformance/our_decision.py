@@ -1,4 +1,4 @@
-"""Our decision about a case, in the recorder's words, ready to be compared."""
+"""Our decision about a case, in the recorder's form, ready to be compared."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Told:
-    """What we make of a case. Fields that say nothing in it are left as they are."""
+class OurDecision:
+    """Our decision about a case. Fields that do not apply keep their defaults."""
 
     result: str
     """As the recorder's: feasible, unschedulable, noNodes, gated, error; or `rejected`: the configuration is wrong."""
@@ -38,48 +38,48 @@ class Told:
     post_filter: Json | None = None
 
 
-def tell(situation: Situation, form: Form, points: Points | None = None) -> Told:
-    """Decide, and say what was decided."""
+def our_decision(situation: Situation, form: Form, points: Points | None = None) -> OurDecision:
+    """Decide the case, and convert the decision."""
     points = points or situation.points
     for plugin, _ in points.get(Point.PRE_ENQUEUE, ()):
         refusal = plugin.pre_enqueue(situation.pod)
         if refusal is not None:
-            return Told("gated", pre_enqueue=_verdict(plugin.name, refusal))
+            return OurDecision("gated", pre_enqueue=_verdict(plugin.name, refusal))
     decision = situation.decide(form, points=points)
-    told = _told(decision)
-    told.nominated = situation.pod.status.nominated_node_name
-    if told.nominated and decision.node == told.nominated and decision.evaluated_nodes == 1:
+    decided = _outcome(decision)
+    decided.nominated = situation.pod.status.nominated_node_name
+    if decided.nominated and decision.node == decided.nominated and decision.evaluated_nodes == 1:
         # It was taken without a look at the others; what they are worth is seen without the nomination.
         status = msgspec.structs.replace(situation.pod.status, nominated_node_name="")
-        others = _told(situation.decide(form, msgspec.structs.replace(situation.pod, status=status), points))
-        told.nodes, told.scores, told.score_skipped = others.nodes, others.scores, others.score_skipped
-    return told
+        others = _outcome(situation.decide(form, msgspec.structs.replace(situation.pod, status=status), points))
+        decided.nodes, decided.scores, decided.score_skipped = others.nodes, others.scores, others.score_skipped
+    return decided
 
 
-def rejected(mistake: OperatorMistake) -> Told:
+def rejected(mistake: OperatorMistake) -> OurDecision:
     """The configuration cannot be used."""
-    return Told("rejected", words=str(mistake))
+    return OurDecision("rejected", words=str(mistake))
 
 
-def _told(decision: Decision) -> Told:
+def _outcome(decision: Decision) -> OurDecision:
     skipped = set(decision.cycle.skipped_filters)
     if decision.fault is not None:
-        return Told("error", str(decision.fault), skipped=skipped)
+        return OurDecision("error", str(decision.fault), skipped=skipped)
     if not decision.node_count:
-        return Told("noNodes", message=decision.message)
-    told = Told("feasible" if decision.node else "unschedulable", skipped=skipped, chosen=decision.node)
+        return OurDecision("noNodes", message=decision.message)
+    decided = OurDecision("feasible" if decision.node else "unschedulable", skipped=skipped, chosen=decision.node)
     if decision.refusal is not None:
-        told.pre_filter = _verdict(*decision.refusal, is_sorted=False)
+        decided.pre_filter = _verdict(*decision.refusal, is_sorted=False)
     else:
         rejections = decision.rejections
-        told.nodes = {
+        decided.nodes = {
             name: _verdict(*rejections[name]) if name in rejections else None
             for name in decision.cycle.state.nodes.names
         }
     columns = decision.columns()
     if columns is not None:
-        told.score_skipped = set(decision.cycle.skipped_scores)
-        told.scores = {
+        decided.score_skipped = set(decision.cycle.skipped_scores)
+        decided.scores = {
             node: {
                 "total": int(columns.total[place]),
                 "raw": {plugin: int(column[place]) for plugin, column in columns.raw.items()},
@@ -91,10 +91,10 @@ def _told(decision: Decision) -> Told:
             }
             for place, node in enumerate(columns.nodes)
         }
-    if told.result == "unschedulable":
-        told.message = decision.message
-        told.post_filter = _post_filter(decision)
-    return told
+    if decided.result == "unschedulable":
+        decided.message = decision.message
+        decided.post_filter = _post_filter(decision)
+    return decided
 
 
 def _verdict(plugin: str, refusal: Refusal, *, is_sorted: bool = True) -> Json:
@@ -114,15 +114,15 @@ def _post_filter(decision: Decision) -> Json | None:
     else:
         assert isinstance(last, Refusal)
         code = last.code.value
-    told: Json = {"code": code, "message": helped.message, "nominatedNode": helped.nominate}
+    outcome: Json = {"code": code, "message": helped.message, "nominatedNode": helped.nominate}
     if helped.plan is not None:
-        told["victims"] = [pod.key for pod in helped.plan.evict]
-        told["deleted"] = sorted(pod.key for pod in helped.plan.evict if not pod.is_terminating)
-        told["candidates"] = {
+        outcome["victims"] = [pod.key for pod in helped.plan.evict]
+        outcome["deleted"] = sorted(pod.key for pod in helped.plan.evict if not pod.is_terminating)
+        outcome["candidates"] = {
             candidate.node: {
                 "victims": [pod.key for pod in candidate.victims],
                 "numPDBViolations": candidate.budget_violations,
             }
             for candidate in helped.plan.candidates
         }
-    return told
+    return outcome
