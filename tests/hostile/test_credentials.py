@@ -28,7 +28,7 @@ from tests.scheduler.extenders.conftest import ExtenderServer, an_extender, aski
 from mooring.base import log
 from mooring.base.errors import Fault
 from mooring.cli.main import exit_code
-from mooring.cli.served_pages import served_pages
+from mooring.cli.serving import served_pages
 from mooring.cli.tracing import tracing_options
 from mooring.client import ApiClient, Connection, load_kubeconfig
 from mooring.client.execplugin import run_plugin

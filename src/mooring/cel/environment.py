@@ -15,14 +15,13 @@ from mooring.cel import types
 from mooring.cel.budget import Check, Meter, on_meter
 from mooring.cel.checker import Checker
 from mooring.cel.declarations import Function
-from mooring.cel.errors import CelError, CompileError, Issue
+from mooring.cel.errors import CelError, CompileError, Issue, Source
 from mooring.cel.library import KUBERNETES
 from mooring.cel.library.addresses import CIDR_TYPE, IP_TYPE
 from mooring.cel.macros import MACROS, Macros
 from mooring.cel.metered import MeteredPlanner
 from mooring.cel.parser import parse
 from mooring.cel.plan import FIRST_VARIABLE, Evaluate, Planner
-from mooring.cel.source import Source
 from mooring.cel.syntax import Node
 from mooring.cel.types import Type
 from mooring.cel.unmetered import is_cheap

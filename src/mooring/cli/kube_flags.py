@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mooring.base import log
+from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.configuration_flags import ConfigurationFlags, configuration_options
 from mooring.cli.election import election_of, election_options
 from mooring.cli.goflags import flags_of
+from mooring.cli.gotypes import GoBool, Row, flags
 from mooring.cli.idle_flags import idle_options
-from mooring.cli.log_flags import split_stream_options, split_streams
 from mooring.cli.metric_flags import metric_filter, metric_options
 from mooring.cli.serving import ServingFlags, serving_options
 from mooring.cli.version import version_option
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from mooring.framework.gates import FeatureGates
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+LOGGING_GATE = "LoggingAlphaOptions"
+LOG_FORMATS = ("text", "json")
 
 
 def kube_scheduler_options(command: F) -> F:
@@ -80,3 +86,28 @@ class KubeFlags:
         if not named and (bare := self.configuration.connection_without_kubeconfig()) is not None:
             return bare
         return self.configuration.connected(find_connection(kubeconfig=named or None))
+
+
+def split_stream_options(command: F) -> F:
+    """`--log-text-split-stream` and `--log-json-split-stream`."""
+    rows: dict[str, Row] = {
+        f"--log-{form}-split-stream": (GoBool(), False, "BOOL", f"In {form} format, write what is no error to stdout.")
+        for form in LOG_FORMATS
+    }
+    return flags(rows)(command)
+
+
+def split_streams(given: dict[str, Any], gates: FeatureGates) -> None:
+    """Do what these parameters of a command ask for; they are taken out of `given`."""
+    asked = {form: given.pop(f"log_{form}_split_stream") for form in LOG_FORMATS}
+    problems = [
+        Problem(
+            f"--log-{form}-split-stream", f"needs --feature-gates={LOGGING_GATE}=true, as it does in kube-scheduler"
+        )
+        for form, is_asked in asked.items()
+        if is_asked and not gates.on(LOGGING_GATE)
+    ]
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    if asked[log.settings().format]:
+        log.configure(info_stream=sys.stdout)

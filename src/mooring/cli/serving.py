@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mooring import __version__
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.gotypes import Flag, GoBool, GoDuration, GoList, Row, flags
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.scheduler import Scheduler
     from mooring.scheduler.election.leadership import Leadership
-    from mooring.scheduler.serving import SecureServer, ServingOptions
+    from mooring.scheduler.serving import Pages, SecureServer, ServingOptions
     from mooring.scheduler.serving.certificates import NamedPair, TlsOptions
     from mooring.scheduler.serving.client_authorities import AuthorityOptions
     from mooring.scheduler.serving.health import Check
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 KUBE_SCHEDULERS_PORT = 10259
+EMULATED = "1.36"
+LISTED = ("/configz", "/healthz", "/livez", "/metrics", "/readyz")
+"""What /statusz names, as kube-scheduler's does; and /flagz, where there is a command line to show."""
 
 _SERVING: Mapping[str, Row] = {
     "--bind-address": (click.STRING, "0.0.0.0", "ADDRESS", "Where to listen for HTTPS."),
@@ -245,7 +249,6 @@ def secure_server(
     if not flags.secure_port:
         return None
     from mooring.base.clock import SystemClock
-    from mooring.cli.served_pages import served_pages
     from mooring.scheduler.serving import Health, SecureServer
     from mooring.scheduler.serving.metric_filter import MetricFilter
 
@@ -259,6 +262,35 @@ def secure_server(
         authentication=_connection("--authentication-kubeconfig", flags.authentication_kubeconfig) or own,
         authorization=_connection("--authorization-kubeconfig", flags.authorization_kubeconfig) or own,
     )
+
+
+def served_pages(
+    scheduler: Scheduler, leader: Leadership | None, metric_filter: MetricFilter, command_line: Mapping[str, str]
+) -> Pages:
+    """To be called before the scheduler runs: who serves what pods request must see every pod."""
+    import msgspec
+
+    from mooring.base.clock import SystemClock
+    from mooring.config.as_v1 import as_v1
+    from mooring.scheduler.metrics.scheduler_metrics import CONTENT_TYPE
+    from mooring.scheduler.serving import Page, flagz, statusz
+
+    def configz() -> bytes:
+        return msgspec.json.encode({"componentconfig": as_v1(scheduler.configuration)})
+
+    def leads() -> bool:
+        return leader is None or leader.leading.is_set()
+
+    filtered = metric_filter.filtered
+    flags = {"/flagz": flagz(command_line)} if command_line else {}
+    return {
+        "/metrics": Page(CONTENT_TYPE, filtered(scheduler.metrics.text)),
+        "/metrics/resources": Page(CONTENT_TYPE, filtered(scheduler.pod_resources.served(leads))),
+        "/metrics/slis": Page(CONTENT_TYPE, filtered(scheduler.metrics.health.text)),
+        "/configz": Page("application/json", configz),
+        "/statusz": statusz(SystemClock(), __version__, EMULATED, [*LISTED, *flags]),
+        **flags,
+    }
 
 
 def _checks(scheduler: Scheduler, leader: Leadership | None) -> dict[str, dict[str, Check]]:

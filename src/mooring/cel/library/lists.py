@@ -1,4 +1,4 @@
-"""List functions: Kubernetes' (isSorted, sum, min, max, indexOf) and CEL's extension (sort, slice, distinct, …)."""
+"""List functions: Kubernetes' (isSorted, sum, min, max, indexOf) CEL's extension (sort, slice, distinct, …), sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from mooring.cel.budget import PER_CALL, PER_COMPARISON, PER_ELEMENT, spend
 from mooring.cel.declarations import Function, Implementation, function, member, overload
 from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError
-from mooring.cel.operators import add
+from mooring.cel.operators import add, contains
 from mooring.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, Type, list_of, variable
 from mooring.cel.values import Duration, Uint, compare, is_list, same, type_name, type_of
 
@@ -27,6 +27,7 @@ _COMPARABLE = {
 _ZEROS: dict[str, Any] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 _A, _T = variable("A"), variable("T")
 _LIST = list_of(_T)
+_TWO_LISTS = (_LIST, _LIST)
 
 
 def _order(one: Any, other: Any) -> int | None:
@@ -163,6 +164,18 @@ def _per_type(
     )
 
 
+def _contains(whole: list[Any], part: list[Any]) -> bool:
+    return all(contains(each, whole) for each in part)
+
+
+def _equivalent(one: list[Any], other: list[Any]) -> bool:
+    return _contains(one, other) and _contains(other, one)
+
+
+def _intersects(one: list[Any], other: list[Any]) -> bool:
+    return any(contains(each, other) for each in one)
+
+
 _SUMMABLE = {kind: _COMPARABLE[kind] for kind in _ZEROS}
 
 KUBERNETES: list[Function] = [
@@ -194,4 +207,10 @@ EXTENSION: list[Function] = [
     function("lists.range", overload("lists_range", (INT,), list_of(INT), _range)),
     function("reverse", member("list_reverse", (_LIST,), _LIST, lambda elements: list(reversed(elements)))),
     function("distinct", member("list_distinct", (_LIST,), _LIST, _distinct)),
+]
+
+SETS: list[Function] = [
+    function("sets.contains", overload("list_sets_contains_list", _TWO_LISTS, BOOL, _contains)),
+    function("sets.equivalent", overload("list_sets_equivalent_list", _TWO_LISTS, BOOL, _equivalent)),
+    function("sets.intersects", overload("list_sets_intersects_list", _TWO_LISTS, BOOL, _intersects)),
 ]

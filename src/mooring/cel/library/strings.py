@@ -1,4 +1,4 @@
-"""Text functions: substring, split, replace, join, quote and the rest; `format` is in `formatting`.
+"""Text functions: substring, split, replace, join, quote, find and the rest; `format` is in `formatting`.
 
 Positions count characters. What Go does with an empty separator or an empty search text is kept.
 """
@@ -12,6 +12,7 @@ from mooring.cel.declarations import Function, function, member, overload
 from mooring.cel.errors import CelError
 from mooring.cel.library.formatting import formatted
 from mooring.cel.operators import shown
+from mooring.cel.regex import BadPattern, Pattern, compiled, metered
 from mooring.cel.types import DYN, INT, STRING, list_of
 
 _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -110,6 +111,31 @@ def _join(parts: list[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
+def _pattern(text: str) -> Pattern:
+    try:
+        return compiled(text)
+    except BadPattern as problem:
+        raise CelError(f"Illegal regex: {problem}") from None
+
+
+def _find(text: str, pattern: str) -> str:
+    made = metered(_pattern, pattern)
+    spend(made.steps(text))
+    return next(iter(made.found_in(text)), "")
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    found: list[str] = []
+    made = metered(_pattern, pattern)
+    spend(made.steps(text))
+    for each in made.found_in(text):
+        if 0 <= limit <= len(found):
+            break
+        found.append(each)
+        spend(made.steps(text))  # each is a search, and may read all of the text
+    return found
+
+
 FUNCTIONS: list[Function] = [
     function("charAt", member("string_char_at_int", (STRING, INT), STRING, _char_at)),
     function(
@@ -155,5 +181,14 @@ FUNCTIONS: list[Function] = [
         "join",
         member("list_join", (_STRINGS,), STRING, _join),
         member("list_join_string", (_STRINGS, STRING), STRING, _join),
+    ),
+]
+
+PATTERNS: list[Function] = [
+    function("find", member("string_find_string", (STRING, STRING), STRING, _find)),
+    function(
+        "findAll",
+        member("string_find_all_string", (STRING, STRING), _STRINGS, _find_all),
+        member("string_find_all_string_int", (STRING, STRING, INT), _STRINGS, _find_all),
     ),
 ]
