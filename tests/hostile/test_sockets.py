@@ -249,7 +249,7 @@ def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.Mon
 def explain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """`mooring explain web -n shop`, of a pod that the API server has."""
     from mooring.cli import kubeconfig_file
-    from mooring.cli.explain import explain
+    from mooring.cli.main import cli
     from mooring.client import ApiClient, Connection
     from mooring.testing import a_pod
 
@@ -258,7 +258,7 @@ def explain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     monkeypatch.setattr(ApiClient, "get_as", get_as)
     monkeypatch.setattr(kubeconfig_file, "connection_here", lambda _: Connection(server=SERVER, source="a test"))
-    return lambda: explain.main(["web", "-n", "shop"], standalone_mode=False)
+    return lambda: cli.main(["explain", "web", "-n", "shop"], standalone_mode=False)
 
 
 Explain = Callable[[], None]

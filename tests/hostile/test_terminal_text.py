@@ -140,12 +140,13 @@ def test_explain_shows_a_selector_with_its_control_sequences(
     form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     from mooring.cli import explain
+    from mooring.cli.main import cli
 
     async def look(*_: object) -> tuple[dict[str, Any], None]:
         return evidence(), None
 
     monkeypatch.setattr(explain, "_look", look)
-    explain.explain.main(["web", "-o", form], standalone_mode=False)
+    cli.main(["explain", "web", "-o", form], standalone_mode=False)
     shown = capsys.readouterr().out
     assert is_harmless(shown)
     assert len([line for line in shown.split("\n") if line.startswith("E1116")]) == 0
