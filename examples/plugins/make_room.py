@@ -7,7 +7,7 @@ again when the room is there.
 
 from __future__ import annotations
 
-from mooring.framework import Candidate, Evidence, NodeView, Plan, Plugin, Pod, Preemptions, Refusal, WhatIf
+from mooring.framework import Candidate, Diagnosis, NodeView, Plan, Plugin, Pod, Preemptions, Refusal, WhatIf
 
 from .labels import EXPENDABLE
 
@@ -18,7 +18,7 @@ class MakeRoom(Plugin):
     def __init__(self, preemptions: Preemptions) -> None:
         self._preemptions = preemptions
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
         if EXPENDABLE in pod.labels:
             return Refusal("an expendable pod evicts no others")
         nodes = list(refused.resolvable_nodes())

@@ -11,9 +11,9 @@ from mooring.config import LeaderElection
 from mooring.deploy.rights import Right, rights_of
 from mooring.deploy.rules import rules_of
 from mooring.deploy.upstream import beyond_kube_scheduler
-from mooring.framework import ClaimWriter, Cycle, Evidence, Objects, Plan, Plugin, Pod, PodWriter, WhatIf
+from mooring.framework import ClaimWriter, Cycle, Diagnosis, Objects, Plan, Plugin, Pod, PodWriter, WhatIf
 from mooring.framework.gates import FeatureGates
-from mooring.framework.verdicts import Refusal, Remedy
+from mooring.framework.verdicts import PostFilterRefusal, Refusal
 from mooring.objects.workloads import Service
 from mooring.plugins.catalogue import catalogue
 
@@ -109,13 +109,13 @@ class WritesPods(Plugin):
 
 
 class Evicts(Plugin):
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
         return Plan()
 
 
 class OnlyRetries(Plugin):
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Remedy:
-        return Remedy("later", retry_after=1.0)
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> PostFilterRefusal:
+        return PostFilterRefusal("later", retry_after=1.0)
 
 
 class SaysNothing(Plugin):

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.made import a_profile, a_state
+from tests.engine.builders import a_profile, a_state
 
 from mooring.engine import EngineCycle
-from mooring.engine.post_filter import NodeEvidence
+from mooring.engine.post_filter import NodeDiagnosis
 from mooring.engine.what_if import EngineWhatIf
-from mooring.framework import Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf
+from mooring.framework import Cycle, Diagnosis, NodeRows, NodeView, Tally, WhatIf
 from mooring.state import Rows, RowView
 from mooring.state.tallies import StandingTally
 from mooring.testing import a_pod
 
 
 def promised(
-    cycle: EngineCycle, evidence: NodeEvidence, rows: Rows, view: RowView, tally: StandingTally, what_if: EngineWhatIf
-) -> tuple[Cycle, Evidence, NodeRows, NodeView, Tally, WhatIf]:
+    cycle: EngineCycle, evidence: NodeDiagnosis, rows: Rows, view: RowView, tally: StandingTally, what_if: EngineWhatIf
+) -> tuple[Cycle, Diagnosis, NodeRows, NodeView, Tally, WhatIf]:
     """Type-checks only if each has the shape of its promise."""
     return cycle, evidence, rows, view, tally, what_if
 
@@ -27,7 +27,7 @@ def promised(
     ("promise", "kept"),
     [
         (Cycle, EngineCycle(a_profile(), a_pod(), a_state())),
-        (Evidence, NodeEvidence),
+        (Diagnosis, NodeDiagnosis),
         (NodeRows, Rows),
         (NodeView, RowView),
         (Tally, StandingTally),

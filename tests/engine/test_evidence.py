@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.engine.made import a_profile, a_state, made, rejecting, scoring
+from tests.engine.builders import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base.clock import ManualClock
 from mooring.engine import DecisionCache, decide

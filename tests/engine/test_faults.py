@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.made import a_profile, a_state, made, scoring
+from tests.engine.builders import a_profile, a_state, made, scoring
 
 from mooring.base.errors import PluginFault
 from mooring.engine import decide

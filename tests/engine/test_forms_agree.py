@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.made import a_profile
+from tests.engine.builders import a_profile
 
 from mooring.engine import decide
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Plugin, Rejection, Rejections, ToMax

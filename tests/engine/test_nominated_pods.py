@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.made import a_state, made
+from tests.engine.builders import a_state, made
 
 from mooring.engine import Form, Profile, decide
 from mooring.framework import Plugin, Point, Refusal, Rejection, Rejections, Skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.made import a_profile, a_state, made, rejecting, rejecting_at_once
+from tests.engine.builders import a_profile, a_state, made, rejecting, rejecting_at_once
 
 from mooring.engine import Decision, decide
 from mooring.framework import PENDING, UNRESOLVABLE, OnlyNodes, Plan, Plugin, Refusal, Rejection, Skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tests.engine.made import a_profile, a_state, made
+from tests.engine.builders import a_profile, a_state, made
 
 from mooring.base.errors import PluginFault
-from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve, unreserve
+from mooring.engine import Decision, Permitted, PlacementRefused, Profile, decide, permit, reserve, unreserve
 from mooring.framework import PENDING, Allow, Plugin, Refusal, Wait
 from mooring.testing import a_pod
 
@@ -36,7 +36,7 @@ async def test_reserving_stops_at_the_first_refusal_and_everything_is_undone_in_
     profile, decision = decided(
         *(reserving(name, done, answer) for name, answer in (("1", None), ("2", refusal), ("3", None)))
     )
-    assert reserve(profile, decision) == Refused("2", refusal)
+    assert reserve(profile, decision) == PlacementRefused("2", refusal)
     assert await unreserve(profile, decision) == []
     assert done == ["reserve 1 on a", "reserve 2 on a", "unreserve 3", "unreserve 2", "unreserve 1"]
 
@@ -46,10 +46,10 @@ def test_reserving_without_objection_is_nothing_to_report() -> None:
 
 
 def test_what_a_refusal_after_the_choice_says() -> None:
-    refused = Refused("X", Refusal("b", "a", code=PENDING))
+    refused = PlacementRefused("X", Refusal("b", "a", code=PENDING))
     assert refused.message == "0/1 nodes are available: 1 a, 1 b."
     assert refused.rejectors == (frozenset(), frozenset({"X"}))
-    assert Refused("X", Refusal("no")).rejectors == (frozenset({"X"}), frozenset())
+    assert PlacementRefused("X", Refusal("no")).rejectors == (frozenset({"X"}), frozenset())
 
 
 async def test_undoing_awaits_what_is_async_and_passes_over_what_fails() -> None:
@@ -88,7 +88,7 @@ def test_permit_collects_the_waits_and_bounds_them() -> None:
 def test_a_refusal_in_permit_ends_it() -> None:
     """4.3.15"""
     profile, decision = decided(made("Waits", permit=lambda *_: Wait(5)), made("No", permit=lambda *_: Refusal("no")))
-    assert permit(profile, decision) == Refused("No", Refusal("no"))
+    assert permit(profile, decision) == PlacementRefused("No", Refusal("no"))
 
 
 def test_faults_are_named() -> None:

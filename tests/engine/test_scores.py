@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engine.made import a_profile, a_state, made, rejecting, scoring
+from tests.engine.builders import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base import log
 from mooring.engine import Decision, DecisionCache, Score, decide
-from mooring.framework import Plugin, Rejection, Skip, ToMax, same_for_all
+from mooring.framework import Plugin, Rejection, Skip, ToMax, constant_score
 from mooring.testing import a_pod
 
 NODES = ("a", "b", "c")
@@ -55,17 +55,17 @@ def test_scores_may_come_all_at_once() -> None:
 
 
 def test_one_score_for_all_nodes_counts_as_one_each() -> None:
-    alike = made("Alike", score_nodes=lambda _pod, nodes, _cycle: same_for_all(7, nodes))
+    alike = made("Alike", score_nodes=lambda _pod, nodes, _cycle: constant_score(7, nodes))
     decision = decided((alike, 2), (scoring("One", {"a": 1, "b": 5, "c": 3}), 1))
     assert decision.node == "b"
     assert decision.scores["Alike"] == Score(7, 7, 14, 2)
     assert decision.total == 19
-    scaled = made("Scaled", score_nodes=lambda _pod, nodes, _cycle: same_for_all(7, nodes), normalizer=ToMax())
+    scaled = made("Scaled", score_nodes=lambda _pod, nodes, _cycle: constant_score(7, nodes), normalizer=ToMax())
     assert decided(scaled).scores["Scaled"] == Score(7, 100, 100, 1)
 
 
 def test_one_score_for_all_nodes_is_checked_too() -> None:
-    decision = decided(made("Alike", score_nodes=lambda _pod, nodes, _cycle: same_for_all(101, nodes)))
+    decision = decided(made("Alike", score_nodes=lambda _pod, nodes, _cycle: constant_score(101, nodes)))
     assert "returns an invalid score 101" in decision.message
 
 

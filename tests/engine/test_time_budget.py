@@ -229,7 +229,7 @@ def test_on_another_thread_the_cycle_checks_the_budget():
     def pre_filter(self: Plugin, pod: Any, cycle: Any) -> Any:
         end = time.process_time() + LIMIT_SECONDS
         while time.process_time() < end:
-            cycle.carriers(TermKind.REQUIRED_ANTI_AFFINITY, {})
+            cycle.existing_affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY, {})
         raise AssertionError("nothing interrupted the plugin")
 
     found: list[Any] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.made import a_profile, a_state, made
+from tests.engine.builders import a_profile, a_state, made
 
 from mooring.engine import decide
 from mooring.framework import Plugin, Reads, Refusal, Rejection, Rejections

@@ -31,7 +31,7 @@ GOOD = {
     "a generator": "def filter_nodes(self, pod: Pod, rows: NodeRows, c: Cycle) -> Iterator[Rejections]: yield from ()",
     "a state of any type": "def pre_filter(self, pod: Pod, cycle: Cycle) -> dict[str, int]: return {}",
     "a state or Skip": "def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> list[int] | Skip: return []",
-    "a plan": "def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan: return Plan()",
+    "a plan": "def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan: return Plan()",
     "one of the verdicts": "def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow: return Allow()",
     "bind": "async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound: return Bound()",
     "unreserve that waits": "async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None: ...",

@@ -68,12 +68,12 @@ CONCERNS: dict[str, tuple[Hint, ClusterEvent, bool]] = {
 @pytest.mark.parametrize(("hint", "event", "expected"), CONCERNS.values(), ids=CONCERNS.keys())
 def test_whom_an_event_concerns(hint, event, expected):
     """3.2"""
-    assert hint.concerns(event) is expected
+    assert hint.matches(event) is expected
 
 
 @given(st.sampled_from(list(Action)))
 def test_who_waits_for_all_actions_misses_none(action):
-    assert Hint(NODE).concerns(ClusterEvent(NODE, action))
+    assert Hint(NODE).matches(ClusterEvent(NODE, action))
 
 
 LABELS = {

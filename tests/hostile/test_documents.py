@@ -23,7 +23,7 @@ from mooring.base.nesting import MOST_NESTED, Decoder, TooDeep, cut_deep, decode
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.client.connection import ExecPlugin
 from mooring.client.execplugin import run_plugin
-from mooring.framework.services import HttpAnswer
+from mooring.framework.services import HttpResponse
 from mooring.objects import CustomResource
 from mooring.scheduler.extenders import wire
 
@@ -182,7 +182,7 @@ def test_text_without_an_end_is_passed_over_once():
 
 
 def test_the_response_of_a_service_that_is_too_deep_is_one_that_cannot_be_read():
-    for read in (decode, lambda raw: HttpAnswer(200, raw).json()):
+    for read in (decode, lambda raw: HttpResponse(200, raw).json()):
         with pytest.raises((msgspec.DecodeError, Fault), match="levels deep"):
             read(deep_json(100_000))
         with pytest.raises((msgspec.DecodeError, Fault), match="UTF-8"):

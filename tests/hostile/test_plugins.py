@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine import made
+from tests.engine import builders as made
 from tests.scheduler.conftest import Live, a_configuration, a_live_scheduler, a_profile
 
 from mooring.base.errors import OperatorMistake, PluginFault

@@ -20,7 +20,7 @@ from mooring.framework import Point
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
-from mooring.state import State, selections, table
+from mooring.state import State, pod_sets, table
 from mooring.testing import Services, a_constraint, a_node_object, a_pod, a_term, pod_rules
 from mooring_conformance.cases import Case
 from mooring_conformance.generate.hostile import SHAPES, Recipe, hostile_case
@@ -194,8 +194,8 @@ def _memory_mib() -> int:
 def test_many_pods_each_a_little_different_leave_little_behind(kind: str) -> None:
     left = bounded(f"{HERE}:population", kind, 300, cpu_seconds=60, memory_mib=400)
     assert left["added"] < 40
-    assert left["tallies"] <= selections.MOST_COUNTS + 1_000
-    assert left["labels"] <= table.MOST_LABEL_COLUMNS + selections.MOST_COUNTS + 1_000
+    assert left["tallies"] <= pod_sets.MOST_COUNTS + 1_000
+    assert left["labels"] <= table.MOST_LABEL_COLUMNS + pod_sets.MOST_COUNTS + 1_000
     assert CACHED_BYTES * 0.9 < left["read"] <= CACHED_BYTES
 
 

@@ -23,4 +23,4 @@ WORDS = {
 def test_the_words_are_kube_schedulers(name, words):
     entry = catalogue().get(name)
     assert entry is not None
-    assert entry.cls.without_filter_state == words
+    assert entry.cls.missing_state_message == words

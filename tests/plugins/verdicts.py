@@ -34,7 +34,7 @@ def wakes(plugin: Plugin, pod: Pod, before: Seen, after: Seen) -> bool:
     """Whether this change of an object makes a pod that the plugin refused worth another try."""
     hints = registered_hints(plugin.events(), can_refuse=True)
     return any(
-        hint.concerns(event) and (hint.test is None or hint.test(pod, before, after))
+        hint.matches(event) and (hint.test is None or hint.test(pod, before, after))
         for event in _events(before, after)
         for hint in hints
     )

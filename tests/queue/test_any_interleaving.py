@@ -101,11 +101,11 @@ class Model:
             return "after backoff" if new is None or new.uid == one.pod.uid else "stay"
 
         def says_queue(plugin: str) -> bool:
-            hints = [hint for hint in HINTS.get(plugin, []) if hint.concerns(event)]
+            hints = [hint for hint in HINTS.get(plugin, []) if hint.matches(event)]
             # A test that fails counts as yes.
             return any(hint.test in (None, fails) or hint.test(one.pod, old, new) for hint in hints)
 
-        if one.place == "gated" and not any(hint.concerns(event) for hint in HINTS["Gates"]):
+        if one.place == "gated" and not any(hint.matches(event) for hint in HINTS["Gates"]):
             return "stay"
         if any(map(says_queue, one.pending)):
             return "at once"

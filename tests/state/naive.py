@@ -30,7 +30,7 @@ class Naive:
         return [
             pod
             for pod in self.going_and_gone
-            if where.all_supposed and not where.terminating and where.names(pod.namespace, pod.labels)
+            if where.what_if_counts_all and not where.terminating and where.names(pod.namespace, pod.labels)
         ]
 
     def matching(self, where: PodsWhere) -> list[PlacedPod]:
@@ -75,7 +75,7 @@ class Naive:
             }
         return shown
 
-    def carriers(self, pod: Pod, kind: TermKind) -> Counter[Any]:
+    def existing_affinity_terms(self, pod: Pod, kind: TermKind) -> Counter[Any]:
         """Topology key, weight and the carriers' counts per domain, for each term that selects the pod."""
         found: dict[Any, list[PlacedPod]] = {}
         for carrier in self.on_nodes(self.pods.values()):

@@ -54,8 +54,9 @@ selectors = st.builds(
     ),
 )
 pod_wheres = st.builds(
-    lambda selectors, namespaces, terminating, all_supposed: msgspec.structs.replace(
-        PodsWhere.selected(*selectors, namespaces=namespaces, terminating=terminating), all_supposed=all_supposed
+    lambda selectors, namespaces, terminating, what_if_counts_all: msgspec.structs.replace(
+        PodsWhere.selected(*selectors, namespaces=namespaces, terminating=terminating),
+        what_if_counts_all=what_if_counts_all,
     ),
     st.lists(selectors, max_size=2),
     st.none() | st.sets(st.sampled_from(NAMESPACES)),
@@ -249,9 +250,11 @@ class History(RuleBasedStateMachine):
             for kind in TermKind:
                 found = Counter(
                     (term.term.topology_key, term.weight, tuple(sorted(tally.per_domain().items())))
-                    for term, tally in self.state.carriers(incoming, kind, naive.namespaces.get(namespace, {}))
+                    for term, tally in self.state.existing_affinity_terms(
+                        incoming, kind, naive.namespaces.get(namespace, {})
+                    )
                 )
-                assert found == naive.carriers(incoming, kind)
+                assert found == naive.existing_affinity_terms(incoming, kind)
 
     def agree_beyond_domains(self, naive: Naive, where: PodsWhere, key: str, on: NodesWhere, tally: Any) -> None:
         rows, matching = self.state.nodes, naive.matching(where)

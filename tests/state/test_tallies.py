@@ -9,7 +9,7 @@ from mooring.framework import NodesWhere, PodsWhere, TermKind
 from mooring.objects.core import Affinity, PodAffinity, PodAffinityTerm, Taint, Toleration
 from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector
-from mooring.state import State, selections
+from mooring.state import State, pod_sets
 from mooring.testing import a_node_object, a_pod
 
 WEB = PodsWhere.labelled({"app": "web"}, namespaces=["default"])
@@ -93,7 +93,7 @@ def test_what_does_not_count_may_still_be_supposed_away(nobody: bool) -> None:
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     state.set_pod(placed(leaving, "a1"))
     put(state, "b1")
-    where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, nobody=nobody, all_supposed=True)
+    where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, nobody=nobody, what_if_counts_all=True)
     tally = state.tally(where, "zone")
     standing = {"a": 0, "b": 0 if nobody else 1}
     assert tally.per_domain() == standing
@@ -115,7 +115,7 @@ def test_a_total_is_a_standing_sum_of_requests() -> None:
 
 
 def test_counts_that_nobody_asks_for_any_more_are_dropped_and_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selections, "UNASKED_CHANGES", 10)
+    monkeypatch.setattr(pod_sets, "UNASKED_CHANGES", 10)
     state = zones("a1", "b1")
     used = state.tally(PodsWhere(), "zone")
     unused = state.tally(WEB, "zone")
@@ -158,20 +158,20 @@ def test_which_terms_of_existing_pods_select_a_pod(affinity: Affinity, namespace
     state = zones("a1", "b1")
     state.set_pod(placed(a_pod(affinity=affinity), "a1"))
     incoming = a_pod(namespace=namespace, labels={"app": "web"})
-    found = state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})
+    found = state.existing_affinity_terms(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})
     assert [tally.at(state.node("a1")) for _, tally in found] == ([1] if selected else [])  # type: ignore[arg-type]
-    assert state.carriers(incoming, TermKind.REQUIRED_AFFINITY, {}) == []
-    assert state.carriers(a_pod(namespace=namespace), TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
+    assert state.existing_affinity_terms(incoming, TermKind.REQUIRED_AFFINITY, {}) == []
+    assert state.existing_affinity_terms(a_pod(namespace=namespace), TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
 
 
 def test_terms_that_appear_later_are_known_and_those_that_went_are_not() -> None:
     state, incoming = zones("a1"), a_pod(labels={"app": "web"})
-    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
+    assert state.existing_affinity_terms(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
     carrier = a_pod(affinity=spreading())
     state.assume(carrier, "a1", at=1.0)
-    assert len(state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})) == 1
+    assert len(state.existing_affinity_terms(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {})) == 1
     state.forget(carrier.uid)
-    assert state.carriers(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
+    assert state.existing_affinity_terms(incoming, TermKind.REQUIRED_ANTI_AFFINITY, {}) == []
 
 
 def test_many_departures_leave_no_unused_terms_behind() -> None:
@@ -223,7 +223,7 @@ def test_a_pod_that_is_going_is_taken_off_a_count_that_asks_for_it_when_supposed
     record = placed(going, "a1")
     state.set_pod(placed(a_pod(labels={"app": "web"}), "a1"))
     state.set_pod(record)
-    asked = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, all_supposed=True)
+    asked = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, what_if_counts_all=True)
     standing = state.tally(asked, "zone")
     with state.what_if("a1", without=[record]) as evicted:
         fresh = state.tally(asked, "kubernetes.io/hostname")

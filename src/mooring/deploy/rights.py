@@ -19,7 +19,7 @@ from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
 from mooring.framework.registry import PluginEntry, Registry
 from mooring.framework.services import Binder, ClaimWriter, PodWriter, VolumeWriter
-from mooring.framework.verdicts import Plan, Remedy
+from mooring.framework.verdicts import Plan, PostFilterRefusal
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import Kind
 from mooring.objects.resource import ResourceClaim
@@ -135,7 +135,7 @@ def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -
         answers = _answers(entry.cls.post_filter)
         if Plan in answers:
             yield _right(Pod.KIND, "delete", entry.name)
-        if Remedy in answers and ResourceClaim in entry.object_types:
+        if PostFilterRefusal in answers and ResourceClaim in entry.object_types:
             asked.add(ClaimWriter)  # it can have claims given back
     for service in asked:
         for kind, subresource, verb in _WRITERS[service]:
@@ -152,7 +152,7 @@ def _answers(post_filter: Any) -> set[Any]:
     except NameError:  # imported for type checkers only
         said = Any
     if said is Any:
-        return {Plan, Remedy}
+        return {Plan, PostFilterRefusal}
     return set(typing.get_args(said) or (said,))
 
 

@@ -8,7 +8,7 @@ from mooring.engine.pipeline import choose, decide, fail, refuse
 from mooring.engine.plugin_call import calling
 from mooring.engine.profile import Form, Profile
 from mooring.engine.rejected import Rejectors
-from mooring.engine.reservation import Permitted, Refused, permit, reserve, unreserve
+from mooring.engine.reservation import Permitted, PlacementRefused, permit, reserve, unreserve
 from mooring.engine.score_cache import DecisionCache
 from mooring.engine.scoring import Score, ScoreColumns
 
@@ -22,8 +22,8 @@ __all__ = [
     "Feasible",
     "Form",
     "Permitted",
+    "PlacementRefused",
     "Profile",
-    "Refused",
     "Rejectors",
     "Score",
     "ScoreColumns",

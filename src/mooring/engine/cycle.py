@@ -12,7 +12,7 @@ from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import (
     ALL_NODES,
-    Counts,
+    DomainCounts,
     Image,
     NodesWhere,
     Plugin,
@@ -97,7 +97,7 @@ class EngineCycle:
         try:
             return self.filter_states[plugin.name]
         except KeyError:
-            raise StateMissing(plugin.without_filter_state.format(f"PreFilter{plugin.name}")) from None
+            raise StateMissing(plugin.missing_state_message.format(f"PreFilter{plugin.name}")) from None
 
     def set_filter_state(self, plugin: Plugin, state: Any) -> None:
         self.filter_states[plugin.name] = state
@@ -125,9 +125,9 @@ class EngineCycle:
         self._check_budget()
         return self.state.total(pods, resource)
 
-    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+    def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
         self._check_budget()
-        return self.state.carriers(self.pod, kind, namespace_labels)
+        return self.state.existing_affinity_terms(self.pod, kind, namespace_labels)
 
     def claim_uses(self, claims: Collection[str]) -> int:
         return self.state.claim_uses(self.pod.namespace, claims)

@@ -13,7 +13,7 @@ from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault, with_reasons
-from mooring.engine.profile import Filterer, Profile
+from mooring.engine.profile import FilterPlugin, Profile
 from mooring.engine.rejected import Rejected, Step, Verdict
 from mooring.framework import (
     UNRESOLVABLE,
@@ -264,7 +264,7 @@ def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None
         return first_refusal(supposed, view, cycle.profile.filterers)
 
 
-def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[Filterer]) -> Verdict | None:
+def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterPlugin]) -> Verdict | None:
     """What the first of these filters that rejects the node says; pre_filters have been asked."""
     cycle.stage = Stage.FILTER
     for filterer in filterers:
@@ -282,7 +282,7 @@ def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[Filtere
     return None
 
 
-def _ask_about_one(filterer: Filterer, cycle: EngineCycle, view: RowView) -> Refusal | None:
+def _ask_about_one(filterer: FilterPlugin, cycle: EngineCycle, view: RowView) -> Refusal | None:
     if filterer.one_by_one is None:
         node = cycle.nodes.of_rows(np.array([view.row]))
         step = ask_at_once(filterer, cycle, node)
@@ -291,7 +291,7 @@ def _ask_about_one(filterer: Filterer, cycle: EngineCycle, view: RowView) -> Ref
     return None if answer is None else _checked_refusal(filterer, view, answer)
 
 
-def _checked_refusal(filterer: Filterer, view: RowView, answer: Any) -> Refusal:
+def _checked_refusal(filterer: FilterPlugin, view: RowView, answer: Any) -> Refusal:
     if not isinstance(answer, Refusal):
         what = f"filter of node {view.name} returned {answer!r}; it must return a Rejection or None"
         raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
@@ -313,7 +313,7 @@ def _passing_as_it_is(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Row
     return nodes
 
 
-def _ask(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | None:
+def _ask(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
     """One plugin's rejections; None if there are none. Many nodes are asked at once if the plugin can."""
     if filterer.at_once is not None and (len(nodes) > 1 or filterer.one_by_one is None):
         return ask_at_once(filterer, cycle, nodes)
@@ -328,7 +328,7 @@ def _ask(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | None:
     return Step(filterer.name, nodes.rows, mask, one_by_one=given)
 
 
-def ask_at_once(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | None:
+def ask_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
     assert filterer.at_once is not None
     given = [
         rejections for rejections in filterer.at_once(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)
@@ -339,7 +339,7 @@ def ask_at_once(filterer: Filterer, cycle: EngineCycle, nodes: Rows) -> Step | N
     return Step(filterer.name, nodes.rows, mask, at_once=given)
 
 
-def _checked(filterer: Filterer, rejections: Any, nodes: Rows) -> bool:
+def _checked(filterer: FilterPlugin, rejections: Any, nodes: Rows) -> bool:
     """Whether it rejects anything; a fault if it is nothing of the kind."""
     if not isinstance(rejections, Rejections):
         raise fault(
@@ -356,7 +356,7 @@ def _checked(filterer: Filterer, rejections: Any, nodes: Rows) -> bool:
     return bool(mask[0]) if mask.strides == (0,) and len(mask) else bool(np.count_nonzero(mask))
 
 
-def _check_mask(filterer: Filterer, rejections: Rejections, which: str, mask: Any, count: int) -> None:
+def _check_mask(filterer: FilterPlugin, rejections: Rejections, which: str, mask: Any, count: int) -> None:
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (count,):
         return
     found = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)

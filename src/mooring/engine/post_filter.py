@@ -12,7 +12,7 @@ from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.engine.rejected import Rejected
 from mooring.engine.what_if import EngineWhatIf
-from mooring.framework import UNRESOLVABLE, NodeView, Plan, Refusal, Remedy
+from mooring.framework import UNRESOLVABLE, NodeView, Plan, PostFilterRefusal, Refusal
 
 CLEAR = ""
 """Clear an earlier nomination."""
@@ -35,7 +35,7 @@ class PostFiltered:
     message: str = ""
     nominate: str | None = None
     """The node that the pod is nominated to from now on; "" for none, None for no change."""
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[PostFilterRefusal, ...] = ()
     """What plugins without a plan request nevertheless."""
     results: tuple[PostFilterResult, ...] = ()
     """Per plugin that ran, in order."""
@@ -49,14 +49,14 @@ def run_post_filters(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
         return PostFiltered(nominate=CLEAR)
     results: list[PostFilterResult] = []
     reasons: list[str] = []
-    remedies: list[Remedy] = []
+    remedies: list[PostFilterRefusal] = []
     is_preemption_attempted = False
     for plugin in cycle.profile.post_filters:
         cycle.stage = Stage.POST_FILTER
         is_preemption_attempted |= plugin.preempts
         try:
             with calling(cycle, plugin, ExtensionPoint.POST_FILTER):
-                result = plugin.post_filter(cycle.pod, NodeEvidence(rejected, cycle), EngineWhatIf(cycle))
+                result = plugin.post_filter(cycle.pod, NodeDiagnosis(rejected, cycle), EngineWhatIf(cycle))
             if not isinstance(result, Plan | Refusal):
                 what = f"post_filter returned {result!r}; it must return a Plan or a Refusal"
                 raise fault(plugin, ExtensionPoint.POST_FILTER, what)
@@ -74,7 +74,7 @@ def run_post_filters(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
             return PostFiltered(
                 result, result.message, result.nominate, tuple(remedies), tuple(results), is_preemption_attempted
             )
-        if isinstance(result, Remedy):
+        if isinstance(result, PostFilterRefusal):
             remedies.append(result)
         if result.code is UNRESOLVABLE:
             reasons = list(result.reasons)
@@ -84,8 +84,8 @@ def run_post_filters(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
     return PostFiltered(None, ", ".join(reasons), nominate, tuple(remedies), tuple(results), is_preemption_attempted)
 
 
-class NodeEvidence:
-    """The framework's `Evidence`."""
+class NodeDiagnosis:
+    """The framework's `Diagnosis`."""
 
     __slots__ = ("cycle", "rejections")
 

@@ -17,7 +17,7 @@ class Form(Enum):
     VECTOR = "vector"
 
 
-class Filterer:
+class FilterPlugin:
     """A filter plugin and the forms its rule has."""
 
     __slots__ = ("at_once", "name", "one_by_one", "plugin")
@@ -32,7 +32,7 @@ class Filterer:
             self.at_once = None if form is Form.PLAIN else self.at_once
 
 
-class Scorer:
+class ScorePlugin:
     """A score plugin, the forms its rule has, and its weight in this profile."""
 
     __slots__ = ("at_once", "is_cacheable", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
@@ -75,11 +75,13 @@ class Profile:
         self.is_extended = is_extended
         """Extenders filter or score beside its plugins, so that one feasible node is not enough."""
         self.pre_filters = self.at(Point.PRE_FILTER)
-        self.filterers = tuple(Filterer(plugin, form) for plugin in self.at(Point.FILTER))
+        self.filterers = tuple(FilterPlugin(plugin, form) for plugin in self.at(Point.FILTER))
         self.post_filters = self.at(Point.POST_FILTER)
         self.pre_scores = self.at(Point.PRE_SCORE)
         # kube-scheduler takes a weight of 0 for "not set".
-        self.scorers = tuple(Scorer(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ()))
+        self.scorers = tuple(
+            ScorePlugin(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ())
+        )
 
     def at(self, point: Point) -> tuple[Any, ...]:
         """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""

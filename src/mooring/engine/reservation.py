@@ -24,7 +24,7 @@ LONGEST_WAIT_SECONDS = 15 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PlacementRefused:
     """A plugin's no, after a node was chosen."""
 
     plugin: str
@@ -49,7 +49,7 @@ class Permitted:
     waits: Mapping[str, float]
 
 
-def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | None:
+def reserve(profile: Profile, decision: Decision) -> PlacementRefused | PluginFault | None:
     """Let every reserve plugin claim what it needs. After anything but None: `unreserve`, then forget the pod."""
     for plugin in profile.at(Point.RESERVE):
         if not callable(getattr(plugin, "reserve", None)):
@@ -58,7 +58,7 @@ def reserve(profile: Profile, decision: Decision) -> Refused | PluginFault | Non
             with calling(decision.cycle, plugin, ExtensionPoint.RESERVE):
                 answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
             if isinstance(answer, Refusal):
-                return Refused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, answer))
+                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, answer))
             if answer is not None:
                 return fault(
                     plugin, ExtensionPoint.RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None"
@@ -102,7 +102,7 @@ async def _itself(awaited: Awaitable[Any]) -> Any:
     return await awaited
 
 
-def permit(profile: Profile, decision: Decision) -> Permitted | Refused | PluginFault:
+def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused | PluginFault:
     """Ask for the last word. After a refusal or a fault: `unreserve`, then forget the pod."""
     waits: dict[str, float] = {}
     for plugin in profile.at(Point.PERMIT):
@@ -112,7 +112,7 @@ def permit(profile: Profile, decision: Decision) -> Permitted | Refused | Plugin
                 if isinstance(answer, Wait):
                     waits[plugin.name] = _bounded(answer)
             if isinstance(answer, Refusal):
-                return Refused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, answer))
+                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, answer))
         except PluginFault as problem:
             return problem
         if isinstance(answer, Wait):

@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.profile import Profile, Scorer
+from mooring.engine.profile import Profile, ScorePlugin
 from mooring.framework import IntArray, Reads
-from mooring.state import KeptColumn, Rows, RowView, State
+from mooring.state import CachedColumn, Rows, RowView, State
 
 MAX_SIGNATURES = 8
 """Deployments that scale up at the same time alternate; each signature gets a column."""
@@ -29,7 +29,7 @@ class _CachedScores:
 
     def __init__(self, state: Any) -> None:
         self.state = state
-        self.column: KeptColumn | None = None
+        self.column: CachedColumn | None = None
 
 
 class ScoreCache:
@@ -37,7 +37,7 @@ class ScoreCache:
 
     __slots__ = ("_by_signature", "_name", "_of", "_reads_pods", "_sign")
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, scorer: ScorePlugin) -> None:
         self._name = scorer.name
         self._reads_pods = scorer.plugin.reads is Reads.PODS
         self._sign: Callable[[Any], Hashable | None] = scorer.plugin.sign
@@ -67,7 +67,7 @@ class ScoreCache:
             return None
         self._by_signature[signature] = cached  # the latest is the last to be evicted
         if cached.column is None:
-            cached.column = cycle.state.keep_column(reads_pods=self._reads_pods)
+            cached.column = cycle.state.cached_column(reads_pods=self._reads_pods)
         return cached.column.read(nodes, score, score_one)
 
 

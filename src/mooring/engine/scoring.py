@@ -14,7 +14,7 @@ from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extender_results import SCALE, ExtenderScores
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault
-from mooring.engine.profile import Scorer
+from mooring.engine.profile import ScorePlugin
 from mooring.engine.score_cache import NO_SCORE_CACHES, ScoreCaches
 from mooring.framework import IntArray, Refusal, Skip
 from mooring.framework.normalizers import HIGHEST_SCORE
@@ -168,7 +168,7 @@ def _ask_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
                 cycle.score_states[plugin.name] = answer
 
 
-def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> IntArray:
+def _raw(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> IntArray:
     cache = score_caches.get(scorer.name)
     if cache is not None:
         cached = cache.get(
@@ -182,7 +182,7 @@ def _raw(scorer: Scorer, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCac
     return _run_score(scorer, cycle, nodes)
 
 
-def _run_score_of_one(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
+def _run_score_of_one(scorer: ScorePlugin, cycle: EngineCycle, view: RowView) -> int:
     assert scorer.one_by_one is not None
     score = scorer.one_by_one(cycle.pod, view, cycle)
     if type(score) is int:
@@ -190,7 +190,7 @@ def _run_score_of_one(scorer: Scorer, cycle: EngineCycle, view: RowView) -> int:
     return _whole_number(scorer, ExtensionPoint.SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
 
 
-def _run_score(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
+def _run_score(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
         return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
     ask, pod = scorer.one_by_one, cycle.pod
@@ -198,7 +198,7 @@ def _run_score(scorer: Scorer, cycle: EngineCycle, nodes: Rows) -> IntArray:
     return _whole_numbers(scorer, ExtensionPoint.SCORE, [ask(pod, view, cycle) for view in nodes], nodes)
 
 
-def _normalized(scorer: Scorer, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
+def _normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
     if scorer.normalize is not None:
         return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
     if scorer.normalizer is not None:
@@ -212,11 +212,11 @@ def _normalized(scorer: Scorer, cycle: EngineCycle, nodes: Rows, raw: IntArray) 
 
 
 def is_constant(scores: IntArray) -> bool:
-    """Whether a plugin said one number for all nodes (`same_for_all`): then it is enough to look at the first."""
+    """Whether a plugin said one number for all nodes (`constant_score`): then it is enough to look at the first."""
     return scores.strides == (0,)
 
 
-def _whole_numbers(scorer: Scorer, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
+def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
     """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
@@ -236,20 +236,22 @@ def _whole_numbers(scorer: Scorer, point: ExtensionPoint, scores: Any, nodes: Ro
     return checked
 
 
-def _whole_number(scorer: Scorer, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
+def _whole_number(scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
     # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should hear of it today.
     if isinstance(score, int | np.integer) and not isinstance(score, bool):
         return int(score)
     raise _no_score(scorer, point, score, nodes, place, "must be a whole number")
 
 
-def _no_score(scorer: Scorer, point: ExtensionPoint, score: Any, nodes: Rows, place: int, rule: str) -> PluginFault:
+def _no_score(
+    scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int, rule: str
+) -> PluginFault:
     where = f"of node {nodes.at(place).name} " if place < len(nodes) else ""
     what = f"the score {where}is {score!r} ({type(score).__name__}); a score {rule}"
     return fault(scorer.plugin, point, what)
 
 
-def _out_of_range(scorer: Scorer, normalized: IntArray) -> PluginFault:
+def _out_of_range(scorer: ScorePlugin, normalized: IntArray) -> PluginFault:
     wrong = int(normalized[(normalized < 0) | (normalized > HIGHEST_SCORE)][0])
     what = f"returns an invalid score {wrong}, it should in the range of [0, {HIGHEST_SCORE}] after normalizing"
     problem = fault(scorer.plugin, ExtensionPoint.WEIGHT, what)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.filtering import ask_at_once, ask_pre_filters, first_refusal, not_satisfied, refusal_among_nominated
-from mooring.engine.profile import Filterer
+from mooring.engine.profile import FilterPlugin
 from mooring.engine.rejected import Rejected, Step
 from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import BoolArray, Evicted, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal
@@ -119,7 +119,7 @@ class EngineWhatIf:
             for plugin in cycle.profile.pre_filters
         )
 
-    def _steps(self, nodes: RowsAfterEviction, filterers: Iterable[Filterer]) -> tuple[list[Step], bool]:
+    def _steps(self, nodes: RowsAfterEviction, filterers: Iterable[FilterPlugin]) -> tuple[list[Step], bool]:
         """The rejections of these nodes, filter by filter; and whether all filters could run on many nodes."""
         steps: list[Step] = []
         for filterer in filterers:
@@ -196,7 +196,7 @@ def _held(pods: Sequence[PlacedPod]) -> dict[str, IntArray] | None:
     return held
 
 
-def _reads(filterer: Filterer, pre_filters: tuple[Plugin, ...]) -> Reads:
+def _reads(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) -> Reads:
     """What the filter's result depends on; anything, if its PreFilter state depends on pods."""
     plugin = filterer.plugin
     if plugin.pre_filter_reads_pods and plugin in pre_filters:

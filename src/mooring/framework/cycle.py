@@ -37,7 +37,7 @@ class PodsWhere(msgspec.Struct, frozen=True):
     """Whether pods that are being deleted count."""
     nobody: bool = False
     """Count none of them."""
-    all_supposed: bool = False
+    what_if_counts_all: bool = False
     """Pods that are supposed there or away (nominated ones, victims) move a tally if namespace and selectors match,
     whether they count or not: as kube-scheduler's topology spread has it."""
 
@@ -121,7 +121,7 @@ class Term(msgspec.Struct, frozen=True):
     term: PodAffinityTerm
 
 
-class Counts(Protocol):
+class DomainCounts(Protocol):
     """Pods counted per value of a node label (a domain); `state` keeps them up to date. Equal by identity."""
 
     @property
@@ -146,7 +146,7 @@ class Counts(Protocol):
         ...
 
 
-class Tally(Counts, Protocol):
+class Tally(DomainCounts, Protocol):
     """A standing count of the pods that were asked for, over the nodes that were asked for."""
 
     @property
@@ -228,7 +228,7 @@ class Cycle(Protocol):
         """The standing sum of what these placed pods request of the resource ("pods" counts them)."""
         ...
 
-    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
+    def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
         """The terms of existing pods that select this pod, each with where their carriers are.
 
         `namespace_labels` are those of this pod's namespace: some terms select by them.
@@ -267,7 +267,7 @@ class Cycle(Protocol):
         ...
 
 
-class Evidence(Protocol):
+class Diagnosis(Protocol):
     """What refused the pod, for post_filter."""
 
     @property

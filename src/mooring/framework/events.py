@@ -139,7 +139,7 @@ class Hint:
         object.__setattr__(self, "action", action)
         object.__setattr__(self, "test", test)
 
-    def concerns(self, event: ClusterEvent) -> bool:
+    def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is one of those listed.
 
         An unspecific update concerns only registrations at least as wide: hence the comparison as numbers.

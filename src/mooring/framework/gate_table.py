@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class FeatureGate:
     """A gate as v1.36 has it."""
 
     name: str
@@ -98,11 +98,11 @@ DEPRECATED off:
 """
 
 
-def _read(listed: str) -> Iterator[Gate]:
+def _read(listed: str) -> Iterator[FeatureGate]:
     stage, default, locked = "", False, False
     for line in listed.strip().splitlines():
         if line.startswith(" "):
-            yield from (Gate(name, stage, default, locked) for name in line.split())
+            yield from (FeatureGate(name, stage, default, locked) for name in line.split())
         else:
             stage, *rest = line.rstrip(":").split()
             default, locked = rest[0] == "on", "locked" in rest

@@ -124,7 +124,7 @@ class NodeRows(Protocol):
         ...
 
     def free(self, resource: str) -> IntArray: ...
-    def kept(
+    def cached(
         self, key: Hashable, judge: Callable[[NodeRows], NDArray[Any]], judge_one: Callable[[NodeView], Any]
     ) -> NDArray[Any]:
         """What a judge says of these nodes, asked again only about nodes that moved since it was asked last.

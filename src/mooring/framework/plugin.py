@@ -49,7 +49,7 @@ class Plugin(ExtensionPoints):
     pre_filter_reads_pods: ClassVar[bool] = True
     """Whether what `pre_filter` answers depends on the pods on nodes. False: it is not asked again when preemption
     supposes pods away, or when nominated pods are supposed there."""
-    without_filter_state: ClassVar[str] = 'reading "{}" from cycleState: not found'
+    missing_state_message: ClassVar[str] = 'reading "{}" from cycleState: not found'
     """What a fault says when `filter` looks for the state of a `pre_filter` that was never asked."""
     score_needs_pre_score: ClassVar[bool] = True
     """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Hashable, Iterable
 from enum import Enum
 from typing import Any
 
-from mooring.framework.cycle import Cycle, Evidence, WhatIf
+from mooring.framework.cycle import Cycle, Diagnosis, WhatIf
 from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import (
@@ -118,7 +118,7 @@ class ExtensionPoints:
         """`filter`, for many nodes at once: which rows are rejected, for each reason."""
         raise NotImplementedError
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf, /) -> Plan | Refusal:
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf, /) -> Plan | Refusal:
         """Propose how to make room when no node is left.
 
         Called in the profile's order until one plugin returns a plan. The plan is data; the scheduler carries it out

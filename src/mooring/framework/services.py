@@ -224,7 +224,7 @@ class PodEvents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpResponse:
     """What a server responded: any status, also one that is no success."""
 
     status: int
@@ -253,7 +253,7 @@ class HttpAnswer:
 class Http(Protocol):
     """HTTP GET for background tasks. Raises `Fault` with host and cause when there is no response in time.
 
-    Redirects are not followed. Any status is a response; `HttpAnswer.json()` accepts a success only.
+    Redirects are not followed. Any status is a response; `HttpResponse.json()` accepts a success only.
     """
 
     async def get(
@@ -264,7 +264,7 @@ class Http(Protocol):
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 10.0,
         ca_file: str | None = None,
-    ) -> HttpAnswer: ...
+    ) -> HttpResponse: ...
 
 
 class CounterMetric(Protocol):

@@ -28,7 +28,7 @@ def constant(value: NDArray[Any], size: int) -> NDArray[Any]:
     return column
 
 
-def same_for_all(score: int, nodes: Sized) -> IntArray:
+def constant_score(score: int, nodes: Sized) -> IntArray:
     """The same score for every node, as `score_nodes` may answer it: costs nothing however many there are."""
     return constant(np.array((score,), np.int64), len(nodes))
 
@@ -82,7 +82,7 @@ class Rejection(Refusal):
     __slots__ = ()
 
 
-class Remedy(Refusal):
+class PostFilterRefusal(Refusal):
     """From post_filter: no for now, and what the scheduler should do about it. The other plugins are still asked.
 
     `nominate`: None leaves an earlier nomination of the pod as it is, "" clears it.

@@ -82,7 +82,7 @@ class QueueingHints:
     def _look_up(self, event: ClusterEvent) -> Iterator[tuple[str, PluginHints]]:
         for scheduler_name, rules in self._profiles.items():
             matching = {
-                plugin: tuple(hint for hint in hints if hint.concerns(event)) for plugin, hints in rules.hints.items()
+                plugin: tuple(hint for hint in hints if hint.matches(event)) for plugin, hints in rules.hints.items()
             }
             if matching := {plugin: hints for plugin, hints in matching.items() if hints}:
                 yield scheduler_name, matching

@@ -1,7 +1,7 @@
 """What we believe about the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
 
+from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
-from mooring.state.kept_columns import KeptColumn
 from mooring.state.lower_priority_requests import NotComputable, RowsAfterEviction
 from mooring.state.pods import StatePods
 from mooring.state.state import State
@@ -10,8 +10,8 @@ from mooring.state.views import Rows, RowView
 
 __all__ = [
     "PODS",
+    "CachedColumn",
     "ChangeLog",
-    "KeptColumn",
     "NotComputable",
     "RowView",
     "Rows",

@@ -15,15 +15,15 @@ from mooring.objects import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.selectors import Labels
-from mooring.state.carried_terms import CarriedTerms, CarrierTally
+from mooring.state.affinity_terms import AffinityTerms, TermTally
+from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import KnownImage
-from mooring.state.kept_columns import KeptColumn
 from mooring.state.lower_priority_requests import LowerPriorityCache, RowsAfterEviction
 from mooring.state.nominations import Nominations
+from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of
 from mooring.state.ports import PortsInUse
-from mooring.state.selections import CHECKED_AFTER, Members, PodIndex, Selection, amount_of
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
 from mooring.state.views import Rows, RowView
@@ -43,12 +43,12 @@ class State:
         self._pods: dict[str, PlacedPod] = {}
         self._ghosts: dict[str, dict[str, PlacedPod]] = {}
         """Pods on nodes that we do not know (yet, or any more), by node name."""
-        self._index: PodIndex[PlacedPod, Selection] = PodIndex(
-            lambda where, index: Selection(where, index, self._table)
+        self._index: PodIndex[PlacedPod, CountedPodSet] = PodIndex(
+            lambda where, index: CountedPodSet(where, index, self._table)
         )
         self._waiting: dict[str, Pod] = {}
-        self._waiting_index: PodIndex[Pod, Members[Pod]] = PodIndex(Members)
-        self._terms = CarriedTerms(self._table)
+        self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
+        self._terms = AffinityTerms(self._table)
         self.nominations = Nominations()
         self._below = LowerPriorityCache(self._table)
 
@@ -66,9 +66,9 @@ class State:
     def node(self, name: str) -> RowView | None:
         return self._table.get(name)
 
-    def keep_column(self, *, reads_pods: bool) -> KeptColumn:
+    def cached_column(self, *, reads_pods: bool) -> CachedColumn:
         """A column to be worked out from nodes, and from the pods on them where that is said."""
-        return KeptColumn(self._table, reads_pods=reads_pods)
+        return CachedColumn(self._table, reads_pods=reads_pods)
 
     @property
     def node_changes(self) -> ChangeLog:
@@ -217,7 +217,7 @@ class State:
             view.placed[pod.uid] = pod
             self._table.pod_changes.record(view.row)
 
-    def _count(self, pod: PlacedPod, row: int, touched: Iterable[Selection], sign: int) -> None:
+    def _count(self, pod: PlacedPod, row: int, touched: Iterable[CountedPodSet], sign: int) -> None:
         """Tallies and terms of a pod that comes onto a row or leaves it."""
         for selection in touched:
             selection.count(row, sign)
@@ -247,7 +247,9 @@ class State:
             selection.totals[resource] = total
         return total
 
-    def carriers(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, CarrierTally]]:
+    def existing_affinity_terms(
+        self, pod: Pod, kind: TermKind, namespace_labels: Labels
+    ) -> Sequence[tuple[Term, TermTally]]:
         """The terms of existing pods that select this pod, each with the count of the pods that carry it.
 
         `namespace_labels` are those of the pod's namespace: some terms select by them.

@@ -20,11 +20,11 @@ from mooring.objects.core import Taint
 from mooring.objects.placed import PlacedPod
 from mooring.objects.quantity import BadQuantity, amount
 from mooring.objects.requests import Amounts, is_counted
+from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
 from mooring.state.columns import AmountColumn, CapacityColumn, Column, InternedColumn
 from mooring.state.domains import Domains, Included
 from mooring.state.images import ImageIndex
-from mooring.state.kept_columns import KeptColumn
 from mooring.state.ports import PortsInUse
 from mooring.state.views import REMOVED, Rows, RowView
 from mooring.state.volumes import VolumesInUse
@@ -71,7 +71,7 @@ class NodeTable:
         self.volumes = VolumesInUse(self._capacity)
         self._domains: dict[tuple[str, NodesWhere], Domains] = {}
         self._included: dict[NodesWhere, Included] = {}
-        self._kept: dict[Hashable, KeptColumn] = {}
+        self._kept: dict[Hashable, CachedColumn] = {}
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
 
@@ -229,7 +229,7 @@ class NodeTable:
             domains = self._domains[key, on] = Domains(self.label(key), included, self.all())
         return domains
 
-    def kept(
+    def cached(
         self,
         key: Hashable,
         nodes: Rows,
@@ -241,7 +241,7 @@ class NodeTable:
         if column is None:
             if len(self._kept) >= MOST_KEPT_COLUMNS:
                 del self._kept[next(iter(self._kept))]
-            column = self._kept[key] = KeptColumn(self)
+            column = self._kept[key] = CachedColumn(self)
         return column.read(nodes, judge, judge_one)
 
     def drop_domains(self, key: str, on: NodesWhere) -> None:

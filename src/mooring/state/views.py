@@ -201,13 +201,13 @@ class Rows:
         free: IntArray = self.allocatable(resource) - self.requested(resource)
         return free
 
-    def kept(
+    def cached(
         self,
         key: Hashable,
         judge: Callable[[Rows], NDArray[Any]],
         judge_one: Callable[[RowView], Any],
     ) -> NDArray[Any]:
-        return self._table.kept(key, self, judge, judge_one)
+        return self._table.cached(key, self, judge, judge_one)
 
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
         column = self._table.label(key)

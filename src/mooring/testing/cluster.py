@@ -8,10 +8,20 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from mooring.base.errors import StateMissing
-from mooring.engine import Decision, DecisionCache, Permitted, Profile, Refused, decide, permit, reserve, unreserve
+from mooring.engine import (
+    Decision,
+    DecisionCache,
+    Permitted,
+    PlacementRefused,
+    Profile,
+    decide,
+    permit,
+    reserve,
+    unreserve,
+)
 from mooring.framework import (
     ALL_NODES,
-    Counts,
+    DomainCounts,
     Image,
     NodeRows,
     NodesWhere,
@@ -128,8 +138,8 @@ class TestCycle:
     def total(self, pods: PodsWhere, resource: str) -> int:
         return self._state.total(pods, resource)
 
-    def carriers(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, Counts]]:
-        return self._state.carriers(self._pod, kind, namespace_labels)
+    def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
+        return self._state.existing_affinity_terms(self._pod, kind, namespace_labels)
 
     def claim_uses(self, claims: Collection[str]) -> int:
         return self._state.claim_uses(self._pod.namespace, claims)
@@ -168,7 +178,7 @@ class Cluster:
         self._cache = DecisionCache()
         self._attempts: Counter[str] = Counter()
         self._placing = 0
-        self._ends: list[tuple[Decision, Refused | None]] = []
+        self._ends: list[tuple[Decision, PlacementRefused | None]] = []
         """Of pods that waited on permit, and have been allowed or rejected."""
         for node in nodes:
             row = cast(RowView, node)
@@ -229,7 +239,7 @@ class Cluster:
             else:
                 self._undo(decision)
                 decision.node, decision.view = None, None
-                if isinstance(answer, Refused):
+                if isinstance(answer, PlacementRefused):
                     decision.message, decision.rejectors = answer.message, answer.rejectors
                 else:
                     decision.message, decision.fault = str(answer), answer
@@ -237,7 +247,7 @@ class Cluster:
             self._placing -= 1
         self._settle()
 
-    def _ended(self, decision: Decision, refused: Refused | None) -> None:
+    def _ended(self, decision: Decision, refused: PlacementRefused | None) -> None:
         self._ends.append((decision, refused))
         self._settle()
 

@@ -21,7 +21,7 @@ import msgspec
 from mooring.base.clock import Clock, ManualClock
 from mooring.base.errors import ApiError, Fault, OperatorMistake, Problem
 from mooring.base.log import Log
-from mooring.engine import Refused
+from mooring.engine import PlacementRefused
 from mooring.engine.reservation import LONGEST_WAIT_SECONDS, waited_too_long
 from mooring.framework import (
     Args,
@@ -31,7 +31,7 @@ from mooring.framework import (
     ClaimWriter,
     FeatureGates,
     Http,
-    HttpAnswer,
+    HttpResponse,
     Metrics,
     Objects,
     Plugin,
@@ -123,7 +123,7 @@ class _Waiting:
     ended: Ended | None
 
 
-Ended = Callable[[Refused | None], None]
+Ended = Callable[[PlacementRefused | None], None]
 """Called with who rejected the pod and why, or None: all have allowed it."""
 
 
@@ -166,7 +166,7 @@ class MemoryWaitingPods:
             return False
         self.rejected.append((waiting.pod.name, reason))
         if waiting.ended is not None:
-            waiting.ended(Refused(plugin, Refusal(reason)))
+            waiting.ended(PlacementRefused(plugin, Refusal(reason)))
         return True
 
     def expire(self) -> None:
@@ -200,7 +200,7 @@ class MemoryPreemptions:
 
 
 class MemoryHttp:
-    """Answers from a table: url → JSON value, `HttpAnswer`, or an exception to raise."""
+    """Answers from a table: url → JSON value, `HttpResponse`, or an exception to raise."""
 
     def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
         self.answers = dict(answers or {})
@@ -216,13 +216,13 @@ class MemoryHttp:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 10.0,
         ca_file: str | None = None,
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         self.requests.append((url, dict(params or {})))
         answer = self.answers.get(url, Fault(f"{url} does not answer"))
         if isinstance(answer, BaseException):
             raise answer
-        if not isinstance(answer, HttpAnswer):
-            return HttpAnswer(200, msgspec.json.encode(answer), url)
+        if not isinstance(answer, HttpResponse):
+            return HttpResponse(200, msgspec.json.encode(answer), url)
         return answer if answer.url else replace(answer, url=url)
 
 

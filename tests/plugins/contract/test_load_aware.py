@@ -7,7 +7,7 @@ from tests.plugins.contract.load_aware import Load, LoadAware
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import Fault
-from mooring.framework import HttpAnswer, Skip
+from mooring.framework import HttpResponse, Skip
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
 
 ADDRESS = "http://prometheus:9090"
@@ -67,7 +67,7 @@ def test_without_any_sample_the_plugin_has_no_opinion():
     assert cluster.schedule(a_pod()).node in ("a", "b")
 
 
-@pytest.mark.parametrize("answer", [Fault("prometheus does not answer"), HttpAnswer(503, b"")])
+@pytest.mark.parametrize("answer", [Fault("prometheus does not answer"), HttpResponse(503, b"")])
 async def test_a_refresh_that_fails_is_a_fault_of_the_background_and_keeps_the_last_sample(answer):
     services = Services(published={Load: Load({"a": 4000}, 0.0)}, http={URL: answer})
     plugin, cluster = two_nodes(services)

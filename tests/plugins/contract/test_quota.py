@@ -65,6 +65,6 @@ def test_only_the_teams_own_pods_wake_it():
 @pytest.mark.parametrize(("team", "expected"), [("red", True), ("blue", False)])
 def test_only_the_teams_own_quota_wakes_it(team, expected):
     hint = next(hint for hint in a_plugin(TeamQuota).events() if hint.resource == resource_name(Quota))
-    assert hint.concerns(ClusterEvent(resource_name(Quota), Action.UPDATE))
+    assert hint.matches(ClusterEvent(resource_name(Quota), Action.UPDATE))
     assert hint.test is not None
     assert hint.test(a_team_pod(team), a_quota("red", "1"), a_quota("red", "2")) is expected

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.plugins.verdicts import normalized
 
 from mooring.base.errors import Fault, OperatorMistake
-from mooring.framework import HttpAnswer
+from mooring.framework import HttpResponse
 from mooring.plugins.examples.network_traffic import NetworkTraffic, Traffic
 from mooring.testing import Services, a_cluster, a_node, a_plugin, a_pod
 
 ADDRESS = "http://prometheus.example:9090"
 URL = f"{ADDRESS}/api/v1/query"
-HTML = HttpAnswer(200, b"<!DOCTYPE html><html><title>Sign in</title></html>")
+HTML = HttpResponse(200, b"<!DOCTYPE html><html><title>Sign in</title></html>")
 
 
 def an_answer(label: str = "kubernetes_node", /, **received: float | str) -> dict[str, Any]:
@@ -153,18 +153,18 @@ async def test_each_node_is_logged_when_an_answer_is_first_used_for_it():
 TROUBLE = {
     "nobody there": (Fault(f"{ADDRESS} cannot be asked: refused"), "cannot be asked: refused"),
     "no answer in time": (Fault(f"{ADDRESS} did not answer within 10 s"), "did not answer within 10 s"),
-    "not allowed": (HttpAnswer(401, b"Unauthorized\n"), f"{ADDRESS} answered 401"),
-    "sent elsewhere": (HttpAnswer(302, b""), f"{ADDRESS} answered 302"),
+    "not allowed": (HttpResponse(401, b"Unauthorized\n"), f"{ADDRESS} answered 401"),
+    "sent elsewhere": (HttpResponse(302, b""), f"{ADDRESS} answered 302"),
     "a page": (HTML, f"{ADDRESS} answered HTML, not as Prometheus answers a query"),
-    "text": (HttpAnswer(200, b"ok"), "answered something else, not as Prometheus"),
-    "no text at all": (HttpAnswer(200, b"\xff\xfe"), "answered something else, not as Prometheus"),
+    "text": (HttpResponse(200, b"ok"), "answered something else, not as Prometheus"),
+    "no text at all": (HttpResponse(200, b"\xff\xfe"), "answered something else, not as Prometheus"),
     "other JSON": ([1, 2], "answered something else, not as Prometheus"),
     "another kind of result": (
         {"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}},
         "answered something else",
     ),
     "a query it refuses": (
-        HttpAnswer(422, b'{"status":"error","errorType":"execution","error":"query timed out"}'),
+        HttpResponse(422, b'{"status":"error","errorType":"execution","error":"query timed out"}'),
         f"{ADDRESS} answered 422 query timed out",
     ),
     "a sample that is no number": (an_answer(a="much"), "could not convert"),

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import PluginFault
-from mooring.engine import Decision, Permitted, Profile, Refused, decide, permit, reserve
+from mooring.engine import Decision, Permitted, PlacementRefused, Profile, decide, permit, reserve
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run
 from mooring.framework import Allow, FeatureGates, Plan, Plugin, Point, Refusal, Rejection, Skip, Wait
@@ -49,7 +49,7 @@ class Bench:
         decision = decide(profile, a_pod("web"), self.state, watch=attempts.begin())
         attempts.decided(profile, decision)
         if decision.node is not None:
-            answer: Refused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
+            answer: PlacementRefused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
             attempts.placed(profile, decision, answer)
         attempts.over(decision)
         return decision

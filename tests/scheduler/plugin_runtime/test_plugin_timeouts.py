@@ -4,7 +4,7 @@ import asyncio
 import math
 
 import pytest
-from tests.engine.made import a_profile, a_state
+from tests.engine.builders import a_profile, a_state
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import PluginFault

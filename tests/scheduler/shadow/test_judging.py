@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.made import a_profile, a_state, made, rejecting, scoring
+from tests.engine.builders import a_profile, a_state, made, rejecting, scoring
 
 from mooring.engine import Decision, decide
 from mooring.framework import Candidate, Plan, Plugin, Refusal, Rejection

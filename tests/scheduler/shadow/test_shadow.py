@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.made import made, rejecting, scoring
+from tests.engine.builders import made, rejecting, scoring
 from tests.scheduler.shadow.watched import Watched, emptiest
 
 from mooring.engine import decide

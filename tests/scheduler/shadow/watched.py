@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from tests.engine.made import a_profile, made
+from tests.engine.builders import a_profile, made
 
 from mooring.base.clock import ManualClock
 from mooring.engine import decide

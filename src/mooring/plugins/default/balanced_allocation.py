@@ -125,7 +125,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         nothing = dict.fromkeys(resources, 0)
         if any("/" in resource for resource in resources):
             return self._balances(nodes, nothing)
-        return nodes.kept(
+        return nodes.cached(
             (NodeResourcesBalancedAllocation, resources),
             lambda others: self._balances(others, nothing),
             lambda node: _balance(list(self._shares(node, nothing))),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mooring.framework import Cycle, Image, IntArray, NodeRows, NodeView, Plugin, Pod, same_for_all
+from mooring.framework import Cycle, Image, IntArray, NodeRows, NodeView, Plugin, Pod, constant_score
 from mooring.framework.normalizers import HIGHEST_SCORE
 
 MIB = 1024 * 1024
@@ -35,7 +35,7 @@ class ImageLocality(Plugin):
         highest = _highest(pod)
         known = list(_images(pod, highest, cycle))
         if not known:
-            return same_for_all(0, nodes)
+            return constant_score(0, nodes)
         if len(known) == 1:
             [(image, size)] = known
             return image.on_rows(nodes) * np.int64(_score(size, highest))

@@ -35,7 +35,7 @@ USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 class NodeDeclaredFeatures(Plugin):
     """Refuse nodes that do not declare a feature that the pod needs."""
 
-    without_filter_state = 'error reading "{}" from cycle-state: not found'
+    missing_state_message = 'error reading "{}" from cycle-state: not found'
     reads = Reads.NODE
     pre_filter_reads_pods = False
 

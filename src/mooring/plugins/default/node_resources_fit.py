@@ -80,7 +80,7 @@ class NodeResourcesFit(Plugin):
     """Refuse nodes without room for the pod's requests; rank the others by a strategy."""
 
     pod_fields = ("spec.containers", "spec.initContainers")
-    without_filter_state = 'error reading "{}" from cycleState: not found'
+    missing_state_message = 'error reading "{}" from cycleState: not found'
     reads = Reads.PODS
     pre_filter_reads_pods = False
     score_needs_pre_score = False

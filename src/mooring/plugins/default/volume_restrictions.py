@@ -49,7 +49,7 @@ class VolumeRestrictions(Plugin):
     """Refuse nodes where a disk is mounted that the pod must have alone, and claims that are for one pod only."""
 
     pod_fields = ("spec.volumes",)
-    without_filter_state = 'cannot read "{}" from cycleState'
+    missing_state_message = 'cannot read "{}" from cycleState'
 
     def __init__(self, claims: Objects[PersistentVolumeClaim]) -> None:
         self._claims = claims

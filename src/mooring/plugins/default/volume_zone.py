@@ -53,7 +53,7 @@ class VolumeZone(Plugin):
     """Refuse nodes outside the zones and regions of the pod's volumes."""
 
     pod_fields = ("spec.volumes",)
-    without_filter_state = "not found"
+    missing_state_message = "not found"
     reads = Reads.NODE
     pre_filter_reads_pods = False
 

@@ -29,7 +29,7 @@ from mooring.framework import (
     Background,
     Cycle,
     Http,
-    HttpAnswer,
+    HttpResponse,
     Log,
     Meta,
     Metrics,
@@ -136,7 +136,7 @@ class NetworkTraffic(Plugin):
             self._answers = True
             self._log.info("[NetworkTraffic] Prometheus answers", nodes=len(received), query=self._query)
 
-    async def _ask(self) -> HttpAnswer:
+    async def _ask(self) -> HttpResponse:
         args, headers = self._args, {}
         if args.bearer_token_file is not None:
             token = await asyncio.to_thread(Path(args.bearer_token_file).read_text, encoding="utf-8")
@@ -205,7 +205,7 @@ class _Answer(msgspec.Struct):
     error: str = ""
 
 
-def received_bytes(answer: HttpAnswer, args: NetworkTrafficArgs) -> dict[str, int]:
+def received_bytes(answer: HttpResponse, args: NetworkTrafficArgs) -> dict[str, int]:
     """The traffic of each node. Raises `Fault` when the answer has none."""
     try:
         content = decode(answer.body, _Answer)

@@ -16,15 +16,15 @@ from mooring.framework import (
     Action,
     Args,
     Cycle,
-    Evidence,
+    Diagnosis,
     Hint,
     Meta,
     Node,
     NodeView,
     Plugin,
     Pod,
+    PostFilterRefusal,
     Rejection,
-    Remedy,
     WhatIf,
 )
 
@@ -53,8 +53,8 @@ class RandomChoice(Plugin):
         # Evicting pods would not change the draw.
         return None if self._draw(pod, node, cycle) % 2 == 0 else Rejection(NOT_DRAWN, code=UNRESOLVABLE)
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Remedy:
-        return Remedy(retry_after=self._retry_seconds)
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> PostFilterRefusal:
+        return PostFilterRefusal(retry_after=self._retry_seconds)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return self._draw(pod, node, cycle) // 2 % 100

@@ -16,7 +16,7 @@ from typing import Any
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, Profile, Refused, unreserve
+from mooring.engine import Decision, PlacementRefused, Profile, unreserve
 from mooring.engine.cycle import Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
@@ -151,7 +151,7 @@ class BindingCycles:
             self._room.enter(placement.pod, placement.node.name, placement.waits)
         self._spawn(placement, None)
 
-    def undo(self, placement: Placement, why: Refused | PluginFault) -> None:
+    def undo(self, placement: Placement, why: PlacementRefused | PluginFault) -> None:
         """Undo a placement that Reserve or Permit rejected, or that failed before its binding cycle started."""
         self._spawn(placement, why)
 
@@ -189,7 +189,7 @@ class BindingCycles:
                 _log.warning("Cancelled a plugin at shutdown", **holder._asdict())
                 task.cancel()
 
-    def _spawn(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
+    def _spawn(self, placement: Placement, why_not: PlacementRefused | PluginFault | None) -> None:
         pod = placement.pod
         placement.assumed = self._state.pod(pod.uid)
         self._placements[pod.uid] = placement
@@ -197,13 +197,13 @@ class BindingCycles:
             self._bind_or_undo(placement, why_not), name=f"bind {pod.key}"
         )
 
-    async def _bind_or_undo(self, placement: Placement, why_not: Refused | PluginFault | None) -> None:
+    async def _bind_or_undo(self, placement: Placement, why_not: PlacementRefused | PluginFault | None) -> None:
         """A bug of ours costs one attempt, never the pod."""
         try:
             match why_not:
                 case None:
                     await self._run(placement)
-                case Refused():
+                case PlacementRefused():
                     await self._unschedulable(placement, why_not)
                 case PluginFault():
                     await self._failed(placement, why_not)
@@ -237,7 +237,7 @@ class BindingCycles:
                 await self._failed(placement, PluginFault("", "waiting on permit for pod: preempted"))
                 return
             if verdict.refusal is not None:
-                await self._unschedulable(placement, Refused(verdict.plugin, verdict.refusal))
+                await self._unschedulable(placement, PlacementRefused(verdict.plugin, verdict.refusal))
                 return
         # From here on a failure can only mean another try with the error backoff: no more events are recorded for it.
         self._queue.done(pod.uid)
@@ -386,7 +386,7 @@ class BindingCycles:
         self._decision_log.note(placement.pod, node=None, error=str(problem))
         self._failures.error(placement.queued, problem)
 
-    async def _unschedulable(self, placement: Placement, refused: Refused) -> None:
+    async def _unschedulable(self, placement: Placement, refused: PlacementRefused) -> None:
         """Reserve or Permit rejected the pod: undo, and report this one node as unschedulable."""
         await self._unreserve(placement)
         forgotten = self._forget(placement)

@@ -14,7 +14,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, DecisionCache, Permitted, Profile, Refused, decide, permit, reserve
+from mooring.engine import Decision, DecisionCache, Permitted, PlacementRefused, Profile, decide, permit, reserve
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod, Point
 from mooring.framework.events import resource_name
@@ -38,7 +38,7 @@ from mooring.state import State
 _log = Log("scheduler")
 
 
-Outcome: TypeAlias = Permitted | Refused | PluginFault
+Outcome: TypeAlias = Permitted | PlacementRefused | PluginFault
 """Of Reserve and Permit."""
 
 

@@ -15,7 +15,7 @@ from weakref import ref
 from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, Permitted, Profile, Refused
+from mooring.engine import Decision, Permitted, PlacementRefused, Profile
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Refusal
@@ -155,7 +155,7 @@ class AttemptMetrics:
         if decision.fault is not None:
             self._count_volume_failure(decision.fault)
 
-    def placed(self, profile: Profile, decision: Decision, answer: Refused | PluginFault | Permitted) -> None:
+    def placed(self, profile: Profile, decision: Decision, answer: PlacementRefused | PluginFault | Permitted) -> None:
         """A node was chosen, and this is what came of reserve and permit."""
         watch = decision.cycle.watch
         if watch is None:
@@ -336,10 +336,10 @@ def _answered(answer: object) -> str:
     return answer.code.value if isinstance(answer, Refusal) else SUCCESS
 
 
-def _status_of(answer: Refused | PluginFault | Permitted) -> str:
+def _status_of(answer: PlacementRefused | PluginFault | Permitted) -> str:
     if isinstance(answer, PluginFault):
         return ERROR
-    if isinstance(answer, Refused):
+    if isinstance(answer, PlacementRefused):
         return answer.refusal.code.value
     return Code.WAIT.value if answer.waits else SUCCESS
 

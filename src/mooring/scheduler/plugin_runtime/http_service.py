@@ -12,7 +12,7 @@ import aiohttp
 from mooring.base.errors import Fault
 from mooring.base.redaction import scrubbed, shown_url
 from mooring.client.proxy import environment_proxy
-from mooring.framework import HttpAnswer
+from mooring.framework import HttpResponse
 
 
 class HttpFetcher:
@@ -29,7 +29,7 @@ class HttpFetcher:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 10.0,
         ca_file: str | None = None,
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         if self._session is None:
             self._session = aiohttp.ClientSession(trust_env=True)
         trust = _trust(ca_file)
@@ -38,7 +38,7 @@ class HttpFetcher:
             async with self._session.get(
                 url, params=params, headers=headers, timeout=timeout, ssl=trust, allow_redirects=False
             ) as answer:
-                return HttpAnswer(answer.status, await answer.read(), shown_url(url))
+                return HttpResponse(answer.status, await answer.read(), shown_url(url))
         except TimeoutError as error:
             raise Fault(f"{_host(url)} did not answer within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:

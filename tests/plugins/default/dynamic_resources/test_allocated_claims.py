@@ -13,7 +13,7 @@ from tests.plugins.default.dynamic_resources.builders import (
     wants,
 )
 
-from mooring.framework import Remedy
+from mooring.framework import PostFilterRefusal
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.resource import DeviceCondition, DeviceStatus, ResourceClaim
 from mooring.plugins.default.dynamic_resources.binding_conditions import Readiness, readiness
@@ -91,7 +91,7 @@ def test_which_allocation_is_given_back(claims, released, message):
     assert decision.message.endswith(f". {message}")
     given = [release for remedy in decision.post_filtered.remedies for release in remedy.deallocate]
     assert given == [ClaimRelease("default", name, f"claim-{name}") for name in released]
-    assert all(isinstance(remedy, Remedy) for remedy in decision.post_filtered.remedies)
+    assert all(isinstance(remedy, PostFilterRefusal) for remedy in decision.post_filtered.remedies)
 
 
 def waiting(*reported: tuple[str, str], since: str | None = None) -> ResourceClaim:

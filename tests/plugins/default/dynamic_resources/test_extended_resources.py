@@ -17,7 +17,7 @@ from tests.plugins.default.dynamic_resources.builders import (
 from tests.plugins.verdicts import verdict
 
 from mooring.engine import Decision
-from mooring.framework import UNRESOLVABLE, Pod, Remedy
+from mooring.framework import UNRESOLVABLE, Pod, PostFilterRefusal
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.quantity import QuantityText
@@ -190,7 +190,7 @@ def test_a_claim_of_an_earlier_attempt_is_deleted_first(allocation):
     decision: Decision = world.cluster.decide(a_pod(uid="uid", requests={GPU: 1}))
     assert decision.message == f"0/1 nodes are available: 1 {LEFT_OVER}. {DELETED}"
     remedy = decision.post_filtered.remedies[0]
-    assert isinstance(remedy, Remedy)
+    assert isinstance(remedy, PostFilterRefusal)
     assert remedy.deallocate == (
         ClaimRelease("default", "pod-extended-resources-x", "claim-pod-extended-resources-x", delete=True),
     )

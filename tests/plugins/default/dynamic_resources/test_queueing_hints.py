@@ -37,7 +37,7 @@ CHANGES: dict[str, tuple[Pod, ResourceClaim | None, ResourceClaim, bool]] = {
 
 def wakes(world: World, pod: Pod, event: ClusterEvent, before: object, after: object) -> bool:
     return any(
-        hint.concerns(event) and (hint.test is None or hint.test(pod, before, after))
+        hint.matches(event) and (hint.test is None or hint.test(pod, before, after))
         for hint in registered_hints(world.plugin.events(), can_refuse=True)
     )
 

@@ -83,7 +83,7 @@ def test_scores_count_devices_where_the_node_lacks_the_resource(plugin, expected
 
 def wakes(fit: Plugin, event: ClusterEvent, before: object, after: object, pod: Pod) -> bool:
     return any(
-        hint.concerns(event) and (hint.test is None or hint.test(pod, before, after))
+        hint.matches(event) and (hint.test is None or hint.test(pod, before, after))
         for hint in registered_hints(fit.events(), can_refuse=True)
     )
 

@@ -102,7 +102,11 @@ async def test_after_a_conflict_the_claim_is_read_again_and_what_others_wrote_st
     await placing.pre_bind()
     assert users_of(claim_of(world)) == ["other", "uid"]
     assert hurried.slept == [PAUSE_SECONDS]
-    assert [verb for verb, _ in world.services.claim_writer.written] == ["write_users", "read", "write_users"]
+    assert [verb for verb, _ in world.services.claim_writer.written] == [
+        "write_users",
+        "read",
+        "write_users",
+    ]
 
 
 @pytest.mark.parametrize("verb", ["protect", "write_users"])
@@ -302,7 +306,10 @@ async def test_beside_claims_of_the_spec_extended_resources_of_the_node_itself_n
         claims=[a_claim("claim", wants())],
     )
     await bound(world, a_claiming_pod("claim", requests={GPU: 1}))
-    assert world.services.claim_writer.written == [("protect", "default/claim"), ("write_users", "default/claim")]
+    assert world.services.claim_writer.written == [
+        ("protect", "default/claim"),
+        ("write_users", "default/claim"),
+    ]
     assert len(world.services.claims_in_flight) == 0
 
 

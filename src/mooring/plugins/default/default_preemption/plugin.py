@@ -17,7 +17,7 @@ from mooring.framework import (
     Action,
     Args,
     Candidate,
-    Evidence,
+    Diagnosis,
     Hint,
     Meta,
     NodeView,
@@ -26,9 +26,9 @@ from mooring.framework import (
     Plan,
     Plugin,
     Pod,
+    PostFilterRefusal,
     Preemptions,
     Refusal,
-    Remedy,
     WhatIf,
 )
 from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
@@ -93,7 +93,7 @@ class DefaultPreemption(Plugin):
             return Refusal(UNDER_WAY, code=UNRESOLVABLE)
         return None
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Plan | Refusal:
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER)
         if _is_room_being_made(pod, refused):
@@ -105,7 +105,7 @@ class DefaultPreemption(Plugin):
             everywhere = len(refused.cycle.nodes)
             if len(nodes) < everywhere:
                 counts[NOT_HELPFUL] += everywhere - len(nodes)
-            return Remedy(MESSAGE_PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
+            return PostFilterRefusal(MESSAGE_PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
         chosen = least_disruptive(candidates, what_if.seed)
         return Plan(nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
 
@@ -160,7 +160,7 @@ def _runs(
         at_once = FEWEST_AT_ONCE
 
 
-def _is_room_being_made(pod: Pod, refused: Evidence) -> bool:
+def _is_room_being_made(pod: Pod, refused: Diagnosis) -> bool:
     """Whether pods that this one preempted are still going from the node that is kept for it."""
     nominated = pod.status.nominated_node_name
     if not nominated:

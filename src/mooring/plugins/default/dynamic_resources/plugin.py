@@ -23,7 +23,7 @@ from mooring.framework import (
     ClaimWriter,
     Clock,
     Cycle,
-    Evidence,
+    Diagnosis,
     FeatureGates,
     Hint,
     IntArray,
@@ -37,14 +37,14 @@ from mooring.framework import (
     Plugin,
     Pod,
     PodEvents,
+    PostFilterRefusal,
     Refusal,
     Rejection,
     Rejections,
-    Remedy,
     Skip,
     ToMax,
     WhatIf,
-    same_for_all,
+    constant_score,
 )
 from mooring.framework.node_selectors import where_selector
 from mooring.framework.verdicts import ClaimRelease
@@ -98,7 +98,7 @@ class DynamicResources(Plugin):
     """Find devices for the pod's ResourceClaims."""
 
     pod_fields = ("spec.resourceClaims",)
-    without_filter_state = "not found"
+    missing_state_message = "not found"
     normalizer = ToMax()
     pre_filter_reads_pods = False
     pre_bind_in_parallel = True
@@ -318,7 +318,7 @@ class DynamicResources(Plugin):
             check_selectors(each)
         return NodeAllocation(found, claim, requests.mappings if requests is not None else ())
 
-    def post_filter(self, pod: Pod, refused: Evidence, what_if: WhatIf) -> Refusal:
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Refusal:
         """Give an allocation back that keeps the pod from every node, if nobody else uses it."""
         state: PodClaims = refused.cycle.filter_state(self)
         if not state.claims:
@@ -327,9 +327,9 @@ class DynamicResources(Plugin):
             claim = state.claims[at]
             users = [user.uid for user in claim.status.reserved_for]
             if claim is not state.special and users in ([], [pod.uid]):
-                return Remedy(DEALLOCATED, deallocate=(_release(claim),))
+                return PostFilterRefusal(DEALLOCATED, deallocate=(_release(claim),))
         if state.special is not None and state.special.name != extended_resources.IN_MEMORY:
-            return Remedy(DELETED, deallocate=(_release(state.special, delete=True),))
+            return PostFilterRefusal(DELETED, deallocate=(_release(state.special, delete=True),))
         return Refusal(STILL_NOT)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
@@ -342,10 +342,10 @@ class DynamicResources(Plugin):
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once: most pods have no claims."""
         if not self._features.prioritized_list:
-            return same_for_all(0, nodes)
+            return constant_score(0, nodes)
         state: PodClaims = cycle.filter_state(self)
         if not state.found or not state.has_alternatives:
-            return same_for_all(0, nodes)
+            return constant_score(0, nodes)
         return np.fromiter((self.score(pod, node, cycle) for node in nodes), np.int64, len(nodes))
 
     def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:

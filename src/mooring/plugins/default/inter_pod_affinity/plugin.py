@@ -26,8 +26,8 @@ from mooring.framework import (
     Action,
     Args,
     BoolArray,
-    Counts,
     Cycle,
+    DomainCounts,
     Hint,
     IntArray,
     Meta,
@@ -70,13 +70,13 @@ class InterPodAffinityArgs(Args):
 class Surroundings:
     """What filters look at: who is in which domain."""
 
-    near: tuple[Counts, ...]
+    near: tuple[DomainCounts, ...]
     """Per topology key of required affinity: the pods that match all its terms."""
     is_first: bool
     """Whether there is no such pod anywhere and the incoming one matches its own terms."""
-    disliked: tuple[Counts, ...]
+    disliked: tuple[DomainCounts, ...]
     """The pods that its anti-affinity selects."""
-    disliking: tuple[Counts, ...]
+    disliking: tuple[DomainCounts, ...]
     """The pods whose anti-affinity selects it."""
 
 
@@ -100,7 +100,7 @@ class InterPodAffinity(Plugin):
     """Keep pods near the pods they want to be near, and away from those they, or which, do not want them."""
 
     pod_fields = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
-    without_filter_state = 'error reading "{}" from cycleState: not found'
+    missing_state_message = 'error reading "{}" from cycleState: not found'
     reads = Reads.DOMAIN
     normalizer = BetweenExtremes()
 
@@ -119,7 +119,7 @@ class InterPodAffinity(Plugin):
         wishes = self._wishes.of(pod)
         if wishes.mistake is not None:
             return Refusal(f"parsing pod: {wishes.mistake}", code=UNRESOLVABLE)
-        carriers = cycle.carriers(TermKind.REQUIRED_ANTI_AFFINITY, self._wishes.namespace_labels(pod))
+        carriers = cycle.existing_affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY, self._wishes.namespace_labels(pod))
         disliking = tuple(counts for _, counts in carriers if counts.total) if carriers else ()
         if not disliking and not wishes.near_keys and not wishes.away:
             return Skip()
@@ -159,23 +159,23 @@ class InterPodAffinity(Plugin):
                 mask, refused = (mask, mask) if refused is None else (mask & ~refused, mask | refused)
                 yield Rejections(mask, reason, unresolvable=reason is NOT_NEAR)
 
-    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[Counts, int], ...] | Skip:
+    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[DomainCounts, int], ...] | Skip:
         wishes = self._wishes.of(pod)
         if wishes.mistake is not None:
             raise Fault(f"failed to parse pod: {wishes.mistake}")
         if self._ignores_others and not wishes.preferred:
             return Skip()
-        weights: dict[Counts, int] = {}
+        weights: dict[DomainCounts, int] = {}
         for where, key, weight in wishes.preferred:
             selected = cycle.tally(where, key)
             weights[selected] = weights.get(selected, 0) + weight
         labels = self._wishes.namespace_labels(pod)
         if self._hard_weight:
-            for _, counts in cycle.carriers(TermKind.REQUIRED_AFFINITY, labels):
+            for _, counts in cycle.existing_affinity_terms(TermKind.REQUIRED_AFFINITY, labels):
                 weights[counts] = self._hard_weight
-        for term, counts in cycle.carriers(TermKind.PREFERRED_AFFINITY, labels):
+        for term, counts in cycle.existing_affinity_terms(TermKind.PREFERRED_AFFINITY, labels):
             weights[counts] = term.weight
-        for term, counts in cycle.carriers(TermKind.PREFERRED_ANTI_AFFINITY, labels):
+        for term, counts in cycle.existing_affinity_terms(TermKind.PREFERRED_ANTI_AFFINITY, labels):
             weights[counts] = -term.weight
         if not weights:
             return Skip()
@@ -196,10 +196,10 @@ class InterPodAffinity(Plugin):
         return scores
 
 
-def _far(counts: Counts, nodes: NodeRows, is_first: bool) -> BoolArray:
+def _far(counts: DomainCounts, nodes: NodeRows, is_first: bool) -> BoolArray:
     """Where the pod is not near whom it wants to be near, by one topology key."""
     return counts.lacking(nodes) if is_first else counts.compute(nodes, lambda here: here == 0)
 
 
-def _present(counts: Counts, nodes: NodeRows) -> BoolArray:
+def _present(counts: DomainCounts, nodes: NodeRows) -> BoolArray:
     return counts.compute(nodes, lambda here: here > 0)

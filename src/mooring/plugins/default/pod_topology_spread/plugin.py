@@ -31,7 +31,7 @@ from mooring.framework import (
     Rejections,
     Skip,
     Tally,
-    same_for_all,
+    constant_score,
 )
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -179,7 +179,7 @@ class PodTopologySpread(Plugin):
         preferences: Preferences = cycle.score_state(self)
         ignored = preferences.ignored(nodes)
         if ignored is not None and ignored.all():
-            return same_for_all(0, nodes)
+            return constant_score(0, nodes)
         scores, *others = (_weighed(preference, nodes) for preference in preferences.each)
         for other in others:
             scores += other

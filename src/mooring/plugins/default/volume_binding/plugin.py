@@ -86,7 +86,7 @@ class VolumeBinding(Plugin):
 
     pod_fields = ("spec.volumes",)
     binds_volumes = True
-    without_filter_state = "not found"
+    missing_state_message = "not found"
     pre_filter_reads_pods = False
     score_needs_pre_score = False
     pre_bind_in_parallel = True

@@ -17,7 +17,7 @@ FEW_ROWS = 32
 """More rows than this are judged at once, with all the others."""
 
 
-class KeptColumn:
+class CachedColumn:
     """What one judge says of every node. It may read the node and the pods on it, and nothing else."""
 
     __slots__ = ("_at_nodes", "_at_pods", "_column", "_reads_pods", "_table")

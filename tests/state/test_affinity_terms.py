@@ -13,7 +13,7 @@ from mooring.framework import TermKind
 from mooring.objects.core import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from mooring.objects.placed import placed
 from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement
-from mooring.state import State, carried_terms
+from mooring.state import State, affinity_terms
 from mooring.testing import a_node_object, a_pod
 
 WEB = LabelSelector(match_labels={"app": "web"})
@@ -50,7 +50,7 @@ def where(state: State, kind: TermKind = AWAY) -> list[dict[str, int]]:
     """The carriers per zone, term by term."""
     return [
         {zone: count for zone, count in tally.per_domain().items() if count}
-        for _, tally in state.carriers(INCOMING, kind, {})
+        for _, tally in state.existing_affinity_terms(INCOMING, kind, {})
     ]
 
 
@@ -72,7 +72,7 @@ def test_carriers_move_with_their_nodes_label() -> None:
 
 def test_a_column_that_was_asked_for_follows() -> None:
     state = two_zones(away_from(WEB, key="kubernetes.io/hostname"))
-    ((_, tally),) = state.carriers(INCOMING, AWAY, {})
+    ((_, tally),) = state.existing_affinity_terms(INCOMING, AWAY, {})
     assert tally.at_rows(state.nodes).tolist() == [1, 0]
     for number in range(40):
         state.set_node(a_node_object(f"new-{number}"))
@@ -88,7 +88,7 @@ def test_few_carriers_among_many_domains() -> None:
     state = two_zones(rule)
     for number in range(100):
         state.set_node(a_node_object(f"new-{number}"))
-    ((_, tally),) = state.carriers(INCOMING, AWAY, {})
+    ((_, tally),) = state.existing_affinity_terms(INCOMING, AWAY, {})
     assert tally.at_rows(state.nodes).tolist() == [1] + [0] * 101
     for number in range(50):
         state.set_pod(placed(a_pod(affinity=rule), f"new-{number}"))
@@ -145,24 +145,24 @@ def test_many_terms_that_select_a_pod_are_counted_together(carriers, kind, names
 
     def counted() -> Counter[tuple[int, str, str]]:
         found: Counter[tuple[int, str, str]] = Counter()
-        for term, tally in state.carriers(INCOMING, kind, namespace_labels):
+        for term, tally in state.existing_affinity_terms(INCOMING, kind, namespace_labels):
             assert tally.total == sum(tally.per_domain().values())
             for domain, count in tally.per_domain().items():
                 found[term.weight, term.term.topology_key, domain] += count
         return +found
 
     one_by_one = counted()
-    with mock.patch.object(carried_terms, "MANY_SELECTING", 0):
+    with mock.patch.object(affinity_terms, "MANY_SELECTING", 0):
         assert counted() == one_by_one
-        together = state.carriers(INCOMING, kind, namespace_labels)
+        together = state.existing_affinity_terms(INCOMING, kind, namespace_labels)
         assert len({(term.weight, term.term.topology_key) for term, _ in together}) == len(together)
 
 
 def test_many_terms_are_read_once_however_often_their_pod_is_evicted_and_reprieved() -> None:
     state = two_zones()
-    selectors = [LabelSelector(match_labels={"app": f"x-{number}"}) for number in range(carried_terms.FEW_TERMS + 1)]
+    selectors = [LabelSelector(match_labels={"app": f"x-{number}"}) for number in range(affinity_terms.FEW_TERMS + 1)]
     victim = placed(a_pod(affinity=away_from(*selectors)), "a")
-    with mock.patch.object(carried_terms, "_encode", side_effect=carried_terms._encode) as encode:
+    with mock.patch.object(affinity_terms, "_encode", side_effect=affinity_terms._encode) as encode:
         state.set_pod(victim)
         for _ in range(5):
             with state.what_if("a", without=[victim]) as evicted:

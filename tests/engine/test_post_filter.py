@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.made import a_profile, a_state, made, rejecting
+from tests.engine.builders import a_profile, a_state, made, rejecting
 
 from mooring.engine import Profile, decide
 from mooring.framework import UNRESOLVABLE, Plan, Plugin, PodsWhere, Refusal, Rejection, Skip

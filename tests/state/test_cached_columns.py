@@ -37,7 +37,7 @@ def a_state() -> State:
 
 def read(state: State, judge: Judge, nodes: Any = None) -> list[int]:
     judge.asked.clear()
-    counts: list[int] = (nodes or state.nodes).kept("pods", judge.all, judge.one).tolist()
+    counts: list[int] = (nodes or state.nodes).cached("pods", judge.all, judge.one).tolist()
     return counts
 
 
@@ -97,4 +97,4 @@ def test_what_a_what_if_moves_is_not_kept():
 
 def test_a_kept_column_cannot_be_written_to():
     state, judge = a_state(), Judge()
-    assert not state.nodes.kept("pods", judge.all, judge.one).flags.writeable
+    assert not state.nodes.cached("pods", judge.all, judge.one).flags.writeable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.made import a_profile, a_state, made, rejecting, scoring
+from tests.engine.builders import a_profile, a_state, made, rejecting, scoring
 
 from mooring.engine import decide
 from mooring.engine.filtering import nodes_to_find

@@ -18,7 +18,7 @@ _Place = tuple[str | None, str | None, str | None]
 _MOST_PLACES = 64
 
 
-class SelectorIndex(Generic[T]):
+class SelectorsByLabel(Generic[T]):
     """Things filed by the pods they select."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
 from mooring.state.pod_classes import NO_ROW, PodClasses, Selectable
-from mooring.state.selector_index import SelectorIndex
+from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
 from mooring.state.tallies import PodsPerRow, StandingTally
 
@@ -32,7 +32,7 @@ CHECKED_AFTER = 128
 P = TypeVar("P", bound=Selectable)
 
 
-class Members(Generic[P]):
+class PodSet(Generic[P]):
     """The pods of one selection, and when it was last asked about."""
 
     __slots__ = ("asked", "pods", "touches", "where")
@@ -85,13 +85,13 @@ def moves(where: PodsWhere, pod: Selectable) -> bool:
     """Whether counts move when the pod is supposed there or away.
 
     kube-scheduler does not count pods that are being deleted where it spreads pods, and yet adds one for each nominated
-    pod and takes one off for each pod that a dry run takes away. So do counts that ask for it (`all_supposed`): a plan
-    that differs would not be right.
+    pod and takes one off for each pod that a dry run evicts. So do counts with `what_if_counts_all`: a plan that
+    differs would not be right.
     """
-    return where.names(pod.namespace, pod.labels) if where.all_supposed else selects(where, pod)
+    return where.names(pod.namespace, pod.labels) if where.what_if_counts_all else selects(where, pod)
 
 
-M = TypeVar("M", bound=Members)  # type: ignore[type-arg]
+M = TypeVar("M", bound=PodSet)  # type: ignore[type-arg]
 
 
 class PodIndex(Generic[P, M]):
@@ -101,7 +101,7 @@ class PodIndex(Generic[P, M]):
         self._make = make
         self._pods: PodClasses[P] = PodClasses()
         self._selections: dict[PodsWhere, M] = {}
-        self._index: SelectorIndex[M] = SelectorIndex()
+        self._index: SelectorsByLabel[M] = SelectorsByLabel()
         self._changes = 0
         self.made = 0
         """How many selections and tallies were made since the limits were checked."""
@@ -268,12 +268,12 @@ class PodIndex(Generic[P, M]):
         selection.close()
 
 
-class Selection(Members[PlacedPod]):
+class CountedPodSet(PodSet[PlacedPod]):
     """Placed pods: with counts per domain and sums of requests."""
 
     __slots__ = ("_per_row", "_table", "found", "tallies", "totals")
 
-    def __init__(self, where: PodsWhere, index: PodIndex[PlacedPod, Selection], table: NodeTable) -> None:
+    def __init__(self, where: PodsWhere, index: PodIndex[PlacedPod, CountedPodSet], table: NodeTable) -> None:
         super().__init__(where)
         self.found = index
         self._table = table

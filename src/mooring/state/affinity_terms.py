@@ -22,7 +22,7 @@ from mooring.objects.placed import PlacedPod
 from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
 from mooring.objects.selectors import Labels, Requirement
 from mooring.state.columns import Column, InternedColumn
-from mooring.state.selector_index import SelectorIndex
+from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import NodeTable
 from mooring.state.tallies import MOSTLY_EMPTY
 from mooring.state.views import Rows
@@ -39,7 +39,7 @@ MANY_SELECTING = 64
 _Identity = tuple[TermKind, int, str, PodsWhere, frozenset[str], tuple[Requirement, ...] | None]
 
 
-class CarrierTally:
+class TermTally:
     """How many carriers there are per value of a node label. Told of pods only: who changes a node takes its pods off
     before and puts them back after."""
 
@@ -57,14 +57,14 @@ class CarrierTally:
         """The count is no longer kept."""
         self._column.pins -= 1
 
-    def copy(self) -> CarrierTally:
+    def copy(self) -> TermTally:
         """The counts of now, for one decision."""
-        copied = CarrierTally.__new__(CarrierTally)
+        copied = TermTally.__new__(TermTally)
         copied._column, copied._by_domain, copied._shown = self._column, dict(self._by_domain), None
         copied.total = self.total
         return copied
 
-    def add(self, other: CarrierTally) -> None:
+    def add(self, other: TermTally) -> None:
         """Count those of another term by the same label too."""
         for domain, carriers in other._by_domain.items():
             self._by_domain[domain] = self._by_domain.get(domain, 0) + carriers
@@ -123,7 +123,7 @@ class CarrierTally:
         return {str(self._column.values[code]): self._by_domain.get(code, 0) for code in domains if code}
 
 
-class CarriedTerm:
+class ExistingTerm:
     """A term, whom it selects, and a count of its carriers."""
 
     __slots__ = (
@@ -138,7 +138,7 @@ class CarriedTerm:
         "where",
     )
 
-    def __init__(self, term: Term, identity: _Identity, tally: CarrierTally) -> None:
+    def __init__(self, term: Term, identity: _Identity, tally: TermTally) -> None:
         self.term = term
         self.identity = identity
         self.where, self.namespaces = identity[3:5]
@@ -168,20 +168,20 @@ class CarriedTerm:
         )
 
 
-class CarriedTerms:
+class AffinityTerms:
     """All terms of placed pods."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._by_template: BoundedCache[tuple[str, bytes], tuple[CarriedTerm, ...]] = BoundedCache(MOST_CACHED_BYTES)
-        self._of_large: dict[str, tuple[Affinity, tuple[CarriedTerm, ...]]] = {}
+        self._by_template: BoundedCache[tuple[str, bytes], tuple[ExistingTerm, ...]] = BoundedCache(MOST_CACHED_BYTES)
+        self._of_large: dict[str, tuple[Affinity, tuple[ExistingTerm, ...]]] = {}
         """By uid, the terms of pods with many: to find them by the text would take as long as to count them."""
         self.unused = 0
         """How many terms no pod carries any more."""
-        self._known: dict[_Identity, CarriedTerm] = {}
-        self._index: dict[TermKind, SelectorIndex[CarriedTerm]] = {kind: SelectorIndex() for kind in TermKind}
+        self._known: dict[_Identity, ExistingTerm] = {}
+        self._index: dict[TermKind, SelectorsByLabel[ExistingTerm]] = {kind: SelectorsByLabel() for kind in TermKind}
 
-    def __iter__(self) -> Iterator[CarriedTerm]:
+    def __iter__(self) -> Iterator[ExistingTerm]:
         return iter(self._known.values())
 
     def count(self, pod: PlacedPod, row: int, sign: int) -> None:
@@ -196,7 +196,7 @@ class CarriedTerms:
         """The pod is gone, and will not be counted again."""
         self._of_large.pop(uid, None)
 
-    def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, CarrierTally]]:
+    def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, TermTally]]:
         """The terms of this kind that select the pod, each with the count of its carriers.
 
         Many terms of the same weight and topology key are one, with the sum of their counts.
@@ -224,7 +224,7 @@ class CarriedTerms:
         self._by_template.keep(_all_carried)
         self._of_large = {uid: large for uid, large in self._of_large.items() if _all_carried(large[1])}
 
-    def _carried_by(self, pod: PlacedPod) -> tuple[CarriedTerm, ...]:
+    def _carried_by(self, pod: PlacedPod) -> tuple[ExistingTerm, ...]:
         affinity = pod.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return ()
@@ -239,20 +239,20 @@ class CarriedTerms:
             self._of_large[pod.uid] = (affinity, terms)
         return terms
 
-    def _intern(self, term: Term, namespace: str) -> CarriedTerm:
+    def _intern(self, term: Term, namespace: str) -> ExistingTerm:
         identity = _identity(term, namespace)
         carried = self._known.get(identity)
         if carried is None:
-            tally = CarrierTally(self._table, term.term.topology_key)
-            carried = self._known[identity] = CarriedTerm(term, identity, tally)
+            tally = TermTally(self._table, term.term.topology_key)
+            carried = self._known[identity] = ExistingTerm(term, identity, tally)
             self.unused += 1
             self._index[term.kind].add(carried.where, carried)
         return carried
 
 
-def _merged(found: list[tuple[Term, CarrierTally]]) -> list[tuple[Term, CarrierTally]]:
+def _merged(found: list[tuple[Term, TermTally]]) -> list[tuple[Term, TermTally]]:
     """A pod with thousands of terms must not cost every other pod as many columns."""
-    sums: dict[tuple[int, str], tuple[Term, CarrierTally]] = {}
+    sums: dict[tuple[int, str], tuple[Term, TermTally]] = {}
     for term, tally in found:
         if not tally.total:
             continue
@@ -272,7 +272,7 @@ def _absent_key(where: PodsWhere) -> str | None:
     return key if operator in ("DoesNotExist", "NotIn") else None
 
 
-def _all_carried(terms: tuple[CarriedTerm, ...]) -> bool:
+def _all_carried(terms: tuple[ExistingTerm, ...]) -> bool:
     return all(carried.carriers for carried in terms)
 
 
