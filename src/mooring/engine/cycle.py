@@ -69,10 +69,10 @@ class EngineCycle:
         self.added_to_binding: BindingMetadata | None = None
         self._values: dict[int, tuple[str, int, Any]] = {}
 
-    def supposing(self, pod: Pod) -> EngineCycle:
-        """A cycle for asking filters again inside a what-if: states of its own, but Skip sticks.
+    def for_what_if(self, pod: Pod) -> EngineCycle:
+        """A cycle to run filters again inside a what-if: with states of its own, but plugins that skipped still skip.
 
-        What pre_filters left that do not look at pods on nodes still holds.
+        States of pre_filters that do not read pods on nodes still hold.
         """
         other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed)
         other.budget = self.budget

@@ -257,11 +257,11 @@ def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None
     if not ahead:
         return None
     with cycle.state.what_if(view.name, adding=ahead):
-        supposed = cycle.supposing(pod)
-        narrowed = ask_pre_filters(supposed)
+        in_what_if = cycle.for_what_if(pod)
+        narrowed = ask_pre_filters(in_what_if)
         if narrowed.refusal is not None:
             return narrowed.refusal
-        return first_refusal(supposed, view, cycle.profile.filterers)
+        return first_refusal(in_what_if, view, cycle.profile.filterers)
 
 
 def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterPlugin]) -> Verdict | None:

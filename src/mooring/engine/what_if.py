@@ -52,7 +52,7 @@ class EngineWhatIf:
         nominated = cycle.state.nominations.nodes
         rows = sorted(node.row for node in nodes if node.name not in nominated)
         candidates = cycle.nodes.of_rows(np.array(rows, np.int64))
-        freed = cycle.state.freed(candidates, pod.priority)
+        freed = cycle.state.after_eviction(candidates, pod.priority)
         if freed is None or not len(candidates):
             return {}
         steps, _ = self._steps(freed, self._filterers)
@@ -73,7 +73,7 @@ class EngineWhatIf:
             ordered = [each for each in ordered if each[0].name in names]
         ordered.sort(key=lambda each: each[0].row)
         nodes = cycle.nodes.of_rows(np.array([node.row for node, _ in ordered], np.int64))
-        freed = cycle.state.freed(nodes, pod.priority)
+        freed = cycle.state.after_eviction(nodes, pod.priority)
         if freed is None or not ordered:
             return {}
         steps, is_whole = self._steps(freed, self._filterers)
@@ -147,7 +147,7 @@ class EngineWhatIf:
 
     def refusal(self, pod: Pod, node: NodeView) -> Refusal | None:
         is_ours = pod is self._cycle.pod
-        cycle = self._supposed(pod) if self._standing is None or not is_ours else self._standing
+        cycle = self._cycle_for(pod) if self._standing is None or not is_ours else self._standing
         if isinstance(cycle, Refusal):
             return cycle
         if any(node.name not in names for names in cycle.limits.values()):
@@ -163,9 +163,9 @@ class EngineWhatIf:
             self._accepted.add(view.row)
         return None
 
-    def _supposed(self, pod: Pod) -> EngineCycle | Refusal:
+    def _cycle_for(self, pod: Pod) -> EngineCycle | Refusal:
         """A cycle of the state as it is now; PreFilters that read pods run again."""
-        cycle = self._cycle.supposing(pod)
+        cycle = self._cycle.for_what_if(pod)
         stands = all(
             plugin.name in cycle.filter_states or plugin.name in cycle.skipped_filters
             for plugin in cycle.profile.pre_filters

@@ -125,11 +125,11 @@ class NodeRows(Protocol):
 
     def free(self, resource: str) -> IntArray: ...
     def cached(
-        self, key: Hashable, judge: Callable[[NodeRows], NDArray[Any]], judge_one: Callable[[NodeView], Any]
+        self, key: Hashable, compute: Callable[[NodeRows], NDArray[Any]], compute_one: Callable[[NodeView], Any]
     ) -> NDArray[Any]:
-        """What a judge says of these nodes, asked again only about nodes that moved since it was asked last.
+        """One value for each of these nodes, cached under the key: computed again only for nodes that changed.
 
-        It may read nothing but the node and the pods on it; `judge_one` says the same of one node.
+        `compute` may read nothing but the nodes and the pods on them; `compute_one` is the same for one node.
         """
         ...
 

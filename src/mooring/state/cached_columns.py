@@ -1,69 +1,74 @@
-"""Columns that are worked out from nodes and the pods on them, and worked out again only where something moved."""
+"""Columns computed from nodes and the pods on them, and computed again only on rows that changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from mooring.state.changes import ChangeLog
 from mooring.state.columns import Column
-from mooring.state.views import Rows, RowView
-
-if TYPE_CHECKING:
-    from mooring.state.table import NodeTable
+from mooring.state.views import Rows, RowView, Table
 
 FEW_ROWS = 32
-"""More rows than this are judged at once, with all the others."""
+"""If more rows than this changed, all are computed at once."""
+
+
+class ChangingTable(Table, Protocol):
+    """A table that logs which rows changed."""
+
+    node_changes: ChangeLog
+    pod_changes: ChangeLog
 
 
 class CachedColumn:
-    """What one judge says of every node. It may read the node and the pods on it, and nothing else."""
+    """One value for every node, from a function that reads the node and the pods on it, and nothing else."""
 
     __slots__ = ("_at_nodes", "_at_pods", "_column", "_reads_pods", "_table")
 
-    def __init__(self, table: NodeTable, *, reads_pods: bool = True) -> None:
+    def __init__(self, table: ChangingTable, *, reads_pods: bool = True) -> None:
         self._table = table
         self._reads_pods = reads_pods
         self._column: Column | None = None
         self._at_nodes = self._at_pods = 0
 
     def read(
-        self, nodes: Rows, judge: Callable[[Rows], NDArray[Any]], judge_one: Callable[[RowView], Any]
+        self, nodes: Rows, compute: Callable[[Rows], NDArray[Any]], compute_one: Callable[[RowView], Any]
     ) -> NDArray[Any]:
-        """Its answers for these nodes. The judge is asked about the rows that moved since it was asked last."""
+        """The values of these nodes. Rows that changed since the last call are computed."""
         table = self._table
-        if table.pod_changes.paused:  # a what-if: nobody tells us what it moved
-            return judge(nodes)
-        moved = self._moved()
-        if moved is None or self._column is None:
-            self._judge_all(table.all(), judge)
-        elif moved:
+        if table.pod_changes.paused:  # a what-if does not log what it changes
+            return compute(nodes)
+        changed = self._changed()
+        if changed is None or self._column is None:
+            self._compute_all(table.all(), compute)
+        elif changed:
             cells, views = self._column.cells, table.views
-            for row in moved:
+            for row in changed:
                 view = views[row]
                 if view is not None:
-                    cells[row] = judge_one(view)
+                    cells[row] = compute_one(view)
         self._at_nodes, self._at_pods = table.node_changes.generation, table.pod_changes.generation
         assert self._column is not None
         return nodes.cells(self._column)
 
-    def _moved(self) -> list[int] | None:
-        """The rows to judge again; None: all of them."""
+    def _changed(self) -> list[int] | None:
+        """The rows to compute again; None: all of them."""
         table = self._table
         if self._column is None or len(self._column.data) != table.capacity:
             return None
-        moved: list[int] = []
+        changed: list[int] = []
         for log, at in ((table.node_changes, self._at_nodes), (table.pod_changes, self._at_pods)):
             if log.generation == at or (log is table.pod_changes and not self._reads_pods):
                 continue
             rows = log.since(at)
             if rows is None or len(rows) > FEW_ROWS:
                 return None
-            moved.extend(rows)
-        return moved
+            changed.extend(rows)
+        return changed
 
-    def _judge_all(self, nodes: Rows, judge: Callable[[Rows], NDArray[Any]]) -> None:
-        judged = judge(nodes)
-        self._column = Column(self._table.capacity, judged.dtype.type)
-        self._column.data[nodes.rows] = judged
+    def _compute_all(self, nodes: Rows, compute: Callable[[Rows], NDArray[Any]]) -> None:
+        computed = compute(nodes)
+        self._column = Column(self._table.capacity, computed.dtype.type)
+        self._column.data[nodes.rows] = computed

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from mooring.framework import BoolArray, NodeRows, NodeView
 from mooring.objects.core import ContainerImage
 from mooring.state.row_counts import RowCounts
-
-if TYPE_CHECKING:
-    from mooring.state.table import NodeTable
-    from mooring.state.views import Rows
+from mooring.state.views import Rows, Table
 
 
 class KnownImage:
@@ -19,11 +16,11 @@ class KnownImage:
 
     __slots__ = ("_table", "rows", "size_bytes")
 
-    def __init__(self, table: NodeTable, size_bytes: int) -> None:
+    def __init__(self, table: Table, size_bytes: int) -> None:
         self._table = table
         self.rows = RowCounts()
         self.size_bytes = size_bytes
-        """As the first node said that listed it; as long as some node does, what others say is not heard."""
+        """That of the first node that listed it; as long as some node does, sizes of others are ignored."""
 
     @property
     def node_count(self) -> int:
@@ -33,13 +30,13 @@ class KnownImage:
         return node.row in self.rows
 
     def on_rows(self, nodes: NodeRows) -> BoolArray:
-        return cast("Rows", nodes).cells_of(self.rows.mask(self._table.capacity))
+        return cast(Rows, nodes).cells_of(self.rows.mask(self._table.capacity))
 
 
 class ImageIndex:
     """Every image name of every node."""
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
         self._known: dict[str, KnownImage] = {}
 

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
+from mooring.state.affinity_terms import AffinityTerms
 from mooring.state.pod_classes import NO_ROW, PodClasses, Selectable
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
@@ -82,7 +83,7 @@ def selects(where: PodsWhere, pod: Selectable) -> bool:
 
 
 def moves(where: PodsWhere, pod: Selectable) -> bool:
-    """Whether counts move when the pod is supposed there or away.
+    """Whether counts move when a what-if evicts or adds the pod.
 
     kube-scheduler does not count pods that are being deleted where it spreads pods, and yet adds one for each nominated
     pod and takes one off for each pod that a dry run evicts. So do counts with `what_if_counts_all`: a plan that
@@ -107,12 +108,12 @@ class PodIndex(Generic[P, M]):
         """How many selections and tallies were made since the limits were checked."""
         self._of_nobody = 0
         """How many selections count no pods, except in a what-if."""
-        self.hidden: dict[str, P] = {}
-        """Pods that a what-if has taken away: still filed in their places, so that undoing it restores the order."""
-        self.supposing = False
-        """Whether a what-if goes on: then nothing is dropped, because undoing it must find everything."""
+        self.evicted: dict[str, P] = {}
+        """Pods that a what-if evicts: still indexed at their places, so that undoing it restores the order."""
+        self.in_what_if = False
+        """Whether a what-if is active: then nothing is dropped, because undoing it must find everything."""
         self._moved: dict[str, list[M]] = {}
-        """In a what-if, the selections that a pod moves, by uid: a dry run takes a pod away and puts it back."""
+        """In a what-if, the sets that a pod moves, by uid: a dry run evicts a pod and reprieves it."""
 
     def __iter__(self) -> Iterator[M]:
         return iter(self._selections.values())
@@ -139,14 +140,14 @@ class PodIndex(Generic[P, M]):
         self._count_change(touched)
         return touched
 
-    def hide(self, pod: P) -> list[M]:
-        """Suppose the pod were not there. Returns the selections whose counts are then one less."""
-        self.hidden[pod.uid] = pod
+    def evict(self, pod: P) -> list[M]:
+        """In a what-if. Returns the sets whose counts are then one less."""
+        self.evicted[pod.uid] = pod
         return self._sum_up(pod, -1)
 
-    def show(self, pod: P) -> list[M]:
-        """Undo `hide`."""
-        del self.hidden[pod.uid]
+    def restore(self, pod: P) -> list[M]:
+        """Undo `evict`."""
+        del self.evicted[pod.uid]
         return self._sum_up(pod, 1)
 
     def _sum_up(self, pod: P, sign: int) -> list[M]:
@@ -161,19 +162,19 @@ class PodIndex(Generic[P, M]):
                 selection.sum_up(pod, sign)
         return touched
 
-    def begin_supposing(self) -> None:
-        self.supposing = True
+    def begin_what_if(self) -> None:
+        self.in_what_if = True
 
-    def end_supposing(self) -> None:
-        self.supposing = False
+    def end_what_if(self) -> None:
+        self.in_what_if = False
         self._moved.clear()
 
-    def taken_off(self, where: PodsWhere) -> list[P]:
+    def evicted_from(self, where: PodsWhere) -> list[P]:
         """Pods that a what-if takes off the counts; also such as do not count (see `moves`)."""
-        return [pod for pod in self.hidden.values() if moves(where, pod)]
+        return [pod for pod in self.evicted.values() if moves(where, pod)]
 
     def rows(self, where: PodsWhere, row_of: Callable[[P], int], version: int) -> IntArray:
-        """The rows of the pods that count, also of those that a what-if has taken away."""
+        """The rows of the pods that count, also of those that a what-if evicts."""
         return self._pods.rows(where, row_of, version)
 
     def replace(self, pod: P) -> None:
@@ -191,8 +192,8 @@ class PodIndex(Generic[P, M]):
             if selects(selection.where, pod)
         ]
 
-    def also_supposed(self, pod: P) -> list[M]:
-        """The standing selections that the pod does not belong to, but whose tallies a supposition about it moves."""
+    def moved_in_what_if_only(self, pod: P) -> list[M]:
+        """The sets that the pod does not belong to, but whose tallies a what-if about it moves."""
         if not pod.is_terminating and not self._of_nobody:
             return []
         return [
@@ -215,22 +216,22 @@ class PodIndex(Generic[P, M]):
         return selection
 
     def members(self, where: PodsWhere) -> list[P]:
-        """The pods of a selection, without those that a what-if has taken away."""
+        """The pods of a set, without those that a what-if evicts."""
         selection = self.selection(where)
         if selection.pods is None:
             selection.pods = {pod.uid: pod for pod in self._pods.matching(where)}
-        if self.hidden:
-            return [pod for uid, pod in selection.pods.items() if uid not in self.hidden]
+        if self.evicted:
+            return [pod for uid, pod in selection.pods.items() if uid not in self.evicted]
         return list(selection.pods.values())
 
     def matching(self, where: PodsWhere) -> Iterator[P]:
         """As `members`, for a caller that goes through them once."""
         found = self._pods.matching(where)
-        return (pod for pod in found if pod.uid not in self.hidden) if self.hidden else found
+        return (pod for pod in found if pod.uid not in self.evicted) if self.evicted else found
 
     def trim(self) -> None:
         """Keep within the limits. Between two decisions only: what a decision asked for must stand until its end."""
-        if self.supposing:
+        if self.in_what_if:
             return
         self.made = counts = column_bytes = 0
         kept = sorted(self._selections.values(), key=lambda selection: selection.asked)
@@ -248,7 +249,7 @@ class PodIndex(Generic[P, M]):
 
     def _count_change(self, touched: Iterable[M]) -> None:
         self._changes += 1
-        if self.supposing:
+        if self.in_what_if:
             return
         for selection in touched:
             selection.touches += 1
@@ -304,13 +305,13 @@ class CountedPodSet(PodSet[PlacedPod]):
     def rows(self) -> IntArray:
         return self.found.rows(self.where, self._row_of, self._table.row_version)
 
-    def supposed_away(self) -> list[int]:
-        return [row for pod in self.found.taken_off(self.where) if (row := self._row_of(pod)) != NO_ROW]
+    def evicted_rows(self) -> list[int]:
+        return [row for pod in self.found.evicted_from(self.where) if (row := self._row_of(pod)) != NO_ROW]
 
     def per_row(self) -> PodsPerRow:
         if self._per_row is None:
             self._per_row = PodsPerRow(self._table, self.rows())
-            for row in self.supposed_away():
+            for row in self.evicted_rows():
                 self._per_row.add(row, -1)
         return self._per_row
 
@@ -348,6 +349,14 @@ class CountedPodSet(PodSet[PlacedPod]):
     def close(self) -> None:
         for tally in self.tallies.values():
             tally.close()
+
+
+def count_pod(terms: AffinityTerms, pod: PlacedPod, row: int, touched: Iterable[CountedPodSet], sign: int) -> None:
+    """Move tallies and terms: the pod comes onto a row (1) or leaves it (-1)."""
+    for pods in touched:
+        pods.count(row, sign)
+    if pod.affinity is not None:
+        terms.count(pod, row, sign)
 
 
 def amount_of(pod: PlacedPod, resource: str) -> int:

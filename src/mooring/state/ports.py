@@ -10,16 +10,16 @@ from mooring.state.row_counts import RowCounts
 
 
 class PortsInUse:
-    """Who holds which host port. A port on all addresses (0.0.0.0) and the same port on one address conflict."""
+    """Which rows hold which host port. A port on all addresses (0.0.0.0) and the same port on one address conflict."""
 
     def __init__(self) -> None:
         self._holders: dict[tuple[str, int], dict[str, RowCounts]] = {}
         """(protocol, port) → address → the pods that hold it, by row."""
-        self.supposed_free: dict[int, set[HostPort]] = {}
-        """By row, the ports that a what-if takes to be free, although another pod may hold them too.
+        self.freed: dict[int, set[HostPort]] = {}
+        """By row, the ports that are free in a what-if, although another pod may hold them too.
 
         kube-scheduler keeps a node's ports as a set, so that in its dry runs a port is free as soon as one of its
-        holders is away. Two pods that hold one port are rare; a plan that differs would not be right for it.
+        holders is evicted. Two pods that hold one port are rare; a plan that differs would not be right for it.
         """
 
     def count(self, row: int, ports: Iterable[HostPort], sign: int) -> None:
@@ -35,24 +35,24 @@ class PortsInUse:
                 if not by_address:
                     del self._holders[protocol, port]
 
-    def suppose_free(self, row: int, ports: Iterable[HostPort]) -> None:
-        self.supposed_free.setdefault(row, set()).update(ports)
+    def free_in_what_if(self, row: int, ports: Iterable[HostPort]) -> None:
+        self.freed.setdefault(row, set()).update(ports)
 
-    def suppose_taken(self, row: int, ports: Iterable[HostPort]) -> None:
-        if free := self.supposed_free.get(row):
+    def take_in_what_if(self, row: int, ports: Iterable[HostPort]) -> None:
+        if free := self.freed.get(row):
             free.difference_update(ports)
             if not free:
-                del self.supposed_free[row]
+                del self.freed[row]
 
-    def supposed_free_at(self, row: int) -> frozenset[HostPort]:
-        return frozenset(self.supposed_free.get(row, ()))
+    def freed_at(self, row: int) -> frozenset[HostPort]:
+        return frozenset(self.freed.get(row, ()))
 
     def restore(self, row: int, free: frozenset[HostPort]) -> None:
         """As it was before a what-if."""
         if free:
-            self.supposed_free[row] = set(free)
+            self.freed[row] = set(free)
         else:
-            self.supposed_free.pop(row, None)
+            self.freed.pop(row, None)
 
     def where_taken(self, wanted: Iterable[HostPort], capacity: int) -> BoolArray | None:
         """The rows, as a mask over the whole table, where one of these ports is taken; None: nowhere."""
@@ -65,7 +65,7 @@ class PortsInUse:
         return found
 
     def _really(self, mask: BoolArray, port: HostPort) -> BoolArray:
-        freed = [row for row, free in self.supposed_free.items() if port in free]
+        freed = [row for row, free in self.freed.items() if port in free]
         if freed:
             mask = mask.copy()
             mask[freed] = False

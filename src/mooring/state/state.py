@@ -6,7 +6,7 @@ columns, tallies, sums and carried terms in step. Nothing here decides anything 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import Fault
 from mooring.base.log import Log
@@ -22,17 +22,16 @@ from mooring.state.comparer import differences
 from mooring.state.images import KnownImage
 from mooring.state.lower_priority_requests import LowerPriorityCache, RowsAfterEviction
 from mooring.state.nominations import Nominations
-from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of
-from mooring.state.ports import PortsInUse
+from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
 from mooring.state.views import Rows, RowView
-from mooring.state.what_if import WhatIfNode
+from mooring.state.what_if import WhatIfNode, WhatIfs
 
 log = Log("state")
 
 MOST_UNUSED_TERMS = 4_096
-"""Beyond so many, terms that no pod carries are forgotten."""
+"""Beyond so many, terms that no pod carries are dropped."""
 
 
 class State:
@@ -50,7 +49,8 @@ class State:
         self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
         self._terms = AffinityTerms(self._table)
         self.nominations = Nominations()
-        self._below = LowerPriorityCache(self._table)
+        self._lower_priority = LowerPriorityCache(self._table)
+        self._what_ifs = WhatIfs(self._table, self._index, self._terms)
 
     # Nodes
 
@@ -67,17 +67,17 @@ class State:
         return self._table.get(name)
 
     def cached_column(self, *, reads_pods: bool) -> CachedColumn:
-        """A column to be worked out from nodes, and from the pods on them where that is said."""
+        """A column computed from nodes, and from the pods on them where it reads pods."""
         return CachedColumn(self._table, reads_pods=reads_pods)
 
     @property
     def node_changes(self) -> ChangeLog:
-        """Rows whose node object moved."""
+        """Rows whose node object changed."""
         return self._table.node_changes
 
     @property
     def pod_changes(self) -> ChangeLog:
-        """Rows whose pods moved."""
+        """Rows whose pods changed."""
         return self._table.pod_changes
 
     def image(self, name: str) -> KnownImage | None:
@@ -91,7 +91,7 @@ class State:
             view = self._table.add(node)
             for pod in self._ghosts.pop(node.name, {}).values():
                 self._table.put_pod(view, pod)
-                self._count(pod, view.row, self._index.selecting(pod), 1)
+                count_pod(self._terms, pod, view.row, self._index.selecting(pod), 1)
             return None
         old = view.object
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
@@ -103,12 +103,12 @@ class State:
         return old
 
     def remove_node(self, name: str) -> Node | None:
-        """Take a node out. Pods on it stay known until they go themselves."""
+        """Remove a node. Its pods stay known until they are deleted themselves."""
         view = self._table.get(name)
         if view is None:
             return None
         for pod in view.pods:
-            self._count(pod, view.row, self._index.selecting(pod), -1)
+            count_pod(self._terms, pod, view.row, self._index.selecting(pod), -1)
             self._table.take_pod(view, pod)
             self._ghosts.setdefault(name, {})[pod.uid] = pod
         self._table.remove(view)
@@ -117,7 +117,7 @@ class State:
     def _count_all(self, view: RowView, sign: int) -> None:
         """The pods on a row, whose domains are about to change (-1) or have changed (1)."""
         for pod in view.placed.values():
-            self._count(pod, view.row, self._index.selecting(pod), sign)
+            count_pod(self._terms, pod, view.row, self._index.selecting(pod), sign)
 
     # Pods on nodes
 
@@ -125,7 +125,7 @@ class State:
         return self._pods.get(uid)
 
     def pod_counts(self) -> tuple[int, int]:
-        """How many pods are assumed, and how many there are on nodes in all. May be asked on another thread."""
+        """How many pods are assumed, and how many there are on nodes in all. Safe to call on another thread."""
         pods = list(self._pods.values())
         return sum(1 for pod in pods if pod.assumed_at is not None), len(pods)
 
@@ -134,7 +134,7 @@ class State:
         return pod is not None and pod.assumed_at is not None
 
     def set_pod(self, pod: PlacedPod) -> PlacedPod | None:
-        """What the watch says of a pod on a node: new, changed, or confirming what we assumed. Returns the old one."""
+        """A pod on a node, from the watch: new, changed, or confirming what we assumed. Returns the old one."""
         old = self._pods.get(pod.uid)
         if old is not None and old.assumed_at is not None and old.node != pod.node:
             log.info(
@@ -158,7 +158,7 @@ class State:
         return pod
 
     def assume(self, pod: Pod, node: str, at: float) -> PlacedPod:
-        """Count the pod on the node we decided for, before anybody has confirmed it."""
+        """Count the pod on the node we decided for, before the watch confirms it."""
         known = self._pods.get(pod.uid)
         if known is not None:
             raise Fault(f"pod {pod.key} (uid {pod.uid}) is already on node {known.node}; it cannot be assumed again")
@@ -188,7 +188,7 @@ class State:
             self._ghosts.setdefault(pod.node, {})[pod.uid] = pod
         else:
             self._table.put_pod(view, pod)
-            self._count(pod, view.row, touched, 1)
+            count_pod(self._terms, pod, view.row, touched, 1)
 
     def _take(self, pod: PlacedPod) -> None:
         del self._pods[pod.uid]
@@ -200,7 +200,7 @@ class State:
             if not ghosts:
                 del self._ghosts[pod.node]
         else:
-            self._count(pod, view.row, touched, -1)
+            count_pod(self._terms, pod, view.row, touched, -1)
             self._table.take_pod(view, pod)
         self._terms.forget(pod.uid)
         if self._terms.unused > MOST_UNUSED_TERMS:
@@ -217,17 +217,10 @@ class State:
             view.placed[pod.uid] = pod
             self._table.pod_changes.record(view.row)
 
-    def _count(self, pod: PlacedPod, row: int, touched: Iterable[CountedPodSet], sign: int) -> None:
-        """Tallies and terms of a pod that comes onto a row or leaves it."""
-        for selection in touched:
-            selection.count(row, sign)
-        if pod.affinity is not None:
-            self._terms.count(pod, row, sign)
-
-    # Questions about sets of pods
+    # Counts of pods
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> StandingTally:
-        """The standing count of these pods per value of the label; kept from the first question on."""
+        """The standing count of these pods per value of the label; kept from the first call on."""
         return self._index.selection(pods).tally(key, on)
 
     def trim(self) -> None:
@@ -281,61 +274,21 @@ class State:
         """The waiting pods that match. One that is assumed counts as placed, not as waiting."""
         return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
 
-    # EngineWhatIf
+    # What-ifs
 
     def what_if(self, node: str, *, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()) -> WhatIfNode:
-        """Inside the `with`, these pods are not on the node, and those are. Undone exactly; may be nested."""
-        return WhatIfNode(self, node, without, adding)
+        """Inside the `with`, the pods of `without` are evicted from the node, and those of `adding` are on it."""
+        view = self._table.get(node)
+        if view is None:
+            raise Fault(f"there is no node {node} for a what-if")
+        return WhatIfNode(self._what_ifs, view, without, adding)
 
-    def freed(self, nodes: Rows, priority: int) -> RowsAfterEviction | None:
-        """The nodes as they would be without the pods below a priority; None inside a supposition."""
-        return None if self._index.supposing else RowsAfterEviction(nodes, self._below(priority))
-
-    @property
-    def ports(self) -> PortsInUse:
-        return self._table.ports
-
-    def begin_supposing(self) -> bool:
-        """Returns whether this is the outermost supposition."""
-        if self._index.supposing:
-            return False
-        self._index.begin_supposing()
-        self.node_changes.paused = self.pod_changes.paused = True
-        return True
-
-    def end_supposing(self, is_outermost: bool) -> None:
-        if is_outermost:
-            self._index.end_supposing()
-            self.node_changes.paused = self.pod_changes.paused = False
-
-    def hide(self, view: RowView, pods: Collection[PlacedPod]) -> None:
-        """Suppose pods away; only a `WhatIfNode` may, because it undoes it."""
-        self._table.take_pods(view, pods)
-        for pod in pods:
-            if pod.ports:
-                self._table.ports.suppose_free(view.row, pod.ports)
-            self._count(pod, view.row, self._index.hide(pod), -1)
-
-    def show(self, view: RowView, pods: Collection[PlacedPod]) -> None:
-        self._table.put_pods(view, pods)
-        for pod in pods:
-            if pod.ports:
-                self._table.ports.suppose_taken(view.row, pod.ports)
-            self._count(pod, view.row, self._index.show(pod), 1)
-
-    def suppose(self, view: RowView, pod: PlacedPod) -> None:
-        """Suppose one more pod there."""
-        self._table.put_pod(view, pod)
-        if pod.ports:
-            self._table.ports.suppose_taken(view.row, pod.ports)
-        self._count(pod, view.row, [*self._index.put(pod), *self._index.also_supposed(pod)], 1)
-
-    def unsuppose(self, view: RowView, pod: PlacedPod) -> None:
-        self._count(pod, view.row, [*self._index.take(pod), *self._index.also_supposed(pod)], -1)
-        self._table.take_pod(view, pod)
+    def after_eviction(self, nodes: Rows, priority: int) -> RowsAfterEviction | None:
+        """The nodes as they would be without the pods below a priority; None inside a what-if."""
+        return None if self._what_ifs.is_active else RowsAfterEviction(nodes, self._lower_priority(priority))
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[PlacedPod]) -> list[str]:
-        """Where our belief differs from what the API server says; each difference a sentence."""
+        """Where the state differs from the objects of the API server; each difference a sentence."""
         return differences(self._table, self._pods, nodes, pods)
 
 

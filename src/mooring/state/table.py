@@ -1,7 +1,7 @@
 """The node table: the cluster in columns. Decides where a node's facts are kept; knows nothing of pods' selectors.
 
-Rows are stable while a node exists and are used again after it is gone. `node_changes` logs rows whose node object
-moved, `pod_changes` rows whose pods moved.
+Rows are stable while a node exists and are reused after it is gone. `node_changes` logs rows whose node object
+changed, `pod_changes` rows whose pods changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from mooring.framework import IntArray, NodesWhere
 from mooring.objects import Node
 from mooring.objects.core import Taint
 from mooring.objects.placed import PlacedPod
-from mooring.objects.quantity import BadQuantity, amount
+from mooring.objects.quantity import BadQuantity
+from mooring.objects.quantity import amount as parsed_amount
 from mooring.objects.requests import Amounts, is_counted
 from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
@@ -32,7 +33,7 @@ from mooring.state.volumes import VolumesInUse
 PODS = "pods"
 FIRST_CAPACITY = 64
 MOST_LABEL_COLUMNS = 256
-MOST_KEPT_COLUMNS = 64
+MOST_CACHED_COLUMNS = 64
 
 log = Log("state")
 
@@ -52,7 +53,7 @@ class NodeTable:
         self.views: list[RowView | None] = []
         self.allocatable: dict[str, CapacityColumn] = {}
         self.requested: dict[str, AmountColumn] = {}
-        self.requested_nonzero = {
+        self.requested_nonzero: dict[str, AmountColumn] = {
             "cpu": AmountColumn(self._capacity),
             "memory": AmountColumn(self._capacity),
         }
@@ -60,7 +61,7 @@ class NodeTable:
         self.taints: InternedColumn[tuple[Taint, ...]] = InternedColumn(self._capacity, ())
         self.features: InternedColumn[tuple[str, ...]] = InternedColumn(self._capacity, ())
         self._labels: dict[str, InternedColumn[str | None]] = {}
-        """The label columns that were asked for, the least recently used first."""
+        """The label columns in use, the least recently used first."""
         self._label_keys: Counter[str] = Counter()
         """How many nodes have a label of this key."""
         self.has_new_labels = False
@@ -71,7 +72,7 @@ class NodeTable:
         self.volumes = VolumesInUse(self._capacity)
         self._domains: dict[tuple[str, NodesWhere], Domains] = {}
         self._included: dict[NodesWhere, Included] = {}
-        self._kept: dict[Hashable, CachedColumn] = {}
+        self._cached: dict[Hashable, CachedColumn] = {}
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
 
@@ -121,7 +122,7 @@ class NodeTable:
     def replace(self, view: RowView, node: Node) -> None:
         """A newer object of the same node. A heartbeat that changes nothing we read is not a change."""
         old = view.object
-        view.show(node)
+        view.set_object(node)
         if _reads_alike(old, node):
             return
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
@@ -178,14 +179,14 @@ class NodeTable:
         cpu_milli = memory_bytes = 0
         for pod in pods:
             requests = pod.requests
-            for resource, asked in requests.amounts.items():
-                amounts[resource] = amounts.get(resource, 0) + asked
+            for resource, amount in requests.amounts.items():
+                amounts[resource] = amounts.get(resource, 0) + amount
             cpu_milli += requests.nonzero_cpu_milli
             memory_bytes += requests.nonzero_memory_bytes
             if pod.ports or pod.volumes:
                 self._count_held(row, pod, sign)
-        for resource, asked in amounts.items():
-            self._requested(resource).add(row, sign * asked)
+        for resource, amount in amounts.items():
+            self._requested(resource).add(row, sign * amount)
         self.requested_nonzero["cpu"].add(row, sign * cpu_milli)
         self.requested_nonzero["memory"].add(row, sign * memory_bytes)
         self.pod_changes.record(row)
@@ -193,8 +194,8 @@ class NodeTable:
     def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
         requests = pod.requests
         self._requested(PODS).add(row, sign)
-        for resource, asked in requests.amounts.items():
-            self._requested(resource).add(row, sign * asked)
+        for resource, amount in requests.amounts.items():
+            self._requested(resource).add(row, sign * amount)
         self.requested_nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
         self.requested_nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
         if pod.ports or pod.volumes:
@@ -206,10 +207,10 @@ class NodeTable:
         if pod.ports:
             self.ports.count(row, pod.ports, sign)
         if pod.volumes:
-            self.volumes.count(row, pod, sign, is_supposed=self.pod_changes.paused)
+            self.volumes.count(row, pod, sign, in_what_if=self.pod_changes.paused)
 
     def label(self, key: str) -> InternedColumn[str | None]:
-        """The column of a label, made when it is first asked for and kept up to date from then on."""
+        """The column of a label, made when it is first read and kept up to date from then on."""
         column = self._labels.pop(key, None)
         if column is None:
             column = InternedColumn(self._capacity, None, self._no_label)
@@ -233,16 +234,16 @@ class NodeTable:
         self,
         key: Hashable,
         nodes: Rows,
-        judge: Callable[[Rows], NDArray[Any]],
-        judge_one: Callable[[RowView], Any],
+        compute: Callable[[Rows], NDArray[Any]],
+        compute_one: Callable[[RowView], Any],
     ) -> NDArray[Any]:
-        """A column that somebody works out from nodes and their pods, kept under this key."""
-        column = self._kept.get(key)
+        """A column that a plugin computes from nodes and their pods, cached under this key."""
+        column = self._cached.get(key)
         if column is None:
-            if len(self._kept) >= MOST_KEPT_COLUMNS:
-                del self._kept[next(iter(self._kept))]
-            column = self._kept[key] = CachedColumn(self)
-        return column.read(nodes, judge, judge_one)
+            if len(self._cached) >= MOST_CACHED_COLUMNS:
+                del self._cached[next(iter(self._cached))]
+            column = self._cached[key] = CachedColumn(self)
+        return column.read(nodes, compute, compute_one)
 
     def drop_domains(self, key: str, on: NodesWhere) -> None:
         """No tally counts by them any more."""
@@ -284,7 +285,7 @@ class NodeTable:
     def _free_row(self) -> int:
         if self._freed:
             return self._freed.pop()
-        if self._used + 1 == self._capacity:  # the last cell stays nobody's
+        if self._used + 1 == self._capacity:  # the last cell stays empty
             self._grow()
         row = self._used
         self._used += 1
@@ -348,7 +349,7 @@ def allocatable_of(node: Node) -> Amounts:
     for resource, text in node.status.allocatable.items():
         if resource == PODS or is_counted(resource):
             try:
-                amounts[resource] = amount(resource, text)
+                amounts[resource] = parsed_amount(resource, text)
             except BadQuantity as problem:
                 amounts[resource] = 0
                 log.error(

@@ -74,8 +74,8 @@ class Counted(Protocol):
         """The rows of its pods as things are really, one for each pod."""
         ...
 
-    def supposed_away(self) -> Iterable[int]:
-        """The rows that a what-if has taken one pod off, as often as it has."""
+    def evicted_rows(self) -> Iterable[int]:
+        """The rows that a what-if evicts pods from, one for each pod."""
         ...
 
     def per_row(self) -> PodsPerRow:
@@ -124,7 +124,7 @@ class StandingTally:
         """When a plugin last asked for it, in pod changes."""
         if self._domains.count:
             self._count_all(of.rows())
-            for row in of.supposed_away():
+            for row in of.evicted_rows():
                 self.count(row, -1)
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class StandingTally:
         if self._without_key is None:
             of_row = self._domains.of_row
             there = sum(1 for row in self._of.rows().tolist() if of_row(row) == 0)
-            self._without_key = there - sum(1 for row in self._of.supposed_away() if of_row(row) == 0)
+            self._without_key = there - sum(1 for row in self._of.evicted_rows() if of_row(row) == 0)
         return self._without_key
 
     def _add(self, code: int, pods: int) -> None:
@@ -241,7 +241,7 @@ class StandingTally:
     def lowest(self) -> int:
         lowest = min(self._with, default=0)
         if sum(self._with.values()) < self._domains.count:
-            return min(lowest, 0)  # below 0: a supposition may take away what was never counted
+            return min(lowest, 0)  # below 0: a what-if may evict a pod that was never counted
         return lowest
 
     def at(self, node: NodeView) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,40 @@ from mooring.objects import Node
 from mooring.objects.core import ContainerImage, Taint
 from mooring.objects.placed import HostPort, PlacedPod
 from mooring.objects.volumes import Disk
-from mooring.state.columns import Column, InternedColumn
-
-if TYPE_CHECKING:
-    from mooring.state.table import NodeTable
+from mooring.state.columns import AmountColumn, CapacityColumn, Column, InternedColumn
+from mooring.state.ports import PortsInUse
+from mooring.state.volumes import VolumesInUse
 
 REMOVED = -1
 """The row of a view whose node is gone: its amounts read 0."""
+
+
+class Table(Protocol):
+    """What views read of the node table, which makes them."""
+
+    views: list[RowView | None]
+    allocatable: dict[str, CapacityColumn]
+    requested: dict[str, AmountColumn]
+    requested_nonzero: dict[str, AmountColumn]
+    is_unschedulable: Column
+    taints: InternedColumn[tuple[Taint, ...]]
+    features: InternedColumn[tuple[str, ...]]
+    ports: PortsInUse
+    volumes: VolumesInUse
+
+    @property
+    def capacity(self) -> int: ...
+    def all(self) -> Rows: ...
+    def get(self, name: str) -> RowView | None: ...
+    def view_at(self, row: int) -> RowView: ...
+    def label(self, key: str) -> InternedColumn[str | None]: ...
+    def cached(
+        self,
+        key: Hashable,
+        nodes: Rows,
+        compute: Callable[[Rows], NDArray[Any]],
+        compute_one: Callable[[RowView], Any],
+    ) -> NDArray[Any]: ...
 
 
 class RowView:
@@ -40,15 +67,15 @@ class RowView:
         "taints",
     )
 
-    def __init__(self, table: NodeTable, row: int, node: Node) -> None:
+    def __init__(self, table: Table, row: int, node: Node) -> None:
         self._table = table
         self.row = row
         self.name = node.name
         self.placed: dict[str, PlacedPod] = {}
         """The pods on it by uid."""
-        self.show(node)
+        self.set_object(node)
 
-    def show(self, node: Node) -> None:
+    def set_object(self, node: Node) -> None:
         """Be the view of this (newer) object."""
         self.object = node
         self.labels = node.metadata.labels
@@ -81,7 +108,7 @@ class RowView:
     @property
     def ports(self) -> Sequence[HostPort]:
         held = [port for pod in self.placed.values() for port in pod.ports]
-        if held and (free := self._table.ports.supposed_free.get(self.row)):
+        if held and (free := self._table.ports.freed.get(self.row)):
             return [port for port in held if port not in free]
         return held
 
@@ -108,11 +135,11 @@ class RowView:
 
 
 class Rows:
-    """Many nodes: all, or any subset. Cheap to make; columns are fetched when asked for."""
+    """Many nodes: all, or any subset. Cheap to make; columns are fetched when read."""
 
     __slots__ = ("_is_prefix", "_names", "_table", "rows")
 
-    def __init__(self, table: NodeTable, rows: IntArray, *, is_prefix: bool = False) -> None:
+    def __init__(self, table: Table, rows: IntArray, *, is_prefix: bool = False) -> None:
         self._table = table
         self.rows = rows
         self._is_prefix = is_prefix
@@ -204,10 +231,10 @@ class Rows:
     def cached(
         self,
         key: Hashable,
-        judge: Callable[[Rows], NDArray[Any]],
-        judge_one: Callable[[RowView], Any],
+        compute: Callable[[Rows], NDArray[Any]],
+        compute_one: Callable[[RowView], Any],
     ) -> NDArray[Any]:
-        return self._table.cached(key, self, judge, judge_one)
+        return self._table.cached(key, self, compute, compute_one)
 
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
         column = self._table.label(key)

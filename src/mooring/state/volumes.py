@@ -22,17 +22,17 @@ class VolumesInUse:
         """Volumes of pods per row; one that two pods mount counts twice."""
         self._claims: Counter[str] = Counter()
         """Uses by namespace/name, of pods that are really there."""
-        self._supposed: Counter[str] = Counter()
-        """What suppositions add and take away, by the claim's name alone."""
+        self._in_what_if: Counter[str] = Counter()
+        """What what-ifs add and take away, by the claim's name alone."""
         self._disks: dict[tuple[str, str], RowCounts] = {}
 
-    def count(self, row: int, pod: PlacedPod, sign: int, *, is_supposed: bool) -> None:
-        """A pod with volumes comes onto a row (1) or leaves it (-1), really or as a supposition."""
+    def count(self, row: int, pod: PlacedPod, sign: int, *, in_what_if: bool) -> None:
+        """A pod with volumes comes onto a row (1) or leaves it (-1), really or in a what-if."""
         self.mounts.cells[row] += sign * len(pod.volumes)
         for volume in pod.volumes:
             if volume.claim is not None and not volume.is_ephemeral:
-                if is_supposed:
-                    _add(self._supposed, volume.claim, sign)
+                if in_what_if:
+                    _add(self._in_what_if, volume.claim, sign)
                 else:
                     _add(self._claims, f"{pod.namespace}/{volume.claim}", sign)
             elif volume.disk is not None:
@@ -45,10 +45,10 @@ class VolumesInUse:
     def claim_uses(self, namespace: str, claims: Iterable[str]) -> int:
         """How often these claims are in use, as kube-scheduler counts.
 
-        A claim that pods use counts once, however many they are. In a supposition each volume of a pod that is supposed
-        away counts one less, and of one supposed there one more: by the claim's name, whatever the namespace.
+        A claim that pods use counts once, however many they are. In a what-if each volume of an evicted pod counts one
+        less, and of an added pod one more: by the claim's name, whatever the namespace.
         """
-        return sum((f"{namespace}/{claim}" in self._claims) + self._supposed[claim] for claim in claims)
+        return sum((f"{namespace}/{claim}" in self._claims) + self._in_what_if[claim] for claim in claims)
 
     def where_mounted(self, disks: Iterable[Disk], capacity: int) -> BoolArray | None:
         """The rows, as a mask over the whole table, where a pod mounts one of these; None: nowhere."""

@@ -1,38 +1,99 @@
-"""A supposition about one node: some of its pods are away, others are there. Undone exactly when it ends."""
+"""What-ifs about one node: some of its pods are evicted, others are added. Undone exactly when they end.
+
+The verbs of `State` are not used for it: no change is logged, and no standing count is dropped meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from mooring.base.errors import Fault
-from mooring.objects.placed import PlacedPod
+from mooring.objects.placed import HostPort, PlacedPod
+from mooring.state.affinity_terms import AffinityTerms
+from mooring.state.pod_sets import CountedPodSet, PodIndex, count_pod
+from mooring.state.table import NodeTable
 from mooring.state.views import RowView
 
-if TYPE_CHECKING:
-    from mooring.state.state import State
+
+class WhatIfs:
+    """How a what-if changes the parts of the state, and changes them back."""
+
+    __slots__ = ("_index", "_table", "_terms")
+
+    def __init__(self, table: NodeTable, index: PodIndex[PlacedPod, CountedPodSet], terms: AffinityTerms) -> None:
+        self._table = table
+        self._index = index
+        self._terms = terms
+
+    @property
+    def is_active(self) -> bool:
+        return self._index.in_what_if
+
+    def begin(self) -> bool:
+        """Returns whether this is the outermost what-if."""
+        if self._index.in_what_if:
+            return False
+        self._index.begin_what_if()
+        self._table.node_changes.paused = self._table.pod_changes.paused = True
+        return True
+
+    def end(self) -> None:
+        self._index.end_what_if()
+        self._table.node_changes.paused = self._table.pod_changes.paused = False
+
+    def evict(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        self._table.take_pods(view, pods)
+        for pod in pods:
+            if pod.ports:
+                self._table.ports.free_in_what_if(view.row, pod.ports)
+            count_pod(self._terms, pod, view.row, self._index.evict(pod), -1)
+
+    def restore(self, view: RowView, pods: Collection[PlacedPod]) -> None:
+        """Undo `evict`."""
+        self._table.put_pods(view, pods)
+        for pod in pods:
+            if pod.ports:
+                self._table.ports.take_in_what_if(view.row, pod.ports)
+            count_pod(self._terms, pod, view.row, self._index.restore(pod), 1)
+
+    def add(self, view: RowView, pod: PlacedPod) -> None:
+        self._table.put_pod(view, pod)
+        if pod.ports:
+            self._table.ports.take_in_what_if(view.row, pod.ports)
+        moved = [*self._index.put(pod), *self._index.moved_in_what_if_only(pod)]
+        count_pod(self._terms, pod, view.row, moved, 1)
+
+    def remove(self, view: RowView, pod: PlacedPod) -> None:
+        """Undo `add`."""
+        moved = [*self._index.take(pod), *self._index.moved_in_what_if_only(pod)]
+        count_pod(self._terms, pod, view.row, moved, -1)
+        self._table.take_pod(view, pod)
+
+    def free_ports(self, view: RowView) -> frozenset[HostPort]:
+        return self._table.ports.freed_at(view.row)
+
+    def restore_ports(self, view: RowView, free: frozenset[HostPort]) -> None:
+        self._table.ports.restore(view.row, free)
 
 
 class WhatIfNode:
-    """`with` it, columns, tallies, sums and terms are as they would be. May be nested.
+    """`with` it, columns, tallies, sums and terms are as they would be. May be nested."""
 
-    The state's own verbs are not used: nothing is logged as a change, and nothing that stands is dropped meanwhile.
-    """
-
-    __slots__ = ("_added", "_before", "_gone", "_is_outermost", "_ports_before", "_state", "_view")
+    __slots__ = ("_added", "_before", "_evicted", "_is_outermost", "_ports_before", "_view", "_what_ifs")
 
     def __init__(
-        self, state: State, node: str, without: Iterable[PlacedPod] = (), adding: Iterable[PlacedPod] = ()
+        self,
+        what_ifs: WhatIfs,
+        view: RowView,
+        without: Iterable[PlacedPod] = (),
+        adding: Iterable[PlacedPod] = (),
     ) -> None:
-        view = state.node(node)
-        if view is None:
-            raise Fault(f"there is no node {node} to suppose anything about")
-        self._state = state
-        self._view: RowView = view
-        self._gone = {pod.uid: self._on_node(pod) for pod in without}
-        self._added = [msgspec.structs.replace(pod, node=node) for pod in adding]
+        self._what_ifs = what_ifs
+        self._view = view
+        self._evicted = {pod.uid: self._on_node(pod) for pod in without}
+        self._added = [msgspec.structs.replace(pod, node=view.name) for pod in adding]
         self._before: dict[str, PlacedPod] = view.placed
         self._is_outermost = False
 
@@ -40,33 +101,34 @@ class WhatIfNode:
         try:
             return self._view.placed[pod.uid]
         except KeyError:
-            raise Fault(f"pod {pod.key} is not on node {self._view.name}, so it cannot be supposed away") from None
+            raise Fault(f"pod {pod.key} is not on node {self._view.name}, so no what-if can evict it") from None
 
     def __enter__(self) -> WhatIfNode:
-        state, view = self._state, self._view
-        self._is_outermost = state.begin_supposing()
+        what_ifs, view = self._what_ifs, self._view
+        self._is_outermost = what_ifs.begin()
         self._before = view.placed
-        self._ports_before = state.ports.supposed_free_at(view.row)
+        self._ports_before = what_ifs.free_ports(view)
         view.placed = dict(self._before)
-        if self._gone:
-            state.hide(view, self._gone.values())
+        if self._evicted:
+            what_ifs.evict(view, self._evicted.values())
         for pod in self._added:
-            state.suppose(view, pod)
+            what_ifs.add(view, pod)
         return self
 
     def reprieve(self, pod: PlacedPod) -> None:
-        self._state.show(self._view, (self._gone.pop(pod.uid),))
+        self._what_ifs.restore(self._view, (self._evicted.pop(pod.uid),))
 
     def evict(self, pod: PlacedPod) -> None:
-        gone = self._gone[pod.uid] = self._on_node(pod)
-        self._state.hide(self._view, (gone,))
+        evicted = self._evicted[pod.uid] = self._on_node(pod)
+        self._what_ifs.evict(self._view, (evicted,))
 
     def __exit__(self, *_: object) -> None:
-        state, view = self._state, self._view
+        what_ifs, view = self._what_ifs, self._view
         for pod in reversed(self._added):
-            state.unsuppose(view, pod)
-        if self._gone:
-            state.show(view, self._gone.values())
+            what_ifs.remove(view, pod)
+        if self._evicted:
+            what_ifs.restore(view, self._evicted.values())
         view.placed = self._before
-        state.ports.restore(view.row, self._ports_before)
-        state.end_supposing(self._is_outermost)
+        what_ifs.restore_ports(view, self._ports_before)
+        if self._is_outermost:
+            what_ifs.end()
