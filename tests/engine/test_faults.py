@@ -69,7 +69,7 @@ FAULTS = {
     ),
     "pre_score cannot refuse": (
         scoring("X", {"a": 1, "b": 2}, pre_score=lambda *_: Refusal("no")),
-        "running PreScore plugin \"X\": pre_score cannot refuse, but answered Refusal('no', code=UNSCHEDULABLE)",
+        "running PreScore plugin \"X\": pre_score cannot refuse, but returned Refusal('no', code=UNSCHEDULABLE)",
     ),
     "filter answers nonsense": (
         made("X", filter=lambda *_: False),
@@ -148,10 +148,10 @@ FAULTS = {
         NeedsScoreState(),
         'running Score plugins: plugin "Needs" failed with: reading "PreScoreOther" from cycleState: not found',
     ),
-    "a tally asked for too late": (
+    "a tally read too late": (
         made("X", filter=lambda _pod, _node, cycle: cycle.tally(PodsWhere(), "zone", NodesWhere())),
-        'running "X" filter plugin: a tally was asked for in filter; '
-        "ask in pre_filter or pre_score and keep it in the state",
+        'running "X" filter plugin: cycle.tally was called in filter; '
+        "call it in pre_filter or pre_score and keep the tally",
     ),
 }
 

@@ -39,7 +39,7 @@ def test_what_needs_this_version_or_an_older_one_is_loaded(tmp_path, requires):
     [
         ((MAJOR, MINOR + 1), "install a newer Mooring, or a version of Newer for plugin API"),
         ((MAJOR + 1, 0), "install a newer Mooring"),
-        ((MAJOR - 1, 9), "change Newer as docs/plugin-api.md says"),
+        ((MAJOR - 1, 9), "change Newer as described in docs/plugin-api.md"),
     ],
 )
 def test_what_needs_another_version_is_refused_with_file_versions_and_what_to_do(tmp_path, version, to_do):

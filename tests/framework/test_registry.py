@@ -123,7 +123,7 @@ CONTRACT: dict[str, tuple[dict[str, Any], str, str]] = {
     "a constructor without types": (
         {"__init__": untyped, "filter": plain},
         "Wrong.__init__(thing)",
-        "has no type; the type says which service is wanted",
+        "has no type; the type names the service",
     ),
     "a type that does not exist": ({"__init__": unreadable, "filter": plain}, "Wrong.__init__(thing)", "NoSuchType"),
 }

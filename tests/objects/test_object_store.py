@@ -30,22 +30,22 @@ def test_an_object_whose_key_cannot_be_told_is_left_out_of_the_index_alone(keys,
     index = objects.indexed(keys)
     odd, good = a_node("odd"), a_node("good", zone="a")
     for node in (odd, good):
-        objects.keep(node)
+        objects.put(node)
     assert list(index.at("a")) == [good]
     assert set(objects.keys()) == {"odd", "good"}
     said = capsys.readouterr().err
     assert keys.__qualname__ in said
     assert 'object="odd"' in said
-    objects.keep(a_node("odd", zone="a"))
-    objects.drop("odd")
-    objects.drop("good")
+    objects.put(a_node("odd", zone="a"))
+    objects.discard("odd")
+    objects.discard("good")
     assert list(index.at("a")) == []
 
 
 def test_an_index_that_nobody_reads_is_not_kept_up():
     objects: IndexedStore[Node] = IndexedStore()
     index = objects.indexed(by_zone)
-    objects.keep(a_node("one", zone="a"))
+    objects.put(a_node("one", zone="a"))
     assert [node.name for node in index.at("a")] == ["one"]
     del index
     assert len(objects._indexes) == 0

@@ -86,16 +86,16 @@ def test_a_terminating_pod_counts_only_where_asked() -> None:
     assert state.tally(staying, "zone").total == 0
 
 
-@pytest.mark.parametrize("nobody", [False, True])
-def test_what_does_not_count_may_still_be_supposed_away(nobody: bool) -> None:
+@pytest.mark.parametrize("none", [False, True])
+def test_what_does_not_count_may_still_be_supposed_away(none: bool) -> None:
     state = zones("a1", "b1")
     leaving = a_pod(labels={"app": "web"})
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     state.set_pod(placed(leaving, "a1"))
     put(state, "b1")
-    where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, nobody=nobody, what_if_counts_all=True)
+    where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, none=none, what_if_counts_all=True)
     tally = state.tally(where, "zone")
-    standing = {"a": 0, "b": 0 if nobody else 1}
+    standing = {"a": 0, "b": 0 if none else 1}
     assert tally.per_domain() == standing
     with state.what_if("a1", without=[placed(leaving, "a1")], adding=[placed(a_pod(labels={"app": "db"}), "a1")]):
         assert tally.per_domain() == standing | {"a": -1}
@@ -115,7 +115,7 @@ def test_a_total_is_a_standing_sum_of_requests() -> None:
 
 
 def test_counts_that_nobody_asks_for_any_more_are_dropped_and_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_sets, "UNASKED_CHANGES", 10)
+    monkeypatch.setattr(pod_sets, "UNUSED_CHANGES", 10)
     state = zones("a1", "b1")
     used = state.tally(PodsWhere(), "zone")
     unused = state.tally(WEB, "zone")

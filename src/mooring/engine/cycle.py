@@ -1,4 +1,4 @@
-"""One attempt to place one pod, as plugins see it: their own states, standing counts, outside data."""
+"""One scheduling attempt of one pod, as plugins see it: their own states, standing counts, outside data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Stage(Enum):
-    """Where the attempt is: tallies are asked for before nodes are looked at one by one."""
+    """How far the attempt is. Tallies are read before nodes are evaluated one by one."""
 
     OUTSIDE = "before the first plugin"
     PRE_FILTER = "pre_filter"
@@ -52,18 +52,18 @@ class EngineCycle:
         self.state = state
         self.attempt = attempt
         self.seed = seed
-        """Chance, as an input: it chooses among equals."""
+        """Randomness as an input: it breaks ties."""
         self.stage = Stage.OUTSIDE
         self.watch: Stopwatch | None = None
-        """Where somebody wants to know how long plugins take. What is asked in a what-if is its asker's time."""
+        """Times the plugins, if the caller wants that. Filters in a what-if count for the plugin that runs it."""
         self.budget: TimeBudget | None = None
         """The time that plugins may use for this attempt, also in a what-if; None: any."""
-        self.speaker = ""
-        """The plugin that is being asked."""
+        self.plugin = ""
+        """The name of the plugin that runs."""
         self.filter_states: dict[str, Any] = {}
         self.score_states: dict[str, Any] = {}
         self.limits: dict[str, set[str]] = {}
-        """The names of the only nodes to look at, by the plugin whose pre_filter named them."""
+        """The names of the only nodes to evaluate, by the plugin whose pre_filter returned them."""
         self.skipped_filters: set[str] = set()
         self.skipped_scores: set[str] = set()
         self.added_to_binding: BindingMetadata | None = None
@@ -86,7 +86,7 @@ class EngineCycle:
         return other
 
     def end(self) -> None:
-        """The decision is taken; what comes now (reserve, permit, bind) may ask anything again."""
+        """The decision is taken; what comes now (reserve, permit, bind) may read anything again."""
         self.stage = Stage.DECIDED
 
     @property
@@ -111,7 +111,7 @@ class EngineCycle:
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
         if self.stage in (Stage.FILTER, Stage.SCORE):
             raise Fault(
-                f"a tally was asked for in {self.stage.value}; ask in pre_filter or pre_score and keep it in the state"
+                f"cycle.tally was called in {self.stage.value}; call it in pre_filter or pre_score and keep the tally"
             )
         self._check_budget()
         return self.state.tally(pods, key, on)
@@ -148,11 +148,11 @@ class EngineCycle:
         self.added_to_binding.add(plugin.name, annotations or NOTHING, labels or NOTHING)
 
     def value(self, published: Published[T]) -> T | None:
-        """Within one cycle the answer stays the same, whatever is published meanwhile."""
+        """Within one cycle the value stays the same, whatever is published meanwhile."""
         known = self._values.get(id(published))
         if known is None:
-            taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.speaker)
-            name = f"{self.speaker}#{taken + 1}" if taken else self.speaker
+            taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.plugin)
+            name = f"{self.plugin}#{taken + 1}" if taken else self.plugin
             known = self._values[id(published)] = (name, published.version, published.latest)
         value: T | None = known[2]
         return value

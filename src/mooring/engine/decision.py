@@ -1,4 +1,4 @@
-"""A decision and its evidence. Metrics, events, `explain` and pages read it; nobody watches plugins at work."""
+"""A decision and its evidence. Metrics, events, `explain` and pages read it; no plugin is wrapped to be observed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NO_NODES = "no nodes available to schedule pods"
 NAMED_NODES = 20
 """How many nodes of a group the evidence names: it is kept for many pods; `rejections` has them all."""
 
-TOLD_GROUPS = 100
-"""How many groups it tells: a plugin may give every node a reason of its own."""
+MAX_GROUPS = 100
+"""How many groups it has: a plugin may give every node a reason of its own."""
 
 
 class Decision:
@@ -34,20 +34,20 @@ class Decision:
         self.node: str | None = None
         self.view: RowView | None = None
         self.message = ""
-        """Why the pod was not placed, in kube-scheduler's words; what its condition and event say."""
+        """Why the pod was not placed, in kube-scheduler's words: the message of its condition and event."""
         self.rejectors = NO_REJECTORS
-        """The plugins whose events may help: those that refused, and those that wait for something outside.
+        """The plugins whose events may help: those that refused, and those that returned pending.
 
         Empty after a fault and where there are no nodes at all: then only time helps.
         """
         self.refusal: Verdict | None = found.refusal if found else None
-        """What pre_filter said, if it refused the pod as a whole."""
+        """What pre_filter returned, if it refused the pod as a whole."""
         self.scores: Mapping[str, Score] = {}
         """The winner's scores per plugin; empty where nothing was scored (a single feasible node)."""
         self.total = 0
         self.fault: PluginFault | None = None
         self.is_premature = False
-        """A refusal, though a node had passed that no extender was asked about: it came while they were asked."""
+        """A refusal, though a node passed that was not sent to the extenders: it was added while they were called."""
         self.post_filtered = PostFiltered()
         self.node_count = cycle.state.node_count
         self.evaluated_nodes = found.evaluated if found else 0
@@ -146,7 +146,7 @@ class Decision:
 
     def evidence(self) -> dict[str, Any]:
         """All that explains the decision, ready for JSON."""
-        told: dict[str, Any] = {
+        evidence: dict[str, Any] = {
             "pod": self.pod.key,
             "uid": self.pod.uid,
             "profile": self.profile,
@@ -157,8 +157,8 @@ class Decision:
             "feasibleNodes": self.feasible_nodes,
         }
         if self.node is not None:
-            told["total"] = self.total
-            told["scores"] = [
+            evidence["total"] = self.total
+            evidence["scores"] = [
                 {
                     "plugin": plugin,
                     "raw": score.raw,
@@ -169,13 +169,13 @@ class Decision:
                 for plugin, score in self.scores.items()
             ]
         else:
-            told["message"] = self.message
+            evidence["message"] = self.message
         if self.fault is not None:
-            told["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
+            evidence["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
             if self.fault.hint is not None:
-                told["fault"]["hint"] = self.fault.hint
+                evidence["fault"]["hint"] = self.fault.hint
         if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
-            told["rejections"] = [
+            evidence["rejections"] = [
                 {
                     "plugin": plugin,
                     "reasons": list(refusal.reasons),
@@ -183,26 +183,26 @@ class Decision:
                     "count": count,
                     "nodes": names,
                 }
-                for plugin, refusal, count, names in self.rejections.groups(most=TOLD_GROUPS, named=NAMED_NODES)
+                for plugin, refusal, count, names in self.rejections.groups(most=MAX_GROUPS, named=NAMED_NODES)
             ]
-            if self.rejections.kinds > TOLD_GROUPS:
-                told["rejectionsLeftOut"] = self.rejections.kinds - TOLD_GROUPS
-        told |= self._room_made()
+            if self.rejections.kinds > MAX_GROUPS:
+                evidence["rejectionsLeftOut"] = self.rejections.kinds - MAX_GROUPS
+        evidence |= self._room_made()
         if self.used:
-            told["used"] = dict(self.used)
-        return told
+            evidence["used"] = dict(self.used)
+        return evidence
 
     def _room_made(self) -> dict[str, Any]:
         """What post_filter plans, or why it could make no room."""
         if self.plan is not None:
-            return {"plan": _plan_told(self.plan)}
+            return {"plan": _plan_evidence(self.plan)}
         tried = next((remedy.tried for remedy in self.post_filtered.remedies if remedy.tried), {})
         if not tried:
             return {}
         names: dict[tuple[str, ...], list[str]] = {}
         for node, refusal in tried.items():
             names.setdefault(refusal.reasons, []).append(node)
-        groups = sorted(names.items(), key=lambda group: -len(group[1]))[:TOLD_GROUPS]
+        groups = sorted(names.items(), key=lambda group: -len(group[1]))[:MAX_GROUPS]
         return {
             "noRoom": [
                 {"reasons": list(reasons), "count": len(nodes), "nodes": nodes[:NAMED_NODES]}
@@ -215,7 +215,7 @@ class Decision:
 
 
 def failure_message(found: Feasible, rejected: Rejected) -> str:
-    """kube-scheduler's sentence about a pod that fits nowhere; what post_filter says follows it."""
+    """kube-scheduler's sentence about a pod that fits nowhere; the message of post_filter follows it."""
     nodes = len(found.all_nodes)
     if found.refusal is None:
         return no_node_available(nodes, rejected.reasons())
@@ -223,11 +223,11 @@ def failure_message(found: Feasible, rejected: Rejected) -> str:
     return f"0/{nodes} nodes are available:" + (f" {why}." if why else "")
 
 
-def _plan_told(plan: Plan) -> dict[str, Any]:
-    told: dict[str, Any] = {"nominate": plan.nominate, "evict": [pod.key for pod in plan.evict]}
+def _plan_evidence(plan: Plan) -> dict[str, Any]:
+    evidence: dict[str, Any] = {"nominate": plan.nominate, "evict": [pod.key for pod in plan.evict]}
     if plan.candidates:
-        told["candidateCount"] = len(plan.candidates)
-        told["candidates"] = [
+        evidence["candidateCount"] = len(plan.candidates)
+        evidence["candidates"] = [
             {
                 "node": candidate.node,
                 "victims": [pod.key for pod in candidate.victims],
@@ -235,4 +235,4 @@ def _plan_told(plan: Plan) -> dict[str, Any]:
             }
             for candidate in plan.candidates[:NAMED_NODES]
         ]
-    return told
+    return evidence

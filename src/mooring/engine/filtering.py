@@ -1,4 +1,4 @@
-"""The first half of a decision: which nodes can run the pod. Decides nothing about which is best."""
+"""The first half of a decision: which nodes can run the pod. Which of them is best is decided by scoring."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ class Feasible:
     evaluated: int = 0
     next_start: int = 0
     refusal: Verdict | None = None
-    """What pre_filter said, if it refused the pod as a whole."""
+    """What pre_filter returned, if it refused the pod as a whole."""
     narrowed_by: tuple[str, ...] = ()
-    """The plugins that named the only nodes to look at."""
+    """The plugins whose pre_filter left only some nodes."""
     is_nominated: bool = False
-    """Only the node that the pod is nominated to was looked at, and it passed."""
+    """Only the node that the pod is nominated to was evaluated, and it passed."""
     steps: list[Step] = field(default_factory=list)
-    asked: Rows | None = None
-    """The nodes that came into question: all, or those that pre_filters named."""
-    looked_at: Rows | None = None
-    """The nodes that filters were asked about: fewer where enough were found earlier."""
+    candidates: Rows | None = None
+    """All nodes, or those that pre_filters left."""
+    evaluated_nodes: Rows | None = None
+    """The nodes that filters evaluated: fewer where enough were found earlier."""
 
     def rejected(self) -> Rejected:
-        """Every node that was looked at and is not feasible, with the first plugin that said so."""
+        """Every node that was evaluated and is not feasible, with the first plugin that rejected it."""
         if self.refusal is not None:
             return Rejected.everywhere(self.all_nodes, self.refusal)
         rejected = Rejected.by_steps(self.all_nodes, self.steps)
-        if self.looked_at is not None and len(self.looked_at) < len(self.all_nodes):
-            rejected.clear(self._outside(self.looked_at))
-        if self.narrowed_by and self.asked is not None:
-            rejected.give(self._outside(self.asked), Verdict("", not_satisfied(self.narrowed_by)))
+        if self.evaluated_nodes is not None and len(self.evaluated_nodes) < len(self.all_nodes):
+            rejected.clear(self._outside(self.evaluated_nodes))
+        if self.narrowed_by and self.candidates is not None:
+            rejected.give(self._outside(self.candidates), Verdict("", not_satisfied(self.narrowed_by)))
         return rejected
 
     def _outside(self, nodes: Rows) -> BoolArray:
@@ -71,17 +71,17 @@ class Feasible:
 
 
 def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = False) -> Feasible:
-    """Ask pre_filters about the pod, then filters about nodes. `start` is where sampling begins.
+    """Run PreFilter plugins, then Filter plugins on the nodes. `start` is where sampling begins.
 
-    `is_nominated_out`: the node that the pod is nominated to is one of many, because somebody else refused it.
+    `is_nominated_out`: an extender rejected the node that the pod is nominated to, so all nodes are evaluated.
     """
     nodes = cycle.nodes
     if not len(nodes):
         return Feasible(nodes, nodes, next_start=start)
-    narrowed = ask_pre_filters(cycle)
+    narrowed = run_pre_filters(cycle)
     if narrowed.refusal is not None:
-        nobody = nodes.take(np.empty(0, np.int64))
-        return Feasible(nobody, nodes, next_start=start, refusal=narrowed.refusal, narrowed_by=narrowed.by)
+        none = nodes.take(np.empty(0, np.int64))
+        return Feasible(none, nodes, next_start=start, refusal=narrowed.refusal, narrowed_by=narrowed.by)
     nominated = None if is_nominated_out else _nominated(cycle, narrowed)
     if nominated is not None:
         return Feasible(nominated, nodes, evaluated=1, next_start=start, is_nominated=True)
@@ -90,45 +90,45 @@ def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = Fal
 
 @dataclass(slots=True)
 class Narrowed:
-    """What pre_filters left: a refusal, or the names of the only nodes to look at (None: all)."""
+    """What pre_filters left: a refusal, or the names of the only nodes to evaluate (None: all)."""
 
     refusal: Verdict | None = None
     only: set[str] | None = None
     by: tuple[str, ...] = ()
 
 
-def ask_pre_filters(cycle: EngineCycle) -> Narrowed:
-    """Every pre_filter in order. Unschedulable is remembered while the others speak; unresolvable ends it."""
+def run_pre_filters(cycle: EngineCycle) -> Narrowed:
+    """Every PreFilter plugin in order. After unschedulable the others still run; unresolvable ends it."""
     cycle.stage = Stage.PRE_FILTER
     narrowed = Narrowed()
     with calling(cycle, None, ExtensionPoint.PRE_FILTER) as call:
         for plugin in cycle.profile.pre_filters:
-            # Asked again in a what-if: what skipped stays out, and what cannot have changed is there.
+            # In a what-if plugins that skipped still skip, and states that cannot have changed are there.
             if plugin.name in cycle.skipped_filters or plugin.name in cycle.filter_states:
                 continue
             call.switch_to(plugin)
-            answer = plugin.pre_filter(cycle.pod, cycle)
-            if isinstance(answer, Skip):
+            result = plugin.pre_filter(cycle.pod, cycle)
+            if isinstance(result, Skip):
                 cycle.skipped_filters.add(plugin.name)
-            elif isinstance(answer, Refusal):
-                answer = with_reasons(plugin, ExtensionPoint.PRE_FILTER, answer)
-                narrowed.refusal = Verdict(plugin.name, answer)
-                if answer.code is not UNSCHEDULABLE:
+            elif isinstance(result, Refusal):
+                result = with_reasons(plugin, ExtensionPoint.PRE_FILTER, result)
+                narrowed.refusal = Verdict(plugin.name, result)
+                if result.code is not UNSCHEDULABLE:
                     narrowed.by = ()  # this plugin alone is the one whose events may help
                     return narrowed
-            elif isinstance(answer, OnlyNodes):
-                _narrow(narrowed, cycle, plugin, answer)
+            elif isinstance(result, OnlyNodes):
+                _narrow(narrowed, cycle, plugin, result)
                 if not narrowed.only:
                     return narrowed
             else:
-                cycle.filter_states[plugin.name] = answer
+                cycle.filter_states[plugin.name] = result
     return narrowed
 
 
-def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, answer: OnlyNodes) -> None:
-    """Only nodes that every plugin named which named some are left."""
-    names = _names(plugin, answer)
-    cycle.filter_states[plugin.name] = answer.state
+def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, result: OnlyNodes) -> None:
+    """Only nodes that every plugin with an `OnlyNodes` named are left."""
+    names = _names(plugin, result)
+    cycle.filter_states[plugin.name] = result.state
     cycle.limits[plugin.name] = names
     narrowed.only = names if narrowed.only is None else narrowed.only & names
     narrowed.by = (*narrowed.by, plugin.name)
@@ -136,16 +136,16 @@ def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, answer: Only
         narrowed.refusal = Verdict("", Refusal(_no_node_in_common(narrowed.by), code=UNRESOLVABLE))
 
 
-def _names(plugin: Plugin, answer: OnlyNodes) -> set[str]:
-    if isinstance(answer.names, str):  # its letters are not what was meant
+def _names(plugin: Plugin, result: OnlyNodes) -> set[str]:
+    if isinstance(result.names, str):  # its letters are not what was meant
         raise fault(
-            plugin, ExtensionPoint.PRE_FILTER, f"OnlyNodes({answer.names!r}) must be given a collection of names"
+            plugin, ExtensionPoint.PRE_FILTER, f"OnlyNodes({result.names!r}) must be given a collection of names"
         )
-    return set(answer.names)
+    return set(result.names)
 
 
 def not_satisfied(plugins: tuple[str, ...]) -> Rejection:
-    """What a node hears that these plugins' pre_filters left out."""
+    """The rejection of a node that these plugins' pre_filters left out."""
     return Rejection(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]", code=UNRESOLVABLE)
 
 
@@ -156,7 +156,7 @@ def _no_node_in_common(plugins: tuple[str, ...]) -> str:
 
 
 def _nominated(cycle: EngineCycle, narrowed: Narrowed) -> Rows | None:
-    """The nominated node alone, if it (still) passes: then no other is looked at."""
+    """The nominated node alone, if it (still) passes: then no other is evaluated."""
     name = cycle.pod.status.nominated_node_name
     view = cycle.state.node(name) if name else None
     if view is None or (narrowed.only is not None and view.name not in narrowed.only):
@@ -171,14 +171,14 @@ def _nominated(cycle: EngineCycle, narrowed: Narrowed) -> Rows | None:
 
 def _filtered(cycle: EngineCycle, narrowed: Narrowed, start: int) -> Feasible:
     nodes = cycle.nodes
-    asked = nodes if narrowed.only is None else nodes.where(_named(nodes, narrowed.only))
-    found = Feasible(asked, nodes, narrowed_by=narrowed.by, asked=asked, looked_at=asked)
-    wanted = nodes_to_find(cycle.profile, len(asked))
-    if wanted >= len(asked):
-        found.nodes = passing(cycle, asked, found.steps)
-        found.evaluated = len(asked)
+    candidates = nodes if narrowed.only is None else nodes.where(_named(nodes, narrowed.only))
+    found = Feasible(candidates, nodes, narrowed_by=narrowed.by, candidates=candidates, evaluated_nodes=candidates)
+    wanted = nodes_to_find(cycle.profile, len(candidates))
+    if wanted >= len(candidates):
+        found.nodes = passing(cycle, candidates, found.steps)
+        found.evaluated = len(candidates)
     else:
-        _sample(cycle, found, asked, wanted, start)
+        _sample(cycle, found, candidates, wanted, start)
     found.next_start = (start + found.evaluated) % len(nodes)
     return found
 
@@ -201,24 +201,24 @@ def nodes_to_find(profile: Profile, count: int) -> int:
     return min(count, max(FEWEST_NODES_TO_FIND, count * share // 100))
 
 
-def _sample(cycle: EngineCycle, found: Feasible, asked: Rows, wanted: int, start: int) -> None:
-    """Go round from `start` until enough nodes are feasible; looked at in chunks, counted one by one."""
-    order = np.roll(np.arange(len(asked)), -(start % len(asked)))
+def _sample(cycle: EngineCycle, found: Feasible, candidates: Rows, wanted: int, start: int) -> None:
+    """Go round from `start` until enough nodes are feasible; evaluated in chunks, counted one by one."""
+    order = np.roll(np.arange(len(candidates)), -(start % len(candidates)))
     size = max(wanted, FEWEST_NODES_TO_FIND)
     passed: list[Any] = []
     for offset in range(0, len(order), size):
-        chunk = asked.take(order[offset : offset + size])
+        chunk = candidates.take(order[offset : offset + size])
         survivors = passing(cycle, chunk, found.steps).rows
         missing = wanted - sum(map(len, passed))
         passed.append(survivors[:missing])
         if len(survivors) >= missing:
-            # Upstream looks at one node after the other: those behind the last one needed were never asked.
+            # kube-scheduler evaluates one node after the other: those behind the last one needed do not count.
             last = int(np.flatnonzero(chunk.rows == survivors[missing - 1])[0])
             found.evaluated += last + 1
             break
         found.evaluated += len(chunk)
-    found.looked_at = asked.take(order[: found.evaluated])
-    found.nodes = asked.of_rows(np.concatenate(passed))
+    found.evaluated_nodes = candidates.take(order[: found.evaluated])
+    found.nodes = candidates.of_rows(np.concatenate(passed))
 
 
 def passing(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
@@ -226,16 +226,16 @@ def passing(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
 
     Where pods of higher or equal priority are nominated, filters must accept the node with them there and without.
     """
-    kept_free = [view for name in cycle.state.nominations.nodes if (view := cycle.state.node(name)) is not None]
-    if kept_free:
-        nodes = _not_kept_for_others(cycle, nodes, kept_free, steps)
-    return _passing_as_it_is(cycle, nodes, steps)
+    with_nominated = [view for name in cycle.state.nominations.nodes if (view := cycle.state.node(name)) is not None]
+    if with_nominated:
+        nodes = _feasible_with_nominated(cycle, nodes, with_nominated, steps)
+    return _passing_without_nominated(cycle, nodes, steps)
 
 
-def _not_kept_for_others(cycle: EngineCycle, nodes: Rows, kept_free: list[RowView], steps: list[Step]) -> Rows:
-    asked = set(nodes.rows.tolist())
-    for view in kept_free:
-        if view.row not in asked:
+def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: list[RowView], steps: list[Step]) -> Rows:
+    candidates = set(nodes.rows.tolist())
+    for view in with_nominated:
+        if view.row not in candidates:
             continue
         verdict = refusal_among_nominated(cycle, view)
         if verdict is not None:
@@ -247,7 +247,7 @@ def _not_kept_for_others(cycle: EngineCycle, nodes: Rows, kept_free: list[RowVie
 
 
 def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None:
-    """What is wrong with the node once the pods are there that it is kept free for."""
+    """Why the node is infeasible with the pods that are nominated to it."""
     pod = cycle.pod
     ahead = [
         nominated
@@ -258,23 +258,23 @@ def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None
         return None
     with cycle.state.what_if(view.name, adding=ahead):
         in_what_if = cycle.for_what_if(pod)
-        narrowed = ask_pre_filters(in_what_if)
+        narrowed = run_pre_filters(in_what_if)
         if narrowed.refusal is not None:
             return narrowed.refusal
         return first_refusal(in_what_if, view, cycle.profile.filterers)
 
 
 def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterPlugin]) -> Verdict | None:
-    """What the first of these filters that rejects the node says; pre_filters have been asked."""
+    """The rejection of the first of these filters that rejects the node; pre_filters have run."""
     cycle.stage = Stage.FILTER
     for filterer in filterers:
         if filterer.name in cycle.skipped_filters:
             continue
-        cycle.speaker = filterer.name
+        cycle.plugin = filterer.name
         try:
-            refusal = _ask_about_one(filterer, cycle, view)
+            refusal = _run_filter_on_one(filterer, cycle, view)
         except BaseException:
-            # Entered only when something was raised: this is asked thousands of times in one preemption.
+            # Entered only when something was raised: one preemption runs this thousands of times.
             with calling(cycle, filterer.plugin, ExtensionPoint.FILTER):
                 raise
         if refusal is not None:
@@ -282,23 +282,23 @@ def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterP
     return None
 
 
-def _ask_about_one(filterer: FilterPlugin, cycle: EngineCycle, view: RowView) -> Refusal | None:
+def _run_filter_on_one(filterer: FilterPlugin, cycle: EngineCycle, view: RowView) -> Refusal | None:
     if filterer.one_by_one is None:
         node = cycle.nodes.of_rows(np.array([view.row]))
-        step = ask_at_once(filterer, cycle, node)
+        step = run_filter_at_once(filterer, cycle, node)
         return None if step is None else Rejected.by_steps(node, [step])[view.name][1]
-    answer = filterer.one_by_one(cycle.pod, view, cycle)
-    return None if answer is None else _checked_refusal(filterer, view, answer)
+    result = filterer.one_by_one(cycle.pod, view, cycle)
+    return None if result is None else _checked_refusal(filterer, view, result)
 
 
-def _checked_refusal(filterer: FilterPlugin, view: RowView, answer: Any) -> Refusal:
-    if not isinstance(answer, Refusal):
-        what = f"filter of node {view.name} returned {answer!r}; it must return a Rejection or None"
+def _checked_refusal(filterer: FilterPlugin, view: RowView, result: Any) -> Refusal:
+    if not isinstance(result, Refusal):
+        what = f"filter of node {view.name} returned {result!r}; it must return a Rejection or None"
         raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
-    return with_reasons(filterer.plugin, ExtensionPoint.FILTER, answer)
+    return with_reasons(filterer.plugin, ExtensionPoint.FILTER, result)
 
 
-def _passing_as_it_is(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
+def _passing_without_nominated(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
     cycle.stage = Stage.FILTER
     skipped = cycle.skipped_filters
     with calling(cycle, None, ExtensionPoint.FILTER) as call:
@@ -306,29 +306,29 @@ def _passing_as_it_is(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Row
             if filterer.name in skipped or not len(nodes):
                 continue
             call.switch_to(filterer.plugin)
-            step = _ask(filterer, cycle, nodes)
+            step = _run_filter(filterer, cycle, nodes)
             if step is not None:
                 steps.append(step)
                 nodes = nodes.where(~step.mask)
     return nodes
 
 
-def _ask(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
-    """One plugin's rejections; None if there are none. Many nodes are asked at once if the plugin can."""
+def _run_filter(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
+    """One plugin's rejections; None if there are none. The vector form runs on many nodes, if there is one."""
     if filterer.at_once is not None and (len(nodes) > 1 or filterer.one_by_one is None):
-        return ask_at_once(filterer, cycle, nodes)
-    ask, pod = filterer.one_by_one, cycle.pod
-    assert ask is not None, f"{filterer.name} has no filter"
-    given = {place: answer for place, view in enumerate(nodes) if (answer := ask(pod, view, cycle)) is not None}
+        return run_filter_at_once(filterer, cycle, nodes)
+    run, pod = filterer.one_by_one, cycle.pod
+    assert run is not None, f"{filterer.name} has no filter"
+    given = {place: result for place, view in enumerate(nodes) if (result := run(pod, view, cycle)) is not None}
     if not given:
         return None
-    given = {place: _checked_refusal(filterer, nodes.at(place), answer) for place, answer in given.items()}
+    given = {place: _checked_refusal(filterer, nodes.at(place), result) for place, result in given.items()}
     mask = np.zeros(len(nodes), np.bool_)
     mask[list(given)] = True
     return Step(filterer.name, nodes.rows, mask, one_by_one=given)
 
 
-def ask_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
+def run_filter_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
     assert filterer.at_once is not None
     given = [
         rejections for rejections in filterer.at_once(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)
@@ -352,7 +352,7 @@ def _checked(filterer: FilterPlugin, rejections: Any, nodes: Rows) -> bool:
     if not isinstance(rejections.unresolvable, bool | np.bool_):
         _check_mask(filterer, rejections, "`unresolvable`", rejections.unresolvable, len(nodes))
     mask = rejections.mask
-    # One answer for all nodes is looked at once; and counting is four times as fast as `any`.
+    # A constant mask has one cell to read; and counting is four times as fast as `any`.
     return bool(mask[0]) if mask.strides == (0,) and len(mask) else bool(np.count_nonzero(mask))
 
 

@@ -42,7 +42,7 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
 
     def switch_to(self, plugin: Plugin) -> None:
         self._plugin = plugin
-        self._cycle.speaker = name = plugin.name
+        self._cycle.plugin = name = plugin.name
         if self._turns is not None:
             self._turns.append((name, self._now()))
 

@@ -25,14 +25,14 @@ LONGEST_WAIT_SECONDS = 15 * 60.0
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefused:
-    """A plugin's no, after a node was chosen."""
+    """A plugin refused the pod after a node was chosen."""
 
     plugin: str
     refusal: Refusal
 
     @property
     def message(self) -> str:
-        """As kube-scheduler says it: the chosen node is the only one in question."""
+        """kube-scheduler's message: the chosen node is the only one in question."""
         reasons = ", ".join(sorted(f"1 {reason}" for reason in self.refusal.reasons))
         return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
 
@@ -56,12 +56,12 @@ def reserve(profile: Profile, decision: Decision) -> PlacementRefused | PluginFa
             continue
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.RESERVE):
-                answer = plugin.reserve(decision.pod, _view(decision), decision.cycle)
-            if isinstance(answer, Refusal):
-                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, answer))
-            if answer is not None:
+                result = plugin.reserve(decision.pod, _view(decision), decision.cycle)
+            if isinstance(result, Refusal):
+                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, result))
+            if result is not None:
                 return fault(
-                    plugin, ExtensionPoint.RESERVE, f"reserve returned {answer!r}; it must return a Refusal or None"
+                    plugin, ExtensionPoint.RESERVE, f"reserve returned {result!r}; it must return a Refusal or None"
                 )
         except PluginFault as problem:
             return problem
@@ -103,23 +103,23 @@ async def _itself(awaited: Awaitable[Any]) -> Any:
 
 
 def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused | PluginFault:
-    """Ask for the last word. After a refusal or a fault: `unreserve`, then forget the pod."""
+    """Run the Permit plugins. After a refusal or a fault: `unreserve`, then forget the pod."""
     waits: dict[str, float] = {}
     for plugin in profile.at(Point.PERMIT):
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.PERMIT):
-                answer = plugin.permit(decision.pod, _view(decision), decision.cycle)
-                if isinstance(answer, Wait):
-                    waits[plugin.name] = _bounded(answer)
-            if isinstance(answer, Refusal):
-                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, answer))
+                result = plugin.permit(decision.pod, _view(decision), decision.cycle)
+                if isinstance(result, Wait):
+                    waits[plugin.name] = _bounded(result)
+            if isinstance(result, Refusal):
+                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, result))
         except PluginFault as problem:
             return problem
-        if isinstance(answer, Wait):
+        if isinstance(result, Wait):
             continue
-        if answer is not None and not isinstance(answer, Allow):
+        if result is not None and not isinstance(result, Allow):
             return fault(
-                plugin, ExtensionPoint.PERMIT, f"permit returned {answer!r}; it must return Allow, Wait or a Refusal"
+                plugin, ExtensionPoint.PERMIT, f"permit returned {result!r}; it must return Allow, Wait or a Refusal"
             )
     return Permitted(waits)
 

@@ -25,7 +25,7 @@ log = Log("engine")
 
 
 class Score(NamedTuple):
-    """What one plugin gave one node: as it said it, brought to 0…100, and multiplied by its weight."""
+    """One plugin's score of one node: as returned, normalized to 0…100, and multiplied by its weight."""
 
     raw: int
     normalized: int
@@ -44,7 +44,7 @@ class ScoreColumns:
     weights: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> ScoreColumns:
-        """The same in arrays of its own: a plugin may have answered with a column of the table."""
+        """The same in arrays of its own: a plugin may have returned a column of the table."""
         return ScoreColumns(
             self.nodes,
             self.total.copy(),
@@ -65,7 +65,7 @@ class Choice:
 
 
 class _Columns:
-    """Score columns whose node names are spelled out only when somebody reads them."""
+    """Score columns whose node names are spelled out only when read."""
 
     __slots__ = ("_nodes", "normalized", "raw", "total", "weights")
 
@@ -88,7 +88,7 @@ def best(
 ) -> Choice:
     """The node with the highest sum of weighted scores, those of extenders included.
 
-    Among equals the cycle's seed says which.
+    The cycle's seed breaks ties.
     """
     if len(nodes) == 1:
         return Choice(nodes.at(0), {}, 0, None)
@@ -99,7 +99,7 @@ def best(
     ties = np.flatnonzero(total == np.maximum.reduce(total))  # `max` is this and a Python call
     place = ties.item(cycle.seed % len(ties))
     if debug := log.v(10):
-        _tell(debug, cycle, nodes, columns)
+        _log_scores(debug, cycle, nodes, columns)
     scores = {
         name: Score(raw.item(place), score := columns.normalized[name].item(place), score * weight, weight)
         for (name, raw), weight in zip(columns.raw.items(), columns.weights.values(), strict=True)
@@ -110,7 +110,7 @@ def best(
 def _scored(cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> _Columns:
     if not cycle.profile.scorers:
         return _Columns(nodes, np.ones(len(nodes), np.int64))
-    _ask_pre_scores(cycle, nodes)
+    _run_pre_scores(cycle, nodes)
     cycle.stage = Stage.SCORE
     total = np.zeros(len(nodes), np.int64)
     for_all = 0
@@ -153,19 +153,19 @@ def _add(columns: _Columns, extender_scores: Sequence[ExtenderScores], nodes: Ro
         columns.total += raw * SCALE * each.weight
 
 
-def _ask_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
+def _run_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
     cycle.stage = Stage.PRE_SCORE
     with calling(cycle, None, ExtensionPoint.PRE_SCORE) as call:
         for plugin in cycle.profile.pre_scores:
             call.switch_to(plugin)
-            answer = plugin.pre_score(cycle.pod, nodes, cycle)
-            if isinstance(answer, Skip):
+            result = plugin.pre_score(cycle.pod, nodes, cycle)
+            if isinstance(result, Skip):
                 cycle.skipped_scores.add(plugin.name)
-            elif isinstance(answer, Refusal):
-                what = f"pre_score cannot refuse, but answered {answer!r}"
+            elif isinstance(result, Refusal):
+                what = f"pre_score cannot refuse, but returned {result!r}"
                 raise fault(plugin, ExtensionPoint.PRE_SCORE, what)
             else:
-                cycle.score_states[plugin.name] = answer
+                cycle.score_states[plugin.name] = result
 
 
 def _raw(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> IntArray:
@@ -193,9 +193,9 @@ def _run_score_of_one(scorer: ScorePlugin, cycle: EngineCycle, view: RowView) ->
 def _run_score(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
         return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
-    ask, pod = scorer.one_by_one, cycle.pod
-    assert ask is not None, f"{scorer.name} has no score"
-    return _whole_numbers(scorer, ExtensionPoint.SCORE, [ask(pod, view, cycle) for view in nodes], nodes)
+    run, pod = scorer.one_by_one, cycle.pod
+    assert run is not None, f"{scorer.name} has no score"
+    return _whole_numbers(scorer, ExtensionPoint.SCORE, [run(pod, view, cycle) for view in nodes], nodes)
 
 
 def _normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
@@ -212,7 +212,7 @@ def _normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntAr
 
 
 def is_constant(scores: IntArray) -> bool:
-    """Whether a plugin said one number for all nodes (`constant_score`): then it is enough to look at the first."""
+    """Whether a plugin returned one number for all nodes (`constant_score`): then the first cell has it."""
     return scores.strides == (0,)
 
 
@@ -237,7 +237,7 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
 
 
 def _whole_number(scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
-    # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should hear of it today.
+    # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should learn of it today.
     if isinstance(score, int | np.integer) and not isinstance(score, bool):
         return int(score)
     raise _no_score(scorer, point, score, nodes, place, "must be a whole number")
@@ -260,7 +260,7 @@ def _out_of_range(scorer: ScorePlugin, normalized: IntArray) -> PluginFault:
     return problem
 
 
-def _tell(debug: Log, cycle: EngineCycle, nodes: Rows, columns: _Columns) -> None:
+def _log_scores(debug: Log, cycle: EngineCycle, nodes: Rows, columns: _Columns) -> None:
     """kube-scheduler's lines at -v=10."""
     pod = cycle.pod
     for place, name in enumerate(nodes.names):

@@ -31,7 +31,7 @@ RETRY_SECONDS = 0.005
 """How soon after a look that found code which must not be interrupted."""
 
 HELPERS = ("mooring.plugins", "mooring.objects", "mooring.cel")
-"""Code that changes nothing shared: who called it says whether it may be interrupted."""
+"""Code that changes nothing shared: whether it may be interrupted depends on its caller."""
 RUNTIME = frozenset(
     {"asyncio", "concurrent", "contextlib", "functools", "importlib", "logging", "threading", "weakref"}
 )
@@ -72,7 +72,7 @@ class TimeBudget:
         _stop()
         self._spent += time.monotonic() - self._last_look
         if kind is None and self.exceeded is not None:
-            raise self.exceeded  # a plugin survived its interruption: its answers cannot be relied on
+            raise self.exceeded  # a plugin survived its interruption: its results cannot be relied on
         if kind is AttemptTimeout:
             raise BudgetExceeded("", self.overrun)
 

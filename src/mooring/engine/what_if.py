@@ -14,7 +14,13 @@ from typing import cast
 import numpy as np
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.filtering import ask_at_once, ask_pre_filters, first_refusal, not_satisfied, refusal_among_nominated
+from mooring.engine.filtering import (
+    first_refusal,
+    not_satisfied,
+    refusal_among_nominated,
+    run_filter_at_once,
+    run_pre_filters,
+)
 from mooring.engine.profile import FilterPlugin
 from mooring.engine.rejected import Rejected, Step
 from mooring.engine.time_budget import AttemptTimeout
@@ -129,7 +135,7 @@ class EngineWhatIf:
             if filterer.at_once is None or reads not in (Reads.NODE, Reads.PODS):
                 return steps, False
             try:
-                step = ask_at_once(filterer, self._cycle, cast(Rows, nodes))
+                step = run_filter_at_once(filterer, self._cycle, cast(Rows, nodes))
             except (KeyboardInterrupt, AttemptTimeout):
                 raise
             except BaseException:  # the dry run reports it
@@ -170,7 +176,7 @@ class EngineWhatIf:
             plugin.name in cycle.filter_states or plugin.name in cycle.skipped_filters
             for plugin in cycle.profile.pre_filters
         )
-        narrowed = ask_pre_filters(cycle)
+        narrowed = run_pre_filters(cycle)
         if narrowed.refusal is not None:
             return narrowed.refusal.refusal
         if stands and pod is self._cycle.pod:
@@ -189,10 +195,10 @@ def _held(pods: Sequence[PlacedPod]) -> dict[str, IntArray] | None:
     requests = [each.requests.amounts for each in pods]
     held = {PODS: np.ones(len(pods), np.int64)}
     for resource in {resource for amounts in requests for resource in amounts}:
-        asked = [amounts.get(resource, 0) for amounts in requests]
-        if max(asked) > LARGEST_AMOUNT:
+        requested = [amounts.get(resource, 0) for amounts in requests]
+        if max(requested) > LARGEST_AMOUNT:
             return None
-        held[resource] = np.array(asked, np.int64)
+        held[resource] = np.array(requested, np.int64)
     return held
 
 

@@ -1,7 +1,7 @@
 """The contract that plugin authors see. `from mooring.framework import Plugin, Args, …` is all a plugin needs.
 
-`points` documents every extension point, `services` what a constructor may ask for, `cycle` and `nodes` what can be
-read during a decision, `verdicts` what can be answered, `events` how a refused pod is woken.
+`points` documents every extension point, `services` what a constructor may take, `cycle` and `nodes` what can be read
+during a decision, `verdicts` what can be returned, `events` which events requeue a refused pod.
 """
 
 from mooring.base.clock import Clock

@@ -1,7 +1,8 @@
 """The version of the plugin API: what it is now, and whether a plugin can live with it.
 
-A plugin that needs something newer than the oldest 1.x says so: `requires_api = (1, 2)`. The major number changes when
-plugins that worked must be changed, the minor one when there is more than before. docs/plugin-api.md has the policy.
+A plugin that needs something newer than the oldest 1.x declares it: `requires_api = (1, 2)`. The major number changes
+when plugins that worked must be changed, the minor one when there is more than before. docs/plugin-api.md has the
+policy.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def needs_another(source: str, plugin: str, required: tuple[int, int]) -> Operat
     if required > API_VERSION:
         to_do = f"install a newer Mooring, or a version of {plugin} for plugin API {shown(API_VERSION)}"
     else:
-        to_do = f"change {plugin} as docs/plugin-api.md says, then set {FIELD} = {API_VERSION}"
-    said = f"needs plugin API {shown(required)}, and this Mooring has {shown(API_VERSION)}; {to_do}"
+        to_do = f"change {plugin} as described in docs/plugin-api.md, then set {FIELD} = {API_VERSION}"
+    problem = f"needs plugin API {shown(required)}, and this Mooring has {shown(API_VERSION)}; {to_do}"
     return OperatorMistake(
-        f"{source}: plugin {plugin} needs another Mooring.", [Problem(f"{source}: {plugin}.{FIELD}", said)]
+        f"{source}: plugin {plugin} needs another Mooring.", [Problem(f"{source}: {plugin}.{FIELD}", problem)]
     )
 
 
@@ -52,7 +53,7 @@ def shown(version: tuple[int, int]) -> str:
 def another_needed_by(source: str) -> OperatorMistake | None:
     """For a file that cannot be imported: perhaps because it wants names that only another version has.
 
-    What it requires is read off its text, as the class cannot be asked.
+    What it requires is read from its source, as there is no class to read it from.
     """
     try:
         tree = ast.parse(Path(source).read_bytes())

@@ -34,5 +34,5 @@ class Args(ArgsPart):
     """Base of every `<Name>Args`. Fields without a default are required."""
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
-        """What types cannot say: (field path, what would be right) for each mistake. Called when the file is loaded."""
+        """What types cannot express: (field path, what would be right) for each. Called when the file is loaded."""
         return ()

@@ -20,11 +20,11 @@ class ClaimsInFlight:
 
     def begin(self, claim: ResourceClaim) -> None:
         """From now on the devices of its allocation are taken."""
-        self._claims.keep(ResourceClaim(metadata=ObjectMeta(name=claim.uid, uid=claim.uid), status=claim.status))
+        self._claims.put(ResourceClaim(metadata=ObjectMeta(name=claim.uid, uid=claim.uid), status=claim.status))
 
     def end(self, uid: str) -> None:
         """It is written, or will not be. Does nothing if the claim is not in flight."""
-        self._claims.drop(uid)
+        self._claims.discard(uid)
 
     def __contains__(self, uid: str) -> bool:
         return self._claims.get(uid) is not None

@@ -1,5 +1,5 @@
-"""Whether a class keeps the contract: methods that can be called as `points` declares them, a constructor that asks for
-what there is. All mistakes at once.
+"""Whether a class keeps the contract: methods that can be called as `points` declares them, a constructor that takes
+services that exist. All mistakes at once.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ SERVICES: tuple[type, ...] = (
     PodEvents,
     PodWriter,
 )
-"""What a constructor may ask for besides its `Args`, `Objects[…]` and `Published[…]`."""
+"""What a constructor may take besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MUST_BE_ASYNC = frozenset(name for name, method in METHODS.items() if inspect.iscoroutinefunction(method))
 _MAY_BE_ASYNC = _MUST_BE_ASYNC | {"unreserve"}
 
 
 def check_contract(cls: type[Plugin], source: str) -> None:
-    """Refuse a class whose methods cannot be called as the contract says; all mistakes at once."""
+    """Refuse a class whose methods cannot be called as the contract declares; all mistakes at once."""
     problems = [*_method_problems(cls), *misspelt_points(cls), *_constructor_problems(cls)]
     if problems:
         raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
@@ -84,24 +84,24 @@ def _method_problems(cls: type[Plugin]) -> Iterator[Problem]:
 
 
 def _constructor_problems(cls: type[Plugin]) -> Iterator[Problem]:
-    for parameter, asked in needs(cls).items():
+    for parameter, wanted in needs(cls).items():
         where = f"{cls.name}.__init__({parameter})"
-        if asked is inspect.Parameter.empty:
-            yield Problem(where, "has no type; the type says which service is wanted")
-        elif isinstance(asked, Unreadable):
-            yield Problem(where, f"its type cannot be read: {asked.why}")
-        elif not is_service(asked):
-            yield Problem(where, no_service(asked))
+        if wanted is inspect.Parameter.empty:
+            yield Problem(where, "has no type; the type names the service")
+        elif isinstance(wanted, Unreadable):
+            yield Problem(where, f"its type cannot be read: {wanted.why}")
+        elif not is_service(wanted):
+            yield Problem(where, no_service(wanted))
 
 
-def is_service(asked: Any) -> bool:
-    if typing.get_origin(asked) in (Objects, Published):
+def is_service(wanted: Any) -> bool:
+    if typing.get_origin(wanted) in (Objects, Published):
         return True
-    return asked in SERVICES or (inspect.isclass(asked) and issubclass(asked, Args))
+    return wanted in SERVICES or (inspect.isclass(wanted) and issubclass(wanted, Args))
 
 
-def no_service(asked: Any) -> str:
-    shown = asked.__name__ if inspect.isclass(asked) else str(asked)
+def no_service(wanted: Any) -> str:
+    shown = wanted.__name__ if inspect.isclass(wanted) else str(wanted)
     known = ", ".join(service.__name__ for service in SERVICES)
     return f"there is no service of type {shown}; there are its Args class, Objects[…], Published[…], {known}"
 
@@ -114,7 +114,7 @@ class Unreadable:
 
 
 def needs(cls: type[Plugin]) -> dict[str, Any]:
-    """What the constructor asks for: parameter → type. One without a type is `Parameter.empty`."""
+    """What the constructor takes: parameter → type. One without a type is `Parameter.empty`."""
     if cls.__init__ is object.__init__:
         return {}
     init = inspect.unwrap(cls.__init__)

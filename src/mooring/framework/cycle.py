@@ -1,4 +1,4 @@
-"""What a plugin may ask during one attempt to place one pod, beyond the pod and the node in front of it."""
+"""What a plugin may read during one scheduling attempt of one pod, beyond the pod and the node."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class PodsWhere(msgspec.Struct, frozen=True):
     selectors: tuple[tuple[Requirement, ...], ...] = ()
     terminating: bool = True
     """Whether pods that are being deleted count."""
-    nobody: bool = False
+    none: bool = False
     """Count none of them."""
     what_if_counts_all: bool = False
-    """Pods that are supposed there or away (nominated ones, victims) move a tally if namespace and selectors match,
-    whether they count or not: as kube-scheduler's topology spread has it."""
+    """In a what-if, added (nominated) and evicted pods move a tally if namespace and selectors match, whether they
+    count or not: as in kube-scheduler's topology spread."""
 
     @classmethod
     def labelled(
@@ -61,7 +61,7 @@ class PodsWhere(msgspec.Struct, frozen=True):
         )
 
     def matches(self, namespace: str, labels: Labels, *, is_terminating: bool = False) -> bool:
-        if self.nobody or (is_terminating and not self.terminating):
+        if self.none or (is_terminating and not self.terminating):
             return False
         return self.names(namespace, labels)
 
@@ -74,10 +74,10 @@ class PodsWhere(msgspec.Struct, frozen=True):
         return None
 
     def names(self, namespace: str, labels: Labels) -> bool:
-        """Whether namespace and selectors match; `matches` says whether such a pod counts."""
+        """Whether namespace and selectors match; `matches` is whether such a pod counts."""
         if self.namespaces is not None and namespace not in self.namespaces:
             return False
-        for selector in self.selectors:  # noqa: SIM110  # asked of every pod that comes, and `all` takes twice as long
+        for selector in self.selectors:  # noqa: SIM110  # runs for every pod that is added, and `all` takes twice as long
             if not selects(selector, labels):
                 return False
         return True
@@ -138,7 +138,7 @@ class DomainCounts(Protocol):
         ...
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
-        """A rule of the count, for many nodes; it is asked once per domain. A node without the key counts 0."""
+        """A rule of the count, for many nodes; it runs once per domain. A node without the key counts 0."""
         ...
 
     def lacking(self, nodes: NodeRows) -> BoolArray:
@@ -147,7 +147,7 @@ class DomainCounts(Protocol):
 
 
 class Tally(DomainCounts, Protocol):
-    """A standing count of the pods that were asked for, over the nodes that were asked for."""
+    """A standing count of pods (a `PodsWhere`) over nodes (a `NodesWhere`)."""
 
     @property
     def lowest(self) -> int:
@@ -221,7 +221,7 @@ class Cycle(Protocol):
         ...
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
-        """The standing count of these pods per value of the label. Ask in pre_filter or pre_score only."""
+        """The standing count of these pods per value of the label. Call it in pre_filter or pre_score only."""
         ...
 
     def total(self, pods: PodsWhere, resource: str) -> int:
@@ -229,7 +229,7 @@ class Cycle(Protocol):
         ...
 
     def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
-        """The terms of existing pods that select this pod, each with where their carriers are.
+        """The terms of existing pods that select this pod, each with counts of the pods that carry it.
 
         `namespace_labels` are those of this pod's namespace: some terms select by them.
         """
@@ -238,8 +238,8 @@ class Cycle(Protocol):
     def claim_uses(self, claims: Collection[str]) -> int:
         """How many of these PersistentVolumeClaims of the pod's namespace are used by pods on nodes.
 
-        In a supposition, less one for each volume of a pod supposed away that has a claim of that name, plus one for
-        each of a pod supposed there: as kube-scheduler counts.
+        In a what-if, less one for each volume of an evicted pod that has a claim of that name, plus one for each of an
+        added pod: as kube-scheduler counts.
         """
         ...
 
@@ -256,9 +256,9 @@ class Cycle(Protocol):
     ) -> None:
         """From reserve, permit or pre_bind: set these on the pod in the write that binds it, whichever plugin does.
 
-        If the attempt fails they are forgotten. A malformed key or value, and a value other than another plugin has
+        If the attempt fails they are dropped. A malformed key or value, and a value other than another plugin has
         given the same key, raise `Fault` and change nothing. An extender that binds the pod cannot carry them: the
-        attempt then fails and says so.
+        attempt then fails with a message.
         """
         ...
 
@@ -268,7 +268,7 @@ class Cycle(Protocol):
 
 
 class Diagnosis(Protocol):
-    """What refused the pod, for post_filter."""
+    """Why the pod fits no node, for post_filter."""
 
     @property
     def rejections(self) -> Mapping[str, tuple[str, Refusal]]:
@@ -302,7 +302,7 @@ class WhatIf(Protocol):
 
     @property
     def seed(self) -> int:
-        """Where a search among many nodes may begin: chance, as an input, so that the decision can be repeated."""
+        """Where a search among many nodes may begin: randomness as an input, so that the decision can be repeated."""
         ...
 
     def unpreemptable(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
@@ -331,7 +331,7 @@ class WhatIf(Protocol):
         ...
 
     def refusal(self, pod: Pod, node: NodeView) -> Refusal | None:
-        """As `fits`, with what the first filter that rejects the node says.
+        """As `fits`, with the rejection of the first filter that rejects the node.
 
         Nominated pods of higher or equal priority count as being there, as in the cycle itself.
         """

@@ -56,7 +56,7 @@ def install_command(plugin: str, paths: Sequence[str] = ()) -> str:
 
 
 def definition_of(kind: type[CustomResource]) -> dict[str, Any]:
-    """The CustomResourceDefinition, as a document to apply. Raises `OperatorMistake` with everything it cannot say."""
+    """The CustomResourceDefinition, as a document to apply. Raises `OperatorMistake` with all it cannot express."""
     problems = [*_group_problems(kind)]
     schema = _root_schema(kind, problems)
     if problems:
@@ -108,7 +108,7 @@ def _root_schema(kind: type[CustomResource], problems: list[Problem]) -> dict[st
     schema = _Schemas(problems).of(info, "")
     own = schema["properties"]
     identity = {name: {"type": "string", "description": text} for name, text in _IDENTITY.items()}
-    # What metadata holds is the API server's affair: a schema may only say that it is there.
+    # What metadata holds is the API server's affair: a schema may only declare it.
     return schema | {"properties": identity | own | {"metadata": {"type": "object"}}}
 
 
@@ -144,7 +144,7 @@ class _Schemas:
 
     def _struct(self, kind: types.StructType, path: str) -> dict[str, Any]:
         if kind.cls in self._inside:
-            return self._unsupported(path, f"{kind.cls.__name__} holds itself, which no structural schema can say")
+            return self._unsupported(path, f"{kind.cls.__name__} holds itself, which no structural schema can express")
         if kind.tag is not None or kind.array_like:
             return self._unsupported(path, f"{kind.cls.__name__} is tagged or written as an array")
         self._inside.append(kind.cls)
@@ -213,5 +213,5 @@ def _bounds(kind: types.Type, schema_type: str) -> dict[str, Any]:
 
 
 def _documentation(cls: type) -> str:
-    """What the author wrote about the class itself; a base class speaks of itself."""
+    """What the author wrote about the class itself; not about a base class."""
     return inspect.cleandoc(cls.__dict__.get("__doc__") or "")

@@ -1,8 +1,8 @@
-"""What happens in a cluster, and which happenings may make a refused pod schedulable.
+"""Cluster events, and which of them may make a refused pod schedulable.
 
 A plugin's `events()` lists `Hint`s: a kind of object, the actions that matter, and optionally a test that looks at
-the pod and the object before and after. A pod that the plugin refused is tried again when a hint says so; hints of
-plugins that did not refuse it are not asked.
+the pod and the object before and after. A pod that the plugin refused is requeued when a hint matches and
+its test passes; hints of plugins that did not refuse it do not run.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ BROADCAST_KINDS = (
     "resource.k8s.io/ResourceClaim",
     "resource.k8s.io/DeviceClass",
 )
-"""What a plugin without `events()` is woken by: everything that could matter to a filter."""
+"""The events of a plugin without `events()`: everything that could matter to a filter."""
 
 _NAMES = (POD, ASSIGNED_POD, UNSCHEDULABLE_POD, NODE, "PersistentVolume", "PersistentVolumeClaim", "Namespace")
 """Names that a misspelt one is compared with. Other kinds have events as well: those that some plugin reads."""
@@ -106,7 +106,7 @@ _ACTION_NAMES = {
 }
 
 POD_SCHEDULED = "PodScheduled"
-"""The condition by which schedulers tell a pod why it waits."""
+"""The condition in which schedulers report why a pod is pending."""
 
 NODE_ADDED = ClusterEvent(NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
@@ -117,13 +117,13 @@ FORCE_ACTIVATE = ClusterEvent(EVERYTHING, Action.ALL, "ForceActivate")
 CONFIGURATION_RELOADED = ClusterEvent(EVERYTHING, Action.ALL, "ConfigurationReloaded")
 
 HintTest = Callable[[Pod, Any, Any], bool]
-"""(the refused pod, the object before, the object after) → whether the pod is worth another try. Before is None for
+"""(the refused pod, the object before, the object after) → whether to requeue the pod. Before is None for
 an added object, after for a deleted one. Assigned pods come as `PlacedPod`, pending ones as `Pod`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """These actions on this kind may help a pod that I refused; `test`, if given, has the last word."""
+    """A queueing hint: these actions on this kind may help a pod that the plugin refused, if `test` passes."""
 
     resource: str
     action: Action
@@ -198,27 +198,27 @@ def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
         changed.append(Action.UPDATE_POD_GATES_ELIMINATED)
     if _claims(old) != _claims(new):
         changed.append(Action.UPDATE_POD_GENERATED_CLAIM)
-    if not changed and _is_only_told(old, new):
+    if not changed and _is_only_reported(old, new):
         return []
     return [ClusterEvent(UNSCHEDULABLE_POD, action) for action in changed or [Action.UPDATE]]
 
 
-def _is_only_told(old: Pod, new: Pod) -> bool:
-    """Whether the pod was only told why it waits, and perhaps which node is kept for it.
+def _is_only_reported(old: Pod, new: Pod) -> bool:
+    """Whether only the reason why it is pending was reported, and perhaps its nominated node.
 
-    That is a scheduler's own word. Were it an event, a plugin that is woken by everything and whose reasons never read
-    the same would try the pod again as fast as it can be patched: an idle queue does not make it wait.
+    That is a scheduler's own patch. Were it an event, a pod whose plugin registers every event and never returns the
+    same reason twice would be requeued as fast as it can be patched: an idle queue does not make it wait.
     """
     if old.condition(POD_SCHEDULED) == new.condition(POD_SCHEDULED):
         return False
     return (
         old.spec == new.spec
         and replace(old.metadata, resource_version="") == replace(new.metadata, resource_version="")
-        and _untold(old.status) == _untold(new.status)
+        and _without_report(old.status) == _without_report(new.status)
     )
 
 
-def _untold(status: PodStatus) -> PodStatus:
+def _without_report(status: PodStatus) -> PodStatus:
     conditions = [each for each in status.conditions if each.type != POD_SCHEDULED]
     return replace(status, conditions=conditions, nominated_node_name="")
 
@@ -249,8 +249,8 @@ TAINTS_OF_NEW_NODES = Hint(NODE, Action.UPDATE_NODE_TAINT)
 def registered_hints(declared: Iterable[Hint] | None, *, can_refuse: bool) -> list[Hint]:
     """The hints that count for a plugin: what it declared, with kube-scheduler's additions.
 
-    A plugin that says nothing but can refuse pods is woken by everything. One that waits for new nodes but not for
-    taints is woken by taint changes too, because a new node often arrives tainted.
+    A plugin that declares no events but can refuse pods gets every event. One that registers new nodes but not taints
+    gets taint changes too, because a new node often arrives tainted.
     """
     if declared is None:
         return [Hint(kind, Action.ALL) for kind in BROADCAST_KINDS] if can_refuse else []

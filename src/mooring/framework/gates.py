@@ -1,7 +1,7 @@
 """Feature gates: which features are on. Injected where plugins are built, never global.
 
-`--feature-gates` takes what kube-scheduler's takes, and refuses what would silently do nothing: a gate that nobody
-knows or that is locked, and a gate of the scheduler's whose other side is not built here.
+`--feature-gates` takes what kube-scheduler's takes, and refuses what would silently do nothing: an unknown gate, one
+that is locked, and a gate of the scheduler's whose other side is not built here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE"
 
 
 class FeatureGates:
-    """Which features are on: the defaults, and what was asked for."""
+    """Which features are on: the defaults, and what was set."""
 
     def __init__(self, changed: Mapping[str, bool] | None = None) -> None:
         self._on = {gate.name: gate.default for gate in GATES.values()} | dict(changed or {})
@@ -98,41 +98,41 @@ class FeatureGates:
 
 @dataclass(frozen=True, slots=True)
 class ReadGates:
-    """What a command line asks for, and what the operator should know about it."""
+    """What a command line sets, and what the operator should know about it."""
 
     gates: FeatureGates
     warnings: tuple[Problem, ...] = ()
 
 
 def read_gates(texts: Iterable[str]) -> ReadGates:
-    """The gates of one or more `--feature-gates=Name=true,kube:Other=false`; the last word on a gate counts.
+    """The gates of one or more `--feature-gates=Name=true,kube:Other=false`; the last value of a gate counts.
 
     Raises OperatorMistake with everything that is wrong.
     """
     problems: list[Problem] = []
-    asked: dict[str, bool] = {}
+    requested: dict[str, bool] = {}
     for part in ",".join(texts).split(","):
         if part := part.strip():
-            _read_one(part, asked, problems)
-    changed = _of_all(asked) | {name: value for name, value in asked.items() if name in GATES}
+            _read_one(part, requested, problems)
+    changed = _of_all(requested) | {name: value for name, value in requested.items() if name in GATES}
     warnings = []
     for name, value in changed.items():
         gate = GATES[name]
-        where = f"{FLAG} {name}" if name in asked else f"{FLAG} {_all_of(name)} ({name})"
+        where = f"{FLAG} {name}" if name in requested else f"{FLAG} {_all_of(name)} ({name})"
         if gate.locked and value is not gate.default:
             message = f"cannot set feature gate {name} to {_go(value)}, feature is locked to {_go(gate.default)}"
             problems.append(Problem(where, message))
         elif name in BUILT_ONE_WAY and value is not gate.default:
             message = f"switching it {_word(value)} is not built: Mooring schedules with it {_word(not value)} only"
             problems.append(Problem(where, message))
-        elif name in asked and (warning := _warning(name, value)):
+        elif name in requested and (warning := _warning(name, value)):
             warnings.append(Problem(where, warning))
     if problems:
         raise OperatorMistake.found_in(FLAG, problems)
     return ReadGates(FeatureGates(changed), tuple(warnings))
 
 
-def _read_one(part: str, asked: dict[str, bool], problems: list[Problem]) -> None:
+def _read_one(part: str, requested: dict[str, bool], problems: list[Problem]) -> None:
     name, equals, value = (piece.strip() for piece in part.partition("="))
     component, colon, bare = name.partition(":")
     if colon:
@@ -148,12 +148,12 @@ def _read_one(part: str, asked: dict[str, bool], problems: list[Problem]) -> Non
     elif value not in (*_TRUE, *_FALSE):
         problems.append(Problem(f"{FLAG} {part}", f'must be true or false, got "{value}"'))
     else:
-        asked[name] = value in _TRUE
+        requested[name] = value in _TRUE
 
 
-def _of_all(asked: Mapping[str, bool]) -> dict[str, bool]:
-    """What AllAlpha and AllBeta say of the gates that are not named themselves."""
-    stages = {stage: asked[name] for name, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")) if name in asked}
+def _of_all(requested: Mapping[str, bool]) -> dict[str, bool]:
+    """What AllAlpha and AllBeta set of the gates that are not named themselves."""
+    stages = {stage: requested[name] for name, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")) if name in requested}
     return {gate.name: stages[gate.stage] for gate in GATES.values() if gate.stage in stages and not gate.locked}
 
 

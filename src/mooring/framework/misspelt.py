@@ -40,7 +40,7 @@ def misspelt_points(cls: type[Plugin]) -> list[Problem]:
 
 
 def without_points(cls: type[Plugin]) -> Problem:
-    """What to say of a class that has no extension point at all: what its methods may be meant for."""
+    """The problem of a class that has no extension point at all: what its methods may be meant for."""
     for name, meant in _candidates(cls):
         return _problem(cls, name, meant)
     return Problem(

@@ -48,7 +48,7 @@ class NodeView(Protocol):
     def images(self) -> Sequence[ContainerImage]: ...
     @property
     def declared_features(self) -> Sequence[str]:
-        """What its kubelet says it can do."""
+        """The features that its kubelet declares."""
         ...
 
     @property
@@ -134,7 +134,7 @@ class NodeRows(Protocol):
         ...
 
     def where_label(self, key: str, test: Callable[[str | None], bool]) -> BoolArray:
-        """Where the label's value (None: absent) passes; the test is asked once per distinct value."""
+        """Where the label's value (None: absent) passes; the test runs once per distinct value."""
         ...
 
     def where_label_in(self, key: str, values: Iterable[str]) -> BoolArray:
@@ -154,19 +154,19 @@ class NodeRows(Protocol):
         ...
 
     def where_taints(self, test: Callable[[Sequence[Taint]], bool]) -> BoolArray:
-        """Where the taints pass; the test is asked once per distinct list of taints."""
+        """Where the taints pass; the test runs once per distinct list of taints."""
         ...
 
     def count_taints(self, count: Callable[[Sequence[Taint]], int]) -> IntArray:
-        """A number per node from its taints; asked once per distinct list."""
+        """A number per node from its taints; computed once per distinct list."""
         ...
 
     def where_features(self, test: Callable[[Sequence[str]], bool]) -> BoolArray:
-        """Where the declared features pass; the test is asked once per distinct list."""
+        """Where the declared features pass; the test runs once per distinct list."""
         ...
 
     def label_numbers(self, key: str, number: Callable[[str | None], int]) -> IntArray:
-        """A number per node from a label's value; asked once per distinct value."""
+        """A number per node from a label's value; computed once per distinct value."""
         ...
 
     def where_port_taken(self, wanted: Sequence[HostPort]) -> BoolArray:

@@ -1,6 +1,6 @@
 """Ways to bring raw scores to 0…100, declared as a plugin's `normalizer`.
 
-A normalizer looks at the lowest and highest raw score over the feasible nodes (`measure`) and scales each score
+A normalizer reads the lowest and highest raw score over the feasible nodes (`measure`) and scales each score
 by that alone (`scale`), so that an unchanged measure need not touch unchanged scores.
 """
 
@@ -33,7 +33,7 @@ class Normalizer(Protocol):
 class ToMax:
     """The highest becomes 100, the others in proportion (whole numbers, rounded down); `reverse` turns it round.
 
-    kube-scheduler's default normalisation: all zero stays zero, or becomes 100 for everybody when reversed.
+    kube-scheduler's default normalisation: all zero stays zero, or becomes 100 for every node when reversed.
     """
 
     reverse: bool = False

@@ -1,7 +1,7 @@
 """A plugin: a class whose methods are extension points.
 
-What each method means, who calls it and what its answers cause stands in `mooring.framework.points`. A plugin has
-the methods it needs and no others; the constructor asks by type for what it reads (`mooring.framework.services`).
+What each method means, who calls it and what its results cause stands in `mooring.framework.points`. A plugin has
+the methods it needs and no others; the constructor takes services by their type (`mooring.framework.services`).
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ else:
 
 
 class Reads(Enum):
-    """What a plugin's answers depend on, beyond the pod and its own state.
+    """What a plugin's results depend on, beyond the pod and its own state.
 
-    A narrower answer lets the engine remember; a wrong one gives stale decisions. `ANYTHING` is always right.
+    A narrower value lets the engine cache; a wrong one gives stale decisions. `ANYTHING` is always right.
     """
 
     NODE = "the node object alone"
     PODS = "the node and the pods on it"
     DOMAIN = "the tallies at the node's topology domain"
-    ANYTHING = "anything: asked every time"
+    ANYTHING = "anything: runs every time"
 
 
 class Plugin(ExtensionPoints):
-    """Base of every plugin. Class attributes say how the engine may treat it.
+    """Base of every plugin. Class attributes declare how the engine may treat it.
 
     Editors and type checkers see the methods of every extension point here. At run time there are none of them: a
     plugin has the points whose methods it defines, and there is no `super().filter(…)` to call.
     """
 
     name: ClassVar[str]
-    """What configurations and messages say; by default the class name. Its arguments are `<name>Args`."""
+    """Its name in configurations and messages; by default the class name. Its arguments are `<name>Args`."""
     requires_api: ClassVar[tuple[int, int]] = (API_VERSION[0], 0)
     """The oldest version of the plugin API that has what it uses; see docs/plugin-api.md."""
     reads: ClassVar[Reads] = Reads.ANYTHING
     normalizer: ClassVar[Normalizer | None] = None
     """How raw scores become 0…100; None: they are already, or the plugin has a `normalize` method."""
     pre_filter_reads_pods: ClassVar[bool] = True
-    """Whether what `pre_filter` answers depends on the pods on nodes. False: it is not asked again when preemption
-    supposes pods away, or when nominated pods are supposed there."""
+    """Whether the result of `pre_filter` depends on the pods on nodes. False: it does not run again in the what-ifs of
+    preemption and of nominated pods."""
     missing_state_message: ClassVar[str] = 'reading "{}" from cycleState: not found'
-    """What a fault says when `filter` looks for the state of a `pre_filter` that was never asked."""
+    """The message of the fault when `filter` reads the state of a `pre_filter` that did not run."""
     score_needs_pre_score: ClassVar[bool] = True
     """Whether `score` fails when this plugin's `pre_score` is switched off (only meaningful if it has both)."""
     pre_bind_in_parallel: ClassVar[bool] = False
-    """Whether its `pre_bind` may be at work together with those of its neighbours in the profile that say so too."""
+    """Whether its `pre_bind` may run together with those of its neighbours in the profile that declare it too."""
     preempts: ClassVar[bool] = False
     """Whether its `post_filter` preempts pods: calls count as `scheduler_preemption_attempts_total`."""
     binds_volumes: ClassVar[bool] = False

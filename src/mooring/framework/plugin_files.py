@@ -262,7 +262,7 @@ def _held_now(module: ModuleType) -> bytes | None:
 
 
 def _replace(gone: Mapping[str, ModuleType], there: Mapping[str, ModuleType]) -> None:
-    """Take modules out of the import system and put others in; `from . import helpers` asks the package itself."""
+    """Take modules out of the import system and put others in; `from . import helpers` reads the package itself."""
     for name in sorted(gone, reverse=True):  # below a package first
         module = sys.modules.pop(name, None)
         parent, _, tail = name.rpartition(".")

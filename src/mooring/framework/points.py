@@ -1,4 +1,4 @@
-"""The extension points: who calls them, when, and what each answer causes.
+"""The extension points: who calls them, when, and what each result causes.
 
 The order of a pod's life: pre_enqueue → sort_key → pre_filter → filter → (post_filter if no node is left) →
 pre_score → score → normalize → reserve → permit → pre_bind → bind → post_bind. The synchronous points never wait;

@@ -54,7 +54,7 @@ class PluginEntry:
     def object_types(self) -> tuple[type[KubeObject], ...]:
         """The kinds it watches."""
         return tuple(
-            typing.get_args(asked)[0] for asked in needs(self.cls).values() if typing.get_origin(asked) is Objects
+            typing.get_args(wanted)[0] for wanted in needs(self.cls).values() if typing.get_origin(wanted) is Objects
         )
 
 
@@ -147,24 +147,24 @@ def _plugins_of(modules: Iterable[ModuleType], source: str) -> list[type[Plugin]
 
 def args_type(cls: type[Plugin]) -> type[Args] | None:
     """The class of the plugin's arguments, if it takes any."""
-    for asked in needs(cls).values():
-        if inspect.isclass(asked) and issubclass(asked, Args):
-            return asked
+    for wanted in needs(cls).values():
+        if inspect.isclass(wanted) and issubclass(wanted, Args):
+            return wanted
     return None
 
 
 def build(cls: type[Plugin], provide: Callable[[Any], Any]) -> Plugin:
-    """Make an instance, asking `provide` for each thing its constructor wants.
+    """Make an instance, calling `provide` for each thing its constructor takes.
 
     `provide` gets the parameter's type and raises LookupError for a type it does not know.
     """
     given: dict[str, Any] = {}
     problems: list[Problem] = []
-    for parameter, asked in needs(cls).items():
+    for parameter, wanted in needs(cls).items():
         try:
-            given[parameter] = provide(asked)
+            given[parameter] = provide(wanted)
         except LookupError:
-            problems.append(Problem(f"{cls.name}.__init__({parameter})", no_service(asked)))
+            problems.append(Problem(f"{cls.name}.__init__({parameter})", no_service(wanted)))
     if problems:
         raise OperatorMistake(f"plugin {cls.name} cannot be built.", problems)
     return cls(**given)

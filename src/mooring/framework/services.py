@@ -1,4 +1,4 @@
-"""What a plugin's constructor may ask for, by the type of its parameters.
+"""What a plugin's constructor may take, by the type of its parameters.
 
     def __init__(self, args: QuotaArgs, quotas: Objects[Quota], log: Log) -> None: ...
 
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 
 class Objects(Protocol[K]):
-    """All objects of one kind, kept up to date by a watch. Asking for it is what makes the kind watched.
+    """All objects of one kind, kept up to date by a watch. Taking it in a constructor makes the kind watched.
 
-    Until the first list has come, pods of the profiles that use the plugin wait; its answers are then complete.
+    Until the first list has come, pods of the profiles that use the plugin wait; its results are then complete.
     """
 
     def get(self, name: str, namespace: str | None = None) -> K | None: ...
     def all(self) -> Iterable[K]: ...
     def indexed(self, keys: Callable[[K], Iterable[Hashable]]) -> Index[K]:
-        """A standing index of all objects by what `keys` says of each. Ask for it once, in the constructor."""
+        """A standing index of all objects by the keys of each. Call it once, in the constructor."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class Pods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod that a permit plugin asked to wait: reserved on its node, not bound yet."""
+    """A pod that a permit plugin lets wait: reserved on its node, not bound yet."""
 
     pod: Pod
     node: str
@@ -102,7 +102,7 @@ class WaitingPods(Protocol):
 
     def __iter__(self) -> Iterator[WaitingPod]: ...
     def allow(self, uid: str, plugin: str) -> bool:
-        """One plugin's consent; the pod goes on when all that asked to wait have given theirs. False: no such pod."""
+        """One plugin's consent; the pod goes on when all plugins that hold it have consented. False: no such pod."""
         ...
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
@@ -119,7 +119,7 @@ class Queue(Protocol):
 
 
 class Preemptions(Protocol):
-    """The evictions that the scheduler carries out for waiting pods, as a `Plan` asked."""
+    """The evictions that the scheduler carries out for pending pods, as planned by a `Plan`."""
 
     def is_under_way(self, uid: str) -> bool:
         """Whether pods are being evicted for this pod, and not all of them are gone or going yet."""
@@ -146,7 +146,7 @@ class Binder(Protocol):
 
 
 class PodWriter(Protocol):
-    """Sets annotations and labels of pods. Asking for it is what grants the scheduler the right to patch pods.
+    """Sets annotations and labels of pods. Taking it in a constructor grants the scheduler the right to patch pods.
 
     What is known when the pod is bound is better written with the binding (`cycle.add_to_binding`): that needs no right
     and no write of its own.
@@ -171,8 +171,8 @@ class PodWriter(Protocol):
 class VolumeWriter(Protocol):
     """Writes which volume is for which claim, and where a new one is to be made.
 
-    Each answers what the API server has now. Raises `Fault` when that fails: also when the object there is not of the
-    given `resourceVersion` any more, because then somebody else has written something that we have not seen.
+    Each returns the object as the API server has it now. Raises `Fault` when that fails: also when the object there is
+    not of the given `resourceVersion` any more, because then another client has written it.
     """
 
     async def write_claim_ref(self, volume: PersistentVolume) -> PersistentVolume: ...
@@ -182,9 +182,9 @@ class VolumeWriter(Protocol):
 class ClaimWriter(Protocol):
     """Writes to ResourceClaims who uses them and which devices they hold.
 
-    Each answers what the API server has now, and `Objects[ResourceClaim]` show it from then on. Raises `Fault` when
-    that fails; `ApiError` with the reason "Conflict" when the claim there is not of the given `resourceVersion` any
-    more.
+    Each returns the claim as the API server has it now, and `Objects[ResourceClaim]` has it from then on. Raises
+    `Fault` when that fails; `ApiError` with the reason "Conflict" when the claim there is not of the given
+    `resourceVersion` any more.
     """
 
     async def read(self, claim: ResourceClaim) -> ResourceClaim:
@@ -200,7 +200,7 @@ class ClaimWriter(Protocol):
         ...
 
     async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
-        """Whom the claim is reserved for, and when it was allocated; what was allocated only if it is new."""
+        """The pods that the claim is reserved for, and when it was allocated; what was allocated only if it is new."""
         ...
 
     async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim: ...
@@ -211,7 +211,7 @@ class ClaimWriter(Protocol):
     async def write_extended_claim(
         self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
     ) -> None:
-        """Say in the pod's status which claim stands for its extended resources, and which container has what."""
+        """Write to the pod's status which claim stands for its extended resources, and which container has what."""
         ...
 
 
@@ -219,7 +219,7 @@ class PodEvents(Protocol):
     """Events about a pod, in the name of its profile."""
 
     def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
-        """Say what is happening to the pod. Returns at once."""
+        """Record an event of the pod. Returns at once."""
         ...
 
 
@@ -289,7 +289,7 @@ class Metrics(Protocol):
     """Numbers of the plugin's own, for Prometheus: served at /metrics with the scheduler's.
 
     Make each metric once, in the constructor. Labels are named there and given with each call:
-    `asked = metrics.counter("quota_questions_total", "Questions about quotas.", "team")`, `asked.inc(team="red")`.
+    `rejected = metrics.counter("quota_rejections_total", "Pods over quota.", "team")`, `rejected.inc(team="red")`.
     """
 
     def counter(self, name: str, description: str, *labels: str) -> CounterMetric: ...
@@ -302,7 +302,7 @@ class Metrics(Protocol):
 class Background(Protocol):
     """Supervised background work: what fails is logged under the plugin's name and started again, with backoff.
 
-    Ask for work in `start()`; it ends when the scheduler does.
+    Register work in `start()`; it ends when the scheduler does.
     """
 
     def every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,6 @@
-"""What an extension point may answer. "No" is a value here; only a fault is an exception.
+"""What an extension point may return. "No" is a value here; only a fault is an exception.
 
-Codes have kube-scheduler's meaning: `UNSCHEDULABLE` may be cured by evicting pods, `UNRESOLVABLE` may not,
+Codes have kube-scheduler's meaning: `UNSCHEDULABLE` may be resolved by preemption, `UNRESOLVABLE` may not,
 `PENDING` waits for something outside and is retried without backoff once its event comes.
 """
 
@@ -22,14 +22,14 @@ BoolArray = NDArray[np.bool_]
 
 
 def constant(value: NDArray[Any], size: int) -> NDArray[Any]:
-    """A column of one value, closed to writing. As `np.broadcast_to`, which takes ten times as long to say so."""
+    """A column of one value, read-only. As `np.broadcast_to`, which takes ten times as long."""
     column: NDArray[Any] = np.ndarray((size,), value.dtype, value, 0, (0,))
     column.flags.writeable = False
     return column
 
 
 def constant_score(score: int, nodes: Sized) -> IntArray:
-    """The same score for every node, as `score_nodes` may answer it: costs nothing however many there are."""
+    """The same score for every node, for `score_nodes`: costs nothing however many there are."""
     return constant(np.array((score,), np.int64), len(nodes))
 
 
@@ -83,7 +83,7 @@ class Rejection(Refusal):
 
 
 class PostFilterRefusal(Refusal):
-    """From post_filter: no for now, and what the scheduler should do about it. The other plugins are still asked.
+    """From post_filter: no for now, and what the scheduler should do about it. The other plugins still run.
 
     `nominate`: None leaves an earlier nomination of the pod as it is, "" clears it.
     """
@@ -105,7 +105,7 @@ class PostFilterRefusal(Refusal):
         self.retry_after = retry_after
         """Seconds after which the pod is tried again, if it still waits then."""
         self.tried = tried or {}
-        """Where room was sought, by node, and why none could be made there: evidence, for people."""
+        """By node where preemption was tried: why it does not help there. Evidence, for users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Rejections:
     """No, for many nodes at once and one reason. A rule with several reasons yields several of these."""
 
     mask: BoolArray
-    """True where the node is rejected; one per row that was asked."""
+    """True where the node is rejected; one per row that was passed."""
     reason: str
     unresolvable: bool | BoolArray = False
     """Where evicting pods could not help: for all of the mask, or per row."""
@@ -133,7 +133,7 @@ class Rejections:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """This point has nothing to do for this pod: from pre_filter, its filter is not asked in this cycle;
+    """This point has nothing to do for this pod: from pre_filter, its filter does not run in this cycle;
     from pre_score, its score; from bind, the next bind plugin is tried."""
 
 
@@ -152,7 +152,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """From permit: hold the pod, reserved on its node, until someone allows or rejects it, or the time is up."""
+    """From permit: hold the pod, reserved on its node, until plugins allow it, one rejects it, or the time is up."""
 
     seconds: float
 

@@ -19,7 +19,7 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class ObjectIndex(Generic[K]):
-    """The framework's `Index`: told of every object that comes and goes."""
+    """The framework's `Index`, updated with every object that comes and goes."""
 
     def __init__(self, keys: Callable[[K], Iterable[Hashable]]) -> None:
         self._keys = keys
@@ -41,7 +41,7 @@ class ObjectIndex(Generic[K]):
                     del self._found[key]
 
     def _keys_of(self, item: K) -> list[Hashable]:
-        """A plugin's own code: what it cannot tell of one object must not keep us from hearing of the others."""
+        """Runs a plugin's own code: if it fails for one object, the others must still be indexed."""
         try:
             keys = list(self._keys(item))
             hash(tuple(keys))
@@ -50,7 +50,12 @@ class ObjectIndex(Generic[K]):
             raise
         except BaseException as error:
             name = f"{self._keys.__module__}.{getattr(self._keys, '__qualname__', self._keys)}"
-            _log.error("An object is not in an index: its keys cannot be told", index=name, object=item.key, err=error)
+            _log.error(
+                "Failed to compute the index keys of an object; it is not in the index",
+                index=name,
+                object=item.key,
+                err=error,
+            )
             return []
 
 
@@ -60,7 +65,7 @@ class IndexedStore(Generic[K]):
     def __init__(self) -> None:
         self._objects: dict[str, K] = {}
         self._indexes: WeakSet[ObjectIndex[K]] = WeakSet()
-        """Each as long as somebody reads it: plugins come and go while the scheduler runs."""
+        """Each as long as a plugin holds it: plugins come and go while the scheduler runs."""
         self.version = 0
 
     def get(self, name: str, namespace: str | None = None) -> K | None:
@@ -76,7 +81,7 @@ class IndexedStore(Generic[K]):
         self._indexes.add(index)
         return index
 
-    def keep(self, item: K) -> K | None:
+    def put(self, item: K) -> K | None:
         """Add it, or replace the one of that name, which is returned."""
         old = self._objects.get(item.key)
         self._objects[item.key] = item
@@ -87,8 +92,8 @@ class IndexedStore(Generic[K]):
             index.put(item)
         return old
 
-    def drop(self, key: str) -> K | None:
-        """Take out the one of this `namespace/name`, which is returned."""
+    def discard(self, key: str) -> K | None:
+        """Remove the one of this `namespace/name`, which is returned."""
         old = self._objects.pop(key, None)
         if old is not None:
             self.version += 1
@@ -140,11 +145,11 @@ class WatchedStore(IndexedStore[K]):
         self._assumed[written.key] = _version(written)
 
     def _put(self, found: K) -> None:
-        self.emit(self.keep(found), found)
+        self.emit(self.put(found), found)
 
     def _remove(self, key: str) -> None:
         self._assumed.pop(key, None)
-        if (old := self.drop(key)) is not None:
+        if (old := self.discard(key)) is not None:
             self.emit(old, None)
 
 

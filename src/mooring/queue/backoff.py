@@ -38,7 +38,7 @@ class Backoff:
 
     def window(self, queued: QueuedPodInfo) -> int | None:
         """The whole second in which the pod's backoff ends; None if it has none."""
-        # Errors in a row say more about now than refusals long ago.
+        # Errors in a row matter more now than refusals long ago.
         failures = queued.consecutive_errors or queued.unschedulable_count
         if failures <= 0 or self._max == 0:
             return None

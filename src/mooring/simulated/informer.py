@@ -49,7 +49,7 @@ class Informer(WatchedStore[T]):
         """Cache an object that the server returned for our write, unless the watch has delivered a later version."""
         if written.uid not in self._deleted_uids and not self.is_outdated(written):
             self._assume(written)
-            self.keep(written)
+            self.put(written)
 
     def deleted(self, found: T, /) -> None:
         known = self._objects.get(found.key)

@@ -1,6 +1,6 @@
 """The (anti-)affinity terms that pods on nodes carry: which of them select an incoming pod, and where carriers are.
 
-Every placed pod's terms are known from the moment it is placed, asked for or not. Equal terms of different pods are
+Every placed pod's terms are known from the moment it is placed, read or not. Equal terms of different pods are
 one term with a tally of its carriers per domain of the term's topology key. There may be a term for every workload
 of the cluster, most with a handful of carriers: a tally costs what it counts, not a column per term.
 """
@@ -40,8 +40,10 @@ _Identity = tuple[TermKind, int, str, PodsWhere, frozenset[str], tuple[Requireme
 
 
 class TermTally:
-    """How many carriers there are per value of a node label. Told of pods only: who changes a node takes its pods off
-    before and puts them back after."""
+    """How many existing pods carry a term, per value of a node label.
+
+    Counts pods only: where a node changes, its pods are taken off before and put back after.
+    """
 
     __slots__ = ("_by_domain", "_column", "_shown", "total")
 
@@ -50,7 +52,7 @@ class TermTally:
         self._column.pins += 1
         self._by_domain: dict[int, int] = {}
         self._shown: Column | None = None
-        """The same as a column, once somebody has asked about many nodes; if it is not mostly empty."""
+        """The same as a column, once many nodes were read; if it is not mostly empty."""
         self.total = 0
 
     def close(self) -> None:
@@ -124,7 +126,7 @@ class TermTally:
 
 
 class ExistingTerm:
-    """A term, whom it selects, and a count of its carriers."""
+    """A term, which pods it selects, and a count of the pods that carry it."""
 
     __slots__ = (
         "absent_key",
@@ -193,7 +195,7 @@ class AffinityTerms:
             carried.tally.count(row, sign)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, and will not be counted again."""
+        """The pod is deleted, and will not be counted again."""
         self._of_large.pop(uid, None)
 
     def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, TermTally]]:
@@ -214,7 +216,7 @@ class AffinityTerms:
         return found if len(found) <= MANY_SELECTING else _merged(found)
 
     def drop_unused(self) -> None:
-        """Forget terms that no pod carries any more."""
+        """Drop terms that no pod carries any more."""
         for identity, carried in list(self._known.items()):
             if not carried.carriers:
                 del self._known[identity]
@@ -265,7 +267,7 @@ def _merged(found: list[tuple[Term, TermTally]]) -> list[tuple[Term, TermTally]]
 
 
 def _absent_key(where: PodsWhere) -> str | None:
-    """The label without which a pod is selected, where the selector asks for nothing else."""
+    """The label without which a pod is selected, where the selector requires nothing else."""
     if len(where.selectors) != 1 or len(where.selectors[0]) != 1:
         return None
     key, operator, _ = where.selectors[0][0]
@@ -277,8 +279,8 @@ def _all_carried(terms: tuple[ExistingTerm, ...]) -> bool:
 
 
 def _terms(affinity: Affinity) -> Iterator[Term]:
-    """The terms that can select a pod. One without a selector selects nobody, and where one of a kind cannot be read,
-    kube-scheduler knows none of that kind."""
+    """The terms that can select a pod. One without a selector selects no pod, and where one of a kind is invalid,
+    kube-scheduler has none of that kind."""
     for kind in TermKind:
         terms = terms_of(affinity, kind)
         if terms and not unreadable(terms):
@@ -293,6 +295,6 @@ def _identity(term: Term, namespace: str) -> _Identity:
     assert own.label_selector is not None
     namespaces = named_namespaces(own, namespace)
     by_labels = own.namespace_selector.requirements() if own.namespace_selector is not None else None
-    # A namespace selector may match namespaces that nobody has heard of yet: filed under any namespace.
+    # A namespace selector may match namespaces that do not exist yet: indexed under any namespace.
     where = PodsWhere(namespaces if by_labels is None else None, (own.label_selector.requirements(),))
     return term.kind, term.weight, own.topology_key, where, namespaces, by_labels

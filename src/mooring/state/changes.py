@@ -1,4 +1,4 @@
-"""Change logs: which rows moved since a generation, for whoever remembers answers about rows."""
+"""Change logs: which rows changed since a generation, for caches of values per row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class ChangeLog:
-    """The rows that moved, in order; a generation is a place in it."""
+    """The rows that changed, in order; a generation is a place in it."""
 
     __slots__ = ("_forgotten", "_keep", "_rows", "paused")
 
@@ -15,7 +15,7 @@ class ChangeLog:
         self._forgotten = 0
         self._keep = keep
         self.paused = False
-        """A what-if is undone exactly, so nobody needs to hear of it."""
+        """A what-if is undone exactly, so no cache needs to see it."""
 
     @property
     def generation(self) -> int:
@@ -31,7 +31,7 @@ class ChangeLog:
             self._forgotten += half
 
     def since(self, generation: int) -> Sequence[int] | None:
-        """The rows that moved after this generation, each once. None: too long ago to know; look at all of them."""
+        """The rows that changed after this generation, each once. None: too long ago; read all of them."""
         if generation < self._forgotten:
             return None
         return list(dict.fromkeys(self._rows[generation - self._forgotten :]))

@@ -50,7 +50,7 @@ class Column:
 class AmountColumn(Column):
     """Sums of amounts. A sum beyond 64 bits is shown as the largest number and remembered, so that it can shrink.
 
-    Once somebody has asked for them as floating point they are kept as that too: NumPy takes three times as long over
+    Once they were read as floating point they are kept as that too: NumPy takes three times as long over
     whole numbers and fractions in one operation.
     """
 
@@ -65,7 +65,7 @@ class AmountColumn(Column):
         self._is_bound_loose = False
 
     def stays_within(self, amount: float) -> bool:
-        """Whether no cell has more than this. Mostly answered without a look at the cells."""
+        """Whether no cell has more than this. Mostly known without reading the cells."""
         if self._bound <= amount:
             return True
         if self._is_bound_loose:
@@ -223,11 +223,11 @@ class InternedColumn(Generic[V]):
             self._spare.append(code)
 
     def where(self, codes: NDArray[np.intp], test: Callable[[V], bool]) -> BoolArray:
-        """Where the value passes; the test is asked once per distinct value."""
+        """Where the value passes; the test runs once per distinct value."""
         return self._judged(codes, lambda value: bool(test(value)), np.bool_)
 
     def where_any(self, codes: NDArray[np.intp], values: Iterable[V]) -> BoolArray:
-        """Where the value is one of these; asks nothing per distinct value, however many there are."""
+        """Where the value is one of these; runs no test, however many distinct values there are."""
         wanted = [code for value in set(values) if (code := self._code_of.get(value)) is not None]
         if not wanted:
             return np.zeros(len(codes), bool)
@@ -244,16 +244,16 @@ class InternedColumn(Generic[V]):
         return self._integers
 
     def numbers(self, codes: NDArray[np.intp], number: Callable[[V], int]) -> IntArray:
-        """A number per row from its value; asked once per distinct value."""
+        """A number per row from its value; computed once per distinct value."""
         return self._judged(codes, number, np.int64)
 
     def _judged(self, codes: NDArray[np.intp], judge: Callable[[V], Any], dtype: type) -> NDArray[Any]:
         if len(self.values) <= len(codes):
             used = self._uses
-            answers = [judge(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
-            if len(set(answers)) == 1:
+            results = [judge(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
+            if len(set(results)) == 1:
                 # Closed to writing, as every column that plugins are handed.
-                return constant(np.array(answers[:1], dtype), len(codes))
-            return np.array(answers, dtype).take(codes)
+                return constant(np.array(results[:1], dtype), len(codes))
+            return np.array(results, dtype).take(codes)
         distinct, places = np.unique(codes, return_inverse=True)
         return np.array([judge(self.values[code]) for code in distinct.tolist()], dtype).take(places)

@@ -1,4 +1,4 @@
-"""The cache comparer: where our belief differs from what the API server says. For operators, and for tests."""
+"""The cache comparer: where the state differs from the objects of the API server. For operators, and for tests."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ def differences(
     table: NodeTable, known: Mapping[str, PlacedPod], nodes: Iterable[Node], pods: Iterable[PlacedPod]
 ) -> list[str]:
     """Each difference as a sentence; assumed pods that the API server does not place yet are none."""
-    said_nodes = {node.name for node in nodes}
-    said_pods = {pod.uid: pod for pod in pods}
+    listed_nodes = {node.name for node in nodes}
+    listed_pods = {pod.uid: pod for pod in pods}
     return [
-        *_nodes(table, said_nodes),
-        *_pods(known, said_pods),
+        *_nodes(table, listed_nodes),
+        *_pods(known, listed_pods),
         *_sums(table, known),
     ]
 
 
-def _nodes(table: NodeTable, said: set[str]) -> Iterator[str]:
+def _nodes(table: NodeTable, listed: set[str]) -> Iterator[str]:
     ours = {view.name for view in table}
-    for name in sorted(said - ours):
+    for name in sorted(listed - ours):
         yield f"Node {name} exists, and we do not know it."
-    for name in sorted(ours - said):
+    for name in sorted(ours - listed):
         yield f"Node {name} does not exist, and we believe it does."
 
 
-def _pods(known: Mapping[str, PlacedPod], said: Mapping[str, PlacedPod]) -> Iterator[str]:
-    for uid, pod in said.items():
+def _pods(known: Mapping[str, PlacedPod], listed: Mapping[str, PlacedPod]) -> Iterator[str]:
+    for uid, pod in listed.items():
         ours = known.get(uid)
         if ours is None:
             yield f"Pod {pod.key} runs on node {pod.node}, and we do not know it."
@@ -42,7 +42,7 @@ def _pods(known: Mapping[str, PlacedPod], said: Mapping[str, PlacedPod]) -> Iter
         elif ours.requests != pod.requests:
             yield f"Pod {pod.key} on node {pod.node} requests other amounts than we believe."
     for uid, ours in known.items():
-        if uid not in said and ours.assumed_at is None:
+        if uid not in listed and ours.assumed_at is None:
             yield f"Pod {ours.key} is on no node, and we believe it is on node {ours.node}."
 
 
@@ -52,8 +52,8 @@ def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:
     for pod in known.values():
         on_node = sums.setdefault(pod.node, {})
         on_node[PODS] = on_node.get(PODS, 0) + 1
-        for resource, asked in pod.requests.amounts.items():
-            on_node[resource] = on_node.get(resource, 0) + asked
+        for resource, amount in pod.requests.amounts.items():
+            on_node[resource] = on_node.get(resource, 0) + amount
     for view in table:
         for resource in table.requested:
             ours, right = view.requested(resource), min(LARGEST, sums.get(view.name, {}).get(resource, 0))

@@ -1,6 +1,6 @@
 """What pods of lower priority hold on each node: what preempting all of them would set free.
 
-Kept for the priorities that were asked about last, and brought up to date by the change log when asked again.
+Cached for the priorities that were used last, and brought up to date by the change log when used again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CACHED_PRIORITIES = 8
 
 
 class NotComputable(Exception):
-    """The answer depends on which pods are there, and is not kept without those of lower priority."""
+    """The value depends on which pods are there, and is not known without those of lower priority."""
 
 
 class LowerPriorityRequests:
@@ -57,8 +57,8 @@ class LowerPriorityRequests:
         for pod in view.placed.values():
             if pod.priority < self._priority:
                 totals[PODS] = totals.get(PODS, 0) + 1
-                for resource, asked in pod.requests.amounts.items():
-                    totals[resource] = totals.get(resource, 0) + asked
+                for resource, amount in pod.requests.amounts.items():
+                    totals[resource] = totals.get(resource, 0) + amount
         for resource, total in totals.items():
             if resource not in self._amounts:
                 self._amounts[resource] = np.zeros(self._table.capacity, np.int64)
@@ -67,7 +67,7 @@ class LowerPriorityRequests:
 
 
 class LowerPriorityCache:
-    """The last priorities that were asked about."""
+    """The last priorities that were used."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -85,11 +85,11 @@ class LowerPriorityCache:
 class RowsAfterEviction:
     """Many nodes as they would be without the pods below a priority: the framework's `NodeRows`, as far as it is known.
 
-    Anything else raises `NotComputable`, so that a rule is either judged rightly or not at all.
+    Anything else raises `NotComputable`, so that a rule is either evaluated rightly or not at all.
     """
 
     def __init__(self, nodes: Rows, lower: LowerPriorityRequests, back: Mapping[str, IntArray] | None = None) -> None:
-        """`back`: what some of these pods hold that are there after all, by resource."""
+        """`back`: what reprieved pods hold, by resource."""
         self._nodes = nodes
         self._lower = lower
         self._back = back or {}
@@ -106,7 +106,7 @@ class RowsAfterEviction:
         return RowsAfterEviction(self._nodes.where(mask), self._lower, back)
 
     def with_back(self, back: Mapping[str, IntArray]) -> RowsAfterEviction:
-        """The same nodes, on which pods are back that hold this."""
+        """The same nodes with reprieved pods that hold this."""
         return RowsAfterEviction(self._nodes, self._lower, back)
 
     @property

@@ -1,4 +1,4 @@
-"""Pods that wait for room made for them on a node: what preemption nominated, until they are placed or outbid."""
+"""The nominator: pods that preemption nominated to a node, until they are placed or nominated elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.objects.placed import PlacedPod, placed
 
 
 class Nominations:
-    """Which waiting pods are nominated to which node, each node's in the order of their coming."""
+    """Which waiting pods are nominated to which node, each node's in the order of nomination."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PlacedPod]] = {}
@@ -36,7 +36,7 @@ class Nominations:
 
     @property
     def nodes(self) -> Collection[str]:
-        """The names of the nodes that somebody is nominated to."""
+        """The names of the nodes that pods are nominated to."""
         return self._by_node.keys()
 
     def at(self, node: str) -> Sequence[PlacedPod]:

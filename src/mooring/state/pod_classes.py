@@ -1,6 +1,6 @@
 """Pods alike: those of one namespace with the same labels, as all pods of a workload have them.
 
-A selector that is new is asked about each class once, not about each pod: there are thousands of pods, and few classes.
+A new selector is matched against each class once, not against each pod: there are thousands of pods, and few classes.
 Where many selectors are new at once, the rows of a namespace's pods are kept as an array until a pod comes or goes.
 """
 
@@ -40,7 +40,7 @@ MOST_INDEXED = 64
 
 
 FEW_CLASSES = 32
-"""More classes than this are asked at once."""
+"""More classes than this are matched at once."""
 MOST_COLUMNS = 64
 NO_ROW = -1
 """The row of a pod whose node is not known."""
@@ -89,7 +89,7 @@ class _Namespace(Generic[P]):
         self._columns.clear()
 
     def matching(self, name: str, where: PodsWhere) -> list[_Class[P]]:
-        """The classes that match. Many are asked at once: selectors are chosen by others, and so is their number."""
+        """The classes that match. Many are matched at once: users choose selectors, and their number."""
         classes = self.classes.values()
         if len(classes) <= FEW_CLASSES:
             return [each for each in classes if where.matches(name, each.labels)]
@@ -238,7 +238,7 @@ class PodClasses(Generic[P]):
 
     def _matching(self, where: PodsWhere) -> Iterator[tuple[_Namespace[P], list[_Class[P]]]]:
         """The classes that match, by namespace; each namespace with any, once."""
-        if where.nobody:
+        if where.none:
             return
         labels = where.some_label()
         for name in list(self._namespaces) if where.namespaces is None else where.namespaces:

@@ -1,8 +1,8 @@
-"""Standing selections: what plugins have asked about sets of pods, kept up to date as pods come and go.
+"""Sets of pods that plugins read, kept up to date as pods come and go.
 
-A selection (a `PodsWhere`) carries counts per domain (tallies), sums of requests (totals) and the pods themselves,
-each made when it is first asked for. What costs more to keep than to make again is dropped, and so are the least
-recently used beyond a number: pods may ask for any number of selections.
+A set (by its `PodsWhere`) has counts per domain (tallies), sums of requests (totals) and the pods themselves, each
+made when it is first read. What costs more to keep than to make again is dropped, and so are the least recently used
+beyond a number: pods may need any number of sets.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
 from mooring.state.tallies import PodsPerRow, StandingTally
 
-UNASKED_CHANGES = 20_000
-"""After so many pod changes without a question a selection is dropped: keeping it costs at each change."""
-UNASKED_TOUCHES = 64
+UNUSED_CHANGES = 20_000
+"""After so many pod changes without a read a set is dropped: keeping it costs at each change."""
+UNUSED_TOUCHES = 64
 """As well after so many changes of its own pods, and one more for every eighth pod: making it again costs no more."""
 MOST_COUNTS = 10_000
-"""The selections and tallies that are kept from one decision to the next."""
+"""The sets and tallies that are kept from one decision to the next."""
 MOST_COLUMN_BYTES = 64 * 1024 * 1024
-"""The columns of tallies that are kept; those of the least recently used are made again when asked for."""
+"""The columns of tallies that are kept; those of the least recently used are made again when read."""
 CHECKED_AFTER = 128
 """The two limits are checked when so many were made."""
 
@@ -34,18 +34,18 @@ P = TypeVar("P", bound=Selectable)
 
 
 class PodSet(Generic[P]):
-    """The pods of one selection, and when it was last asked about."""
+    """The pods of one set, and when it was last read."""
 
-    __slots__ = ("asked", "pods", "touches", "where")
+    __slots__ = ("pods", "touches", "used", "where")
 
     def __init__(self, where: PodsWhere, index: object = None) -> None:
         self.where = where
-        self.asked = 0
+        self.used = 0
         """In pod changes, by which "a while" is measured."""
         self.touches = 0
-        """How many of its pods came or went since it was asked about."""
+        """How many of its pods came or went since it was read."""
         self.pods: dict[str, P] | None = None
-        """By uid, once the pods themselves were asked for."""
+        """By uid, once the pods themselves were read."""
 
     @property
     def has_sums(self) -> bool:
@@ -65,8 +65,8 @@ class PodSet(Generic[P]):
     def sum_up(self, pod: P, sign: int) -> None:
         """A member came (1) or went (-1): keep what is summed over the members."""
 
-    def drop_unasked(self, since: int) -> None:
-        """Let go of what hangs on it and was not asked for since then."""
+    def drop_unused(self, since: int) -> None:
+        """Drop what belongs to it and was not read since then."""
 
     def column_bytes(self) -> int:
         return 0
@@ -96,18 +96,18 @@ M = TypeVar("M", bound=PodSet)  # type: ignore[type-arg]
 
 
 class PodIndex(Generic[P, M]):
-    """All pods of a sort, and the standing selections among them."""
+    """All pods of a sort, and the sets among them that are kept up to date."""
 
     def __init__(self, make: Callable[[PodsWhere, PodIndex[P, M]], M]) -> None:
         self._make = make
         self._pods: PodClasses[P] = PodClasses()
-        self._selections: dict[PodsWhere, M] = {}
+        self._sets: dict[PodsWhere, M] = {}
         self._index: SelectorsByLabel[M] = SelectorsByLabel()
         self._changes = 0
         self.made = 0
-        """How many selections and tallies were made since the limits were checked."""
-        self._of_nobody = 0
-        """How many selections count no pods, except in a what-if."""
+        """How many sets and tallies were made since the limits were checked."""
+        self._empty_sets = 0
+        """How many sets count no pods, except in a what-if."""
         self.evicted: dict[str, P] = {}
         """Pods that a what-if evicts: still indexed at their places, so that undoing it restores the order."""
         self.in_what_if = False
@@ -116,27 +116,27 @@ class PodIndex(Generic[P, M]):
         """In a what-if, the sets that a pod moves, by uid: a dry run evicts a pod and reprieves it."""
 
     def __iter__(self) -> Iterator[M]:
-        return iter(self._selections.values())
+        return iter(self._sets.values())
 
     def put(self, pod: P) -> list[M]:
-        """A pod came. Returns the selections it belongs to."""
+        """A pod came. Returns the sets it belongs to."""
         self._pods.put(pod)
         touched = self.selecting(pod)
-        for selection in touched:
-            if selection.pods is not None:
-                selection.pods[pod.uid] = pod
-            selection.sum_up(pod, 1)
+        for pod_set in touched:
+            if pod_set.pods is not None:
+                pod_set.pods[pod.uid] = pod
+            pod_set.sum_up(pod, 1)
         self._count_change(touched)
         return touched
 
     def take(self, pod: P) -> list[M]:
-        """A pod went. Returns the selections it belonged to."""
+        """A pod went. Returns the sets it belonged to."""
         self._pods.take(pod)
         touched = self.selecting(pod)
-        for selection in touched:
-            if selection.pods is not None:
-                del selection.pods[pod.uid]
-            selection.sum_up(pod, -1)
+        for pod_set in touched:
+            if pod_set.pods is not None:
+                del pod_set.pods[pod.uid]
+            pod_set.sum_up(pod, -1)
         self._count_change(touched)
         return touched
 
@@ -151,15 +151,15 @@ class PodIndex(Generic[P, M]):
         return self._sum_up(pod, 1)
 
     def _sum_up(self, pod: P, sign: int) -> list[M]:
-        if not self._selections:
+        if not self._sets:
             return []
         touched = self._moved.get(pod.uid)
         if touched is None:
             candidates = self._index.candidates(pod.namespace, pod.labels)
             touched = self._moved[pod.uid] = [each for each in candidates if moves(each.where, pod)]
-        for selection in touched:
-            if selection.has_sums and selects(selection.where, pod):
-                selection.sum_up(pod, sign)
+        for pod_set in touched:
+            if pod_set.has_sums and selects(pod_set.where, pod):
+                pod_set.sum_up(pod, sign)
         return touched
 
     def begin_what_if(self) -> None:
@@ -178,51 +178,47 @@ class PodIndex(Generic[P, M]):
         return self._pods.rows(where, row_of, version)
 
     def replace(self, pod: P) -> None:
-        """A newer record of a pod that selections and sums see alike."""
+        """A newer record of a pod that counts alike in sets and sums."""
         self._pods.put(pod)
-        for selection in self.selecting(pod):
-            if selection.pods is not None:
-                selection.pods[pod.uid] = pod
+        for pod_set in self.selecting(pod):
+            if pod_set.pods is not None:
+                pod_set.pods[pod.uid] = pod
 
     def selecting(self, pod: P) -> list[M]:
-        """The standing selections that the pod belongs to."""
-        return [
-            selection
-            for selection in self._index.candidates(pod.namespace, pod.labels)
-            if selects(selection.where, pod)
-        ]
+        """The sets that the pod belongs to."""
+        return [pod_set for pod_set in self._index.candidates(pod.namespace, pod.labels) if selects(pod_set.where, pod)]
 
     def moved_in_what_if_only(self, pod: P) -> list[M]:
         """The sets that the pod does not belong to, but whose tallies a what-if about it moves."""
-        if not pod.is_terminating and not self._of_nobody:
+        if not pod.is_terminating and not self._empty_sets:
             return []
         return [
-            selection
-            for selection in self._index.candidates(pod.namespace, pod.labels)
-            if not selects(selection.where, pod) and moves(selection.where, pod)
+            pod_set
+            for pod_set in self._index.candidates(pod.namespace, pod.labels)
+            if not selects(pod_set.where, pod) and moves(pod_set.where, pod)
         ]
 
-    def selection(self, where: PodsWhere) -> M:
-        """The standing selection, made now if there is none yet."""
-        selection = self._selections.get(where)
-        if selection is None:
-            selection = self._selections[where] = self._make(where, self)
-            self._index.add(where, selection)
-            self._of_nobody += where.nobody
+    def pod_set(self, where: PodsWhere) -> M:
+        """The set, made now if there is none yet."""
+        pod_set = self._sets.get(where)
+        if pod_set is None:
+            pod_set = self._sets[where] = self._make(where, self)
+            self._index.add(where, pod_set)
+            self._empty_sets += where.none
             self.made += 1
             self._moved.clear()
-        selection.asked = self._changes
-        selection.touches = 0
-        return selection
+        pod_set.used = self._changes
+        pod_set.touches = 0
+        return pod_set
 
     def members(self, where: PodsWhere) -> list[P]:
         """The pods of a set, without those that a what-if evicts."""
-        selection = self.selection(where)
-        if selection.pods is None:
-            selection.pods = {pod.uid: pod for pod in self._pods.matching(where)}
+        pod_set = self.pod_set(where)
+        if pod_set.pods is None:
+            pod_set.pods = {pod.uid: pod for pod in self._pods.matching(where)}
         if self.evicted:
-            return [pod for uid, pod in selection.pods.items() if uid not in self.evicted]
-        return list(selection.pods.values())
+            return [pod for uid, pod in pod_set.pods.items() if uid not in self.evicted]
+        return list(pod_set.pods.values())
 
     def matching(self, where: PodsWhere) -> Iterator[P]:
         """As `members`, for a caller that goes through them once."""
@@ -230,43 +226,43 @@ class PodIndex(Generic[P, M]):
         return (pod for pod in found if pod.uid not in self.evicted) if self.evicted else found
 
     def trim(self) -> None:
-        """Keep within the limits. Between two decisions only: what a decision asked for must stand until its end."""
+        """Keep within the limits. Between two decisions only: what a decision reads must stand until its end."""
         if self.in_what_if:
             return
         self.made = counts = column_bytes = 0
-        kept = sorted(self._selections.values(), key=lambda selection: selection.asked)
+        kept = sorted(self._sets.values(), key=lambda pod_set: pod_set.used)
         while kept:
-            selection = kept.pop()  # the most recently used first
-            counts += selection.counts
+            pod_set = kept.pop()  # the most recently used first
+            counts += pod_set.counts
             if counts > MOST_COUNTS:
-                self._drop(selection)
+                self._drop(pod_set)
                 continue
-            column_bytes += selection.column_bytes()
+            column_bytes += pod_set.column_bytes()
             if column_bytes > MOST_COLUMN_BYTES:
-                selection.drop_columns()
-                if selection.column_bytes():
-                    self._drop(selection)
+                pod_set.drop_columns()
+                if pod_set.column_bytes():
+                    self._drop(pod_set)
 
     def _count_change(self, touched: Iterable[M]) -> None:
         self._changes += 1
         if self.in_what_if:
             return
-        for selection in touched:
-            selection.touches += 1
-            if selection.touches > UNASKED_TOUCHES and selection.touches > UNASKED_TOUCHES + selection.size // 8:
-                self._drop(selection)
-        if self._changes % (UNASKED_CHANGES // 2) == 0:
-            since = self._changes - UNASKED_CHANGES
-            for selection in list(self._selections.values()):
-                selection.drop_unasked(since)
-                if selection.asked <= since:
-                    self._drop(selection)
+        for pod_set in touched:
+            pod_set.touches += 1
+            if pod_set.touches > UNUSED_TOUCHES and pod_set.touches > UNUSED_TOUCHES + pod_set.size // 8:
+                self._drop(pod_set)
+        if self._changes % (UNUSED_CHANGES // 2) == 0:
+            since = self._changes - UNUSED_CHANGES
+            for pod_set in list(self._sets.values()):
+                pod_set.drop_unused(since)
+                if pod_set.used <= since:
+                    self._drop(pod_set)
 
-    def _drop(self, selection: M) -> None:
-        del self._selections[selection.where]
-        self._index.remove(selection.where, selection)
-        self._of_nobody -= selection.where.nobody
-        selection.close()
+    def _drop(self, pod_set: M) -> None:
+        del self._sets[pod_set.where]
+        self._index.remove(pod_set.where, pod_set)
+        self._empty_sets -= pod_set.where.none
+        pod_set.close()
 
 
 class CountedPodSet(PodSet[PlacedPod]):
@@ -299,7 +295,7 @@ class CountedPodSet(PodSet[PlacedPod]):
         if tally is None:
             tally = self.tallies[key, on] = StandingTally(self._table, key, on, self)
             self.found.made += 1
-        tally.asked = self.asked
+        tally.used = self.used
         return tally
 
     def rows(self) -> IntArray:
@@ -330,9 +326,9 @@ class CountedPodSet(PodSet[PlacedPod]):
         for resource in self.totals:
             self.totals[resource] += sign * amount_of(pod, resource)
 
-    def drop_unasked(self, since: int) -> None:
+    def drop_unused(self, since: int) -> None:
         for place, tally in list(self.tallies.items()):
-            if tally.asked <= since:
+            if tally.used <= since:
                 del self.tallies[place]
                 tally.close()
 

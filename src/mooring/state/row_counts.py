@@ -1,4 +1,4 @@
-"""How many of something each row has, where most rows have none: by row, and as a mask over the table when asked."""
+"""How many of something each row has, where most rows have none: by row, and as a mask over the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FEW_ROWS = 32
 
 
 class RowCounts:
-    """Counts per row. The mask is kept from the first question on and follows the counts."""
+    """Counts per row. The mask is kept from the first read on and follows the counts."""
 
     __slots__ = ("_counts", "_mask")
 

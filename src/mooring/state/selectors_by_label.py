@@ -1,6 +1,6 @@
-"""Which standing selections match a pod, without asking every one of them.
+"""Which selectors match a pod, without evaluating every one of them.
 
-Each selection is filed under one thing that a matching pod must have: a label with a value (of its first `In`
+Each selector is indexed under one thing that a matching pod must have: a label with a value (of its first `In`
 requirement), and the namespace where it names any. Looking a pod up then costs a few dictionary reads.
 """
 
@@ -19,7 +19,7 @@ _MOST_PLACES = 64
 
 
 class SelectorsByLabel(Generic[T]):
-    """Things filed by the pods they select."""
+    """Entries indexed by the pods they select."""
 
     def __init__(self) -> None:
         self._at: dict[_Place, dict[int, T]] = {}
@@ -40,7 +40,7 @@ class SelectorsByLabel(Generic[T]):
                 del self._at[place]
 
     def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
-        """Each thing that may select a pod like this, once; the caller checks the whole selection."""
+        """Each thing that may select a pod like this, once; the caller checks the whole selector."""
         at = self._at
         if not at:
             return

@@ -221,7 +221,7 @@ class State:
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> StandingTally:
         """The standing count of these pods per value of the label; kept from the first call on."""
-        return self._index.selection(pods).tally(key, on)
+        return self._index.pod_set(pods).tally(key, on)
 
     def trim(self) -> None:
         """Keep what stands for decisions to come within limits. Between two decisions only."""
@@ -233,11 +233,11 @@ class State:
 
     def total(self, pods: PodsWhere, resource: str) -> int:
         """The standing sum of what these pods request; also of pods on nodes that we do not know."""
-        selection = self._index.selection(pods)
-        total = selection.totals.get(resource)
+        pod_set = self._index.pod_set(pods)
+        total = pod_set.totals.get(resource)
         if total is None:
             total = sum(amount_of(pod, resource) for pod in self._index.matching(pods))
-            selection.totals[resource] = total
+            pod_set.totals[resource] = total
         return total
 
     def existing_affinity_terms(

@@ -1,4 +1,4 @@
-"""Standing counts of pods per topology domain. Decides how a count is kept, not which pods it is asked about."""
+"""Standing counts of pods per topology domain. Decides how a count is kept, not which pods are counted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mooring.state.views import Rows
 FEW_DOMAINS = 64
 """Counts of so many domains are kept one by one."""
 MOSTLY_EMPTY = 64
-"""Where fewer than one domain in so many has a pod, a column costs more to keep than to make when asked."""
+"""Where fewer than one domain in so many has a pod, a column costs more to keep than to make when read."""
 
 
 class PodsPerRow:
-    """How many pods of a selection each row has, whether its node counts or not."""
+    """How many pods of a set each row has, whether its node counts or not."""
 
     __slots__ = ("_column", "_pods", "_table")
 
@@ -29,7 +29,7 @@ class PodsPerRow:
         distinct, pods = np.unique(rows, return_counts=True)
         self._pods: dict[int, int] = dict(zip(distinct.tolist(), pods.tolist(), strict=True))
         self._column: Column | None = None
-        """The same as a column, once many nodes were asked about."""
+        """The same as a column, once many nodes were read."""
 
     def __len__(self) -> int:
         """How many rows have any."""
@@ -68,7 +68,7 @@ class PodsPerRow:
 
 
 class Counted(Protocol):
-    """The selection whose pods a tally counts."""
+    """The set whose pods a tally counts."""
 
     def rows(self) -> IntArray:
         """The rows of its pods as things are really, one for each pod."""
@@ -79,12 +79,12 @@ class Counted(Protocol):
         ...
 
     def per_row(self) -> PodsPerRow:
-        """Its pods by row, kept from the first question on."""
+        """Its pods by row, kept from the first read on."""
         ...
 
 
 class StandingTally:
-    """How many pods of a selection there are per value of a label, over the nodes that count.
+    """How many pods of a set there are per value of a label, over the nodes that count.
 
     Counts pods only (`count`): where a node changes, its pods are taken off before and put back after.
     """
@@ -100,8 +100,8 @@ class StandingTally:
         "_table",
         "_with",
         "_without_key",
-        "asked",
         "total",
+        "used",
     )
 
     def __init__(self, table: NodeTable, key: str, on: NodesWhere, of: Counted) -> None:
@@ -114,14 +114,14 @@ class StandingTally:
         self._in_domain: dict[int, int] | None = {}
         """None: most domains have pods, and the column is all there is."""
         self._by_domain: Column | None = None
-        """The same as a column, once many nodes were asked about: most Services have few pods."""
+        """The same as a column, once many nodes were read: most Services have few pods."""
         self._with: dict[int, int] = {}
         """A number of pods (not 0) → how many domains have it."""
         self.total = 0
         self._without_key: int | None = None
-        """None: not counted yet. Few ask, and pods may name any number of keys that no node has."""
-        self.asked = 0
-        """When a plugin last asked for it, in pod changes."""
+        """None: not counted yet. It is seldom read, and pods may name any number of keys that no node has."""
+        self.used = 0
+        """When a plugin last read it, in pod changes."""
         if self._domains.count:
             self._count_all(of.rows())
             for row in of.evicted_rows():

@@ -63,11 +63,11 @@ def a_pod(
     volumes: Sequence[Mapping[str, Any]] = (),
 ) -> Pod:
     """A pod with one container. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
-    asked: dict[str, QuantityText] = {}
+    requested: dict[str, QuantityText] = {}
     if cpu is not None:
-        asked["cpu"] = cpu
+        requested["cpu"] = cpu
     if memory is not None:
-        asked["memory"] = memory
+        requested["memory"] = memory
     return Pod(
         metadata=ObjectMeta(
             name=name,
@@ -84,7 +84,7 @@ def a_pod(
                 Container(
                     name="main",
                     image="registry.example/app:1",
-                    resources=ResourceRequirements(requests=asked | dict(requests or {})),
+                    resources=ResourceRequirements(requests=requested | dict(requests or {})),
                     ports=[ContainerPort(container_port=port, host_port=port) for port in ports],
                 )
             ],
@@ -115,7 +115,7 @@ def a_node_object(
     unschedulable: bool = False,
     images: Mapping[str, int] | None = None,
 ) -> Node:
-    """A node as the API shows it: what hints are asked about. `resources` adds extended ones; `images` name → bytes."""
+    """A node as the API shows it: what hints get. `resources` adds extended ones; `images` name → bytes."""
     offered: dict[str, QuantityText] = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
     return Node(
         metadata=ObjectMeta(

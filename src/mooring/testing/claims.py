@@ -37,32 +37,32 @@ class MemoryClaimWriter:
         self._note("create", claim)
         name = f"{generate_name}x"
         metadata = msgspec.structs.replace(claim.metadata, name=name, uid=f"claim-{name}")
-        return self._keep(ResourceClaim(metadata=metadata, spec=claim.spec))
+        return self._put(ResourceClaim(metadata=metadata, spec=claim.spec))
 
     async def protect(self, claim: ResourceClaim) -> ResourceClaim:
         self._note("protect", claim)
         there = self._unchanged(claim)
         self.protected.add(claim.key)
-        return self._keep(there)
+        return self._put(there)
 
     async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
         self._note("write_users", claim)
         there = self._unchanged(claim)
         status = msgspec.structs.replace(there.status, reserved_for=claim.status.reserved_for)
         status.allocation = _merged(there.status.allocation, claim.status.allocation, whole=with_allocation)
-        return self._keep(msgspec.structs.replace(there, status=status))
+        return self._put(msgspec.structs.replace(there, status=status))
 
     async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         self._note("remove_user", claim)
         there = self._there(claim)
         left = [user for user in there.status.reserved_for if user.uid != uid]
-        return self._keep(
+        return self._put(
             msgspec.structs.replace(there, status=msgspec.structs.replace(there.status, reserved_for=left))
         )
 
     async def delete(self, claim: ResourceClaim) -> None:
         self._note("delete", claim)
-        self._kept.drop(claim.key)
+        self._store.discard(claim.key)
 
     async def write_extended_claim(
         self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
@@ -71,7 +71,7 @@ class MemoryClaimWriter:
         self.extended_claims[pod.key] = claim.name, mappings
 
     @property
-    def _kept(self) -> IndexedStore[ResourceClaim]:
+    def _store(self) -> IndexedStore[ResourceClaim]:
         return self._objects(ResourceClaim)
 
     def _note(self, verb: str, claim: ResourceClaim) -> None:
@@ -80,7 +80,7 @@ class MemoryClaimWriter:
             raise failures.pop(0)
 
     def _there(self, claim: ResourceClaim) -> ResourceClaim:
-        there = self._kept.get(claim.name, claim.namespace)
+        there = self._store.get(claim.name, claim.namespace)
         if there is None:
             raise ApiError(404, "NotFound", f'resourceclaims.resource.k8s.io "{claim.name}" not found')
         return there
@@ -91,15 +91,15 @@ class MemoryClaimWriter:
             raise a_conflict(claim.name)
         return there
 
-    def _keep(self, claim: ResourceClaim) -> ResourceClaim:
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
         metadata = msgspec.structs.replace(claim.metadata, resource_version=str(next(self._versions)))
         written = msgspec.structs.replace(claim, metadata=metadata)
-        self._kept.keep(written)
+        self._store.put(written)
         return written
 
 
 def a_conflict(claim: str) -> ApiError:
-    """What the API server says when somebody else was faster."""
+    """The API server's response when another client was faster."""
     return ApiError(
         409,
         "Conflict",
@@ -108,7 +108,7 @@ def a_conflict(claim: str) -> ApiError:
     )
 
 
-def _merged(there: Allocation | None, said: Allocation | None, *, whole: bool) -> Allocation | None:
-    if whole or there is None or said is None:
-        return said if whole else there
-    return msgspec.structs.replace(there, allocation_timestamp=said.allocation_timestamp)
+def _merged(there: Allocation | None, given: Allocation | None, *, whole: bool) -> Allocation | None:
+    if whole or there is None or given is None:
+        return given if whole else there
+    return msgspec.structs.replace(there, allocation_timestamp=given.allocation_timestamp)

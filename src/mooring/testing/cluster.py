@@ -1,4 +1,4 @@
-"""Nodes to ask a plugin about, one at a time or as a small cluster in memory that schedules."""
+"""Nodes to run a plugin on, one at a time or as a small cluster in memory that schedules."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def a_node(
 class TestCycle:
     """A cycle to hand to a plugin's methods directly.
 
-    It runs the plugin's own pre_filter or pre_score when the state they leave is asked for.
+    It runs the plugin's own pre_filter or pre_score when the state they leave is read.
     """
 
     __test__ = False  # not a test class, whatever its name
@@ -112,9 +112,9 @@ class TestCycle:
 
     def filter_state(self, plugin: Plugin) -> Any:
         if plugin not in self._filter_states:
-            answer = plugin.pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
-            if plugin not in self._filter_states or not isinstance(answer, Skip | Refusal):
-                self._filter_states[plugin] = answer.state if isinstance(answer, OnlyNodes) else answer
+            result = plugin.pre_filter(self._pod, self) if hasattr(plugin, "pre_filter") else Skip()
+            if plugin not in self._filter_states or not isinstance(result, Skip | Refusal):
+                self._filter_states[plugin] = result.state if isinstance(result, OnlyNodes) else result
         return self._left(self._filter_states[plugin], plugin, "pre_filter")
 
     def set_filter_state(self, plugin: Plugin, state: Any) -> None:
@@ -129,7 +129,7 @@ class TestCycle:
 
     def _left(self, state: Any, plugin: Plugin, point: str) -> Any:
         if isinstance(state, Skip | Refusal):
-            raise StateMissing(f"{plugin.name}.{point} left no state: it answered {state!r}")
+            raise StateMissing(f"{plugin.name}.{point} left no state: it returned {state!r}")
         return state
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
@@ -210,7 +210,7 @@ class Cluster:
                 self.state.set_pending(known)
 
     def schedule(self, pod: Pod) -> Decision:
-        """Decide, and if a node was found count the pod there from now on: reserve it, and ask for permission.
+        """Decide, and if a node was found count the pod there from now on: reserve it, and run permit.
 
         If a reserve or permit plugin refuses, everything is undone and the decision has no node. A pod that a permit
         plugin makes wait is among `services.waiting_pods` until it is allowed, rejected or `expire`d. What follows
@@ -227,22 +227,22 @@ class Cluster:
     def _place(self, decision: Decision, node: str) -> None:
         pod = decision.pod
         self.state.assume(pod, node, self.services.clock.now())
-        # What plugins say meanwhile about pods that wait takes effect afterwards, as in the scheduler.
+        # What plugins allow or reject meanwhile takes effect afterwards, as in the scheduler.
         self._placing += 1
         try:
-            answer = reserve(self.profile, decision) or permit(self.profile, decision)
-            if isinstance(answer, Permitted):
-                for plugin, seconds in answer.waits.items():
+            result = reserve(self.profile, decision) or permit(self.profile, decision)
+            if isinstance(result, Permitted):
+                for plugin, seconds in result.waits.items():
                     self.services.waiting_pods.put(pod, node, plugin, seconds, partial(self._ended, decision))
-                if not answer.waits:
+                if not result.waits:
                     self.state.remove_pending(pod.uid)
             else:
                 self._undo(decision)
                 decision.node, decision.view = None, None
-                if isinstance(answer, PlacementRefused):
-                    decision.message, decision.rejectors = answer.message, answer.rejectors
+                if isinstance(result, PlacementRefused):
+                    decision.message, decision.rejectors = result.message, result.rejectors
                 else:
-                    decision.message, decision.fault = str(answer), answer
+                    decision.message, decision.fault = str(result), result
         finally:
             self._placing -= 1
         self._settle()

@@ -1,4 +1,4 @@
-"""Comparing the two forms of a rule: what the plain form says node by node, and what the vector form says at once.
+"""Comparing the two forms of a rule: the results of the plain form node by node, and of the vector form at once.
 
 @pytest.mark.parametrize("plugin", plugins_with_both_forms(), ids=name_of)
 @given(pods(), clusters())
@@ -43,10 +43,10 @@ def name_of(plugin: Plugin) -> str:
 
 
 def refused_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
-    """What `filter` refuses, asked for each node."""
+    """What `filter` rejects, called for each node."""
     cycle = a_cycle(pod, cluster)
     refused: Verdicts = {}
-    for node in _looked_at(plugin, pod, cluster, cycle):
+    for node in _evaluated(plugin, pod, cluster, cycle):
         rejection = plugin.filter(pod, node, cycle)
         if rejection is not None:
             refused[node.name] = (rejection.code, rejection.reasons)
@@ -54,23 +54,23 @@ def refused_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
 
 
 def refused_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> Verdicts:
-    """What `filter_nodes` refuses, asked once."""
+    """What `filter_nodes` rejects, called once."""
     cycle = a_cycle(pod, cluster)
-    looked_at = {node.name for node in _looked_at(plugin, pod, cluster, cycle)}
+    evaluated = {node.name for node in _evaluated(plugin, pod, cluster, cycle)}
     refused: Verdicts = {}
-    if not looked_at:
+    if not evaluated:
         return refused
     for rejections in plugin.filter_nodes(pod, cluster.nodes, cycle):
         is_unresolvable = np.broadcast_to(rejections.unresolvable, rejections.mask.shape)
-        for name, is_refused, is_hopeless in zip(cluster.nodes.names, rejections.mask, is_unresolvable, strict=True):
-            if is_refused and name in looked_at:
+        for name, is_refused, is_final in zip(cluster.nodes.names, rejections.mask, is_unresolvable, strict=True):
+            if is_refused and name in evaluated:
                 code, reasons = refused.get(name, (UNSCHEDULABLE, ()))
-                refused[name] = (UNRESOLVABLE if is_hopeless else code, (*reasons, rejections.reason))
+                refused[name] = (UNRESOLVABLE if is_final else code, (*reasons, rejections.reason))
     return refused
 
 
 def scored_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int] | None:
-    """What `score` says of each node; None if the plugin's pre_score skips this pod."""
+    """What `score` returns for each node; None if the plugin's pre_score skips this pod."""
     cycle = a_cycle(pod, cluster)
     if _skips_score(plugin, pod, cluster, cycle):
         return None
@@ -78,7 +78,7 @@ def scored_one_by_one(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, i
 
 
 def scored_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int] | None:
-    """What `score_nodes` says of all nodes; None if the plugin's pre_score skips this pod."""
+    """What `score_nodes` returns for all nodes; None if the plugin's pre_score skips this pod."""
     cycle = a_cycle(pod, cluster)
     if _skips_score(plugin, pod, cluster, cycle):
         return None
@@ -86,13 +86,13 @@ def scored_at_once(plugin: Plugin, pod: Pod, cluster: Cluster) -> dict[str, int]
     return dict(zip(cluster.nodes.names, scores.tolist(), strict=True))
 
 
-def _looked_at(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> list[NodeView]:
-    """The nodes that the plugin's filter is asked about, as its pre_filter says."""
-    answer = plugin.pre_filter(pod, cycle) if hasattr(plugin, "pre_filter") else None
-    if isinstance(answer, Skip | Refusal):
+def _evaluated(plugin: Plugin, pod: Pod, cluster: Cluster, cycle: TestCycle) -> list[NodeView]:
+    """The nodes that the plugin's filter evaluates, after its pre_filter."""
+    result = plugin.pre_filter(pod, cycle) if hasattr(plugin, "pre_filter") else None
+    if isinstance(result, Skip | Refusal):
         return []
-    if isinstance(answer, OnlyNodes):
-        return [node for node in cluster.nodes if node.name in answer.names]
+    if isinstance(result, OnlyNodes):
+        return [node for node in cluster.nodes if node.name in result.names]
     return list(cluster.nodes)
 
 

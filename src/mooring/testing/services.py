@@ -1,10 +1,10 @@
-"""The services that a plugin's constructor may ask for, in memory and in the test's hands.
+"""The services that a plugin's constructor may take, in memory and in the test's hands.
 
     services = Services(objects={Quota: [quota]}, pods=[a_pod(), a_pod(node="node-1")])
     plugin = a_plugin(TeamQuota, services, label="team")
 
-Time stands still until `services.clock.advance(…)`, background work runs when `await services.background.step()` says
-so, and what the plugin did is there to be read: `services.queue.activated`, `services.log.lines`, …
+Time stands still until `services.clock.advance(…)`, background work runs at `await services.background.step()`,
+and what the plugin did is there to be read: `services.queue.activated`, `services.log.lines`, …
 """
 
 from __future__ import annotations
@@ -102,12 +102,8 @@ class MemoryObjects(IndexedStore[Any]):
         for item in items:
             self.put(item)
 
-    def put(self, item: KubeObject) -> None:
-        """Add it, or replace the one of that name."""
-        self.keep(item)
-
     def remove(self, item: KubeObject) -> None:
-        if self.drop(item.key) is None:
+        if self.discard(item.key) is None:
             raise KeyError(item.key)
 
 
@@ -178,18 +174,18 @@ class MemoryWaitingPods:
 
 
 class MemoryQueue:
-    """What plugins asked of the queue."""
+    """What plugins requested of the queue."""
 
     def __init__(self) -> None:
         self.activated: list[str] = []
-        """Names of the pods to try now, in the order in which plugins asked for them."""
+        """Names of the pods to try now, in the order of the requests."""
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self.activated += [pod.name for pod in pods]
 
 
 class MemoryPreemptions:
-    """For whom pods are being evicted, as the test says."""
+    """The pods for which others are being evicted, as set by the test."""
 
     def __init__(self) -> None:
         self.under_way: set[str] = set()
@@ -200,13 +196,13 @@ class MemoryPreemptions:
 
 
 class MemoryHttp:
-    """Answers from a table: url → JSON value, `HttpResponse`, or an exception to raise."""
+    """Responses from a table: url → JSON value, `HttpResponse`, or an exception to raise."""
 
-    def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
-        self.answers = dict(answers or {})
+    def __init__(self, responses: Mapping[str, Any] | None = None) -> None:
+        self.responses = dict(responses or {})
         """May change while the test runs."""
         self.requests: list[tuple[str, dict[str, str]]] = []
-        """What was asked: url and parameters."""
+        """The requests: url and parameters."""
 
     async def get(
         self,
@@ -218,16 +214,16 @@ class MemoryHttp:
         ca_file: str | None = None,
     ) -> HttpResponse:
         self.requests.append((url, dict(params or {})))
-        answer = self.answers.get(url, Fault(f"{url} does not answer"))
-        if isinstance(answer, BaseException):
-            raise answer
-        if not isinstance(answer, HttpResponse):
-            return HttpResponse(200, msgspec.json.encode(answer), url)
-        return answer if answer.url else replace(answer, url=url)
+        response = self.responses.get(url, Fault(f"{url} does not respond"))
+        if isinstance(response, BaseException):
+            raise response
+        if not isinstance(response, HttpResponse):
+            return HttpResponse(200, msgspec.json.encode(response), url)
+        return response if response.url else replace(response, url=url)
 
 
 class StepBackground:
-    """Background work that runs when the test says so. What fails, fails the test."""
+    """Background work that runs when the test calls `step`. What fails, fails the test."""
 
     def __init__(self) -> None:
         self._once: list[Callable[[], Awaitable[None]]] = []
@@ -245,7 +241,7 @@ class StepBackground:
         self._once.append(work)
 
     async def step(self) -> None:
-        """Run what was asked to run once, and a round of everything else."""
+        """Run what runs once, and a round of everything else."""
         once, self._once = self._once, []
         for work in [*once, *(work for _, work in self._repeated)]:
             await work()
@@ -319,7 +315,7 @@ M = TypeVar("M", bound=MemoryMetric)
 
 
 class MemoryBinder:
-    """Bindings that were asked for."""
+    """Bindings that were requested."""
 
     def __init__(self) -> None:
         self.bound: list[tuple[str, str]] = []
@@ -456,7 +452,7 @@ class MemoryVolumeWriter:
 
 
 class MemoryEvents:
-    """What plugins said about pods."""
+    """The events that plugins recorded."""
 
     def __init__(self) -> None:
         self.recorded: list[tuple[str, str, str]] = []
@@ -467,7 +463,7 @@ class MemoryEvents:
 
 
 class Services:
-    """Everything a constructor may ask for."""
+    """Everything a constructor may take."""
 
     def __init__(
         self,
@@ -509,23 +505,23 @@ class Services:
             self.published(kind).publish(value)
 
     def objects(self, kind: type[KubeObject]) -> MemoryObjects:
-        """The objects of a kind: what a plugin gets that asks for `Objects[kind]`."""
+        """The objects of a kind: what a plugin gets that takes `Objects[kind]`."""
         return self._objects.setdefault(kind, MemoryObjects())
 
     def published(self, kind: type[T]) -> SharedPublished[T]:
-        """The outside data of a type: what the test publishes here, every plugin that asked for `Published[kind]` has.
+        """The outside data of a type: what the test publishes here, every plugin that takes `Published[kind]` has.
 
         Each of these plugins has data of its own, as in the scheduler: what one publishes, the others do not see. The
         latest of all of them is here.
         """
         return self._published.setdefault(kind, SharedPublished(self.clock))
 
-    def provide(self, asked: Any) -> Any:
+    def provide(self, wanted: Any) -> Any:
         """What a parameter of this type gets. LookupError: there is no such service."""
-        if typing.get_origin(asked) is Objects:
-            return self.objects(typing.get_args(asked)[0])
-        if typing.get_origin(asked) is Published:
-            return self.published(typing.get_args(asked)[0]).for_plugin()
+        if typing.get_origin(wanted) is Objects:
+            return self.objects(typing.get_args(wanted)[0])
+        if typing.get_origin(wanted) is Published:
+            return self.published(typing.get_args(wanted)[0]).for_plugin()
         return {
             Clock: self.clock,
             Log: self.log,
@@ -543,7 +539,7 @@ class Services:
             ClaimsInFlight: self.claims_in_flight,
             PodEvents: self.events,
             PodWriter: self.pod_writer,
-        }[asked]
+        }[wanted]
 
 
 def a_plugin(cls: type[P], services: Services | None = None, /, **arguments: Any) -> P:
@@ -554,10 +550,10 @@ def a_plugin(cls: type[P], services: Services | None = None, /, **arguments: Any
     given = services or Services()
     check_contract(cls, f"class {cls.__qualname__}")
 
-    def provide(asked: Any) -> Any:
-        if inspect.isclass(asked) and issubclass(asked, Args):
-            return _checked(asked, arguments)
-        return given.provide(asked)
+    def provide(wanted: Any) -> Any:
+        if inspect.isclass(wanted) and issubclass(wanted, Args):
+            return _checked(wanted, arguments)
+        return given.provide(wanted)
 
     return cast(P, build(cls, provide))
 

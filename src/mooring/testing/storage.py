@@ -74,7 +74,7 @@ def a_claim(
     phase: str | None = None,
     deleting: bool = False,
 ) -> PersistentVolumeClaim:
-    """A claim; with `volume` it is bound to that volume, unless `bound` says otherwise."""
+    """A claim; with `volume` it is bound to that volume, unless `bound` is given."""
     is_bound = bool(volume) if bound is None else bound
     notes = dict(annotations or {})
     if is_bound:

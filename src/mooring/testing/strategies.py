@@ -153,7 +153,7 @@ def requests(draw: DrawFn) -> dict[str, QuantityText]:
 
 
 def pods() -> SearchStrategy[Pod]:
-    """Pods that ask for this and that, with selectors, affinity and tolerations."""
+    """Pods that request this and that, with selectors, affinity and tolerations."""
     return st.builds(
         a_pod,
         st.sampled_from(["web", "db"]),

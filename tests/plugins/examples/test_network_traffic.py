@@ -186,7 +186,7 @@ async def test_trouble_at_the_start_is_said_and_every_node_counts_alike(answer, 
 async def test_an_outage_goes_on_with_the_last_values_and_then_neutrally_and_is_said_once():
     services = Services(http={URL: an_answer(a=100, b=400)}, verbosity=0)
     plugin = await started(services)
-    services.http.answers[URL] = HTML
+    services.http.responses[URL] = HTML
     for _ in range(3):
         services.clock.advance(30)
         await services.background.step()
@@ -207,11 +207,11 @@ async def test_an_outage_goes_on_with_the_last_values_and_then_neutrally_and_is_
 async def test_when_prometheus_is_back_its_values_count_and_the_log_says_so():
     services = Services(http={URL: Fault("down")})
     plugin = await started(services)
-    services.http.answers[URL] = an_answer(a=100, b=400)
+    services.http.responses[URL] = an_answer(a=100, b=400)
     await services.background.step()
     assert scores(plugin, "a", "b") == {"a": 75, "b": 0}
     assert services.log.messages.count("[NetworkTraffic] Prometheus answers") == 1
-    services.http.answers[URL] = Fault("down again")
+    services.http.responses[URL] = Fault("down again")
     await services.background.step()
     assert len(warnings(services)) == 2
 
@@ -221,7 +221,7 @@ async def test_an_outage_shows_in_the_metrics():
     await started(services)
     shown = services.metrics.value
     assert (shown("networktraffic_prometheus_answers"), shown("networktraffic_nodes")) == (1, 2)
-    services.http.answers[URL] = Fault("down")
+    services.http.responses[URL] = Fault("down")
     services.clock.advance(30)
     await services.background.step()
     assert (shown("networktraffic_prometheus_answers"), shown("networktraffic_nodes")) == (0, 2)

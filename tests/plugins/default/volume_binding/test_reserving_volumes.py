@@ -231,7 +231,7 @@ async def test_what_was_written_before_a_write_was_refused_stays_assumed_until_i
 def gone(name: str) -> Callable[[Attempt], None]:
     def remove(attempt: Attempt) -> None:
         kind = PersistentVolume if name == "pv" else PersistentVolumeClaim
-        attempt.services.objects(kind).drop(name)
+        attempt.services.objects(kind).discard(name)
 
     return remove
 

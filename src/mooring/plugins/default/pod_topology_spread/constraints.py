@@ -162,7 +162,7 @@ class Reading:
         pods = NOBODY
         if selector is not None:
             here = frozenset((pod.namespace,))
-            pods = PodsWhere(here, (selector,), terminating=False, nobody=not selector, what_if_counts_all=True)
+            pods = PodsWhere(here, (selector,), terminating=False, none=not selector, what_if_counts_all=True)
         on = nodes.where(minds_affinity=minds_affinity, minds_taints=minds_taints)
         min_domains = 1 if constraint.min_domains is None else constraint.min_domains
         return Constraint(constraint.topology_key, constraint.max_skew, min_domains, selector, pods, on, minds_taints)
