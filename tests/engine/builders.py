@@ -22,17 +22,17 @@ def made(name: str, *, normalizer: Normalizer | None = None, **methods: Callable
 
 
 def rejecting(name: str, nodes: Mapping[str, Rejection], **more: Any) -> Plugin:
-    """Rejects these nodes, asked one by one."""
+    """Rejects these nodes, one by one."""
     return made(name, filter=lambda _pod, node, _cycle: nodes.get(node.name), **more)
 
 
 def rejecting_at_once(name: str, *reasons: tuple[set[str], str, bool | set[str]]) -> Plugin:
-    """Rejects nodes by name, asked about all at once: (names, reason, unresolvable or where)."""
+    """Rejects nodes by name, all at once: (names, reason, unresolvable or where)."""
 
     def filter_nodes(pod: Any, nodes: Any, cycle: Any) -> Any:
         for names, reason, unresolvable in reasons:
-            hopeless = unresolvable if isinstance(unresolvable, bool) else among(unresolvable, nodes)
-            yield Rejections(among(names, nodes), reason, hopeless)
+            is_final = unresolvable if isinstance(unresolvable, bool) else among(unresolvable, nodes)
+            yield Rejections(among(names, nodes), reason, is_final)
 
     return made(name, filter_nodes=filter_nodes)
 

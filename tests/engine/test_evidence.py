@@ -13,11 +13,11 @@ from mooring.framework import Published, Rejection
 from mooring.testing import a_pod
 
 
-def test_a_placement_tells_scores_per_plugin_and_who_fell_out() -> None:
+def test_a_placement_has_scores_per_plugin_and_the_rejected_nodes() -> None:
     profile = a_profile(rejecting("Full", {"c": Rejection("full")}), (scoring("Best", {"a": 10, "b": 20}), 3))
     decision = decide(profile, a_pod("web", uid="u1"), a_state("a", "b", "c"), attempt=2)
-    told = decision.evidence()
-    assert told == {
+    evidence = decision.evidence()
+    assert evidence == {
         "pod": "default/web",
         "uid": "u1",
         "profile": "test",
@@ -30,7 +30,7 @@ def test_a_placement_tells_scores_per_plugin_and_who_fell_out() -> None:
         "scores": [{"plugin": "Best", "raw": 20, "normalized": 20, "weight": 3, "weighted": 60}],
         "rejections": [{"plugin": "Full", "reasons": ["full"], "code": "Unschedulable", "count": 1, "nodes": ["c"]}],
     }
-    assert json.loads(json.dumps(told)) == told
+    assert json.loads(json.dumps(evidence)) == evidence
 
 
 def test_rejections_of_a_placed_pod_are_released_by_the_next_decision_unless_kept() -> None:
@@ -67,6 +67,6 @@ def test_the_versions_of_outside_data_are_recorded_and_do_not_move_within_a_cycl
 def test_a_reason_for_every_node_does_not_make_the_evidence_endless() -> None:
     chatty = made("Chatty", filter=lambda _pod, node, _cycle: Rejection(f"{node.name} is busy"))
     decision = decide(a_profile(chatty), a_pod(), a_state(*(f"n{number}" for number in range(150))))
-    told = decision.evidence()
-    assert (len(told["rejections"]), told["rejectionsLeftOut"]) == (100, 50)
+    evidence = decision.evidence()
+    assert (len(evidence["rejections"]), evidence["rejectionsLeftOut"]) == (100, 50)
     assert len(decision.rejections) == 150

@@ -1,4 +1,4 @@
-"""What extenders said is applied to the state as it is when the decision is taken."""
+"""What extenders returned is applied to the state as it is when the decision is taken."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ CHOICES: dict[str, tuple[ExtenderResults, str | None, int]] = {
         "a",
         100,
     ),
-    "a node that nobody asked about is not taken": (results("b"), "b", 0),
+    "a node that was not sent is not taken": (results("b"), "b", 0),
     "what filters refuse stays refused": (results("a", "b", "c", rejected={"a": LEAKS, "b": LEAKS}), None, 0),
 }
 
 
-@pytest.mark.parametrize(("said", "node", "total"), CHOICES.values(), ids=CHOICES.keys())
-def test_the_choice(said, node, total):
+@pytest.mark.parametrize(("returned", "node", "total"), CHOICES.values(), ids=CHOICES.keys())
+def test_the_choice(returned, node, total):
     """4.3.8"""
-    decision = decide(a_profile(), a_pod(), state(), extender_results=said)
+    decision = decide(a_profile(), a_pod(), state(), extender_results=returned)
     assert (decision.node, decision.total) == (node, total)
 
 
 def test_the_winners_scores_name_the_extender():
-    said = results("a", "b", scores=(ExtenderScores("http://x", 3, {"b": 4}),))
-    score = decide(a_profile(), a_pod(), state(), extender_results=said).scores["http://x"]
+    returned = results("a", "b", scores=(ExtenderScores("http://x", 3, {"b": 4}),))
+    score = decide(a_profile(), a_pod(), state(), extender_results=returned).scores["http://x"]
     assert (score.raw, score.normalized, score.weight, score.weighted) == (4, 40, 3, 120)
 
 
@@ -111,7 +111,7 @@ def test_a_node_dropped_without_a_word_has_no_reason():
     assert "Extender" in decision.rejectors[0]
 
 
-def test_a_refusal_is_premature_where_a_node_passed_that_nobody_asked_about():
+def test_a_refusal_is_premature_where_a_node_passed_that_was_not_sent():
     decision = decide(a_profile(), a_pod(), state(), extender_results=results("a", rejected={"a": TOO_HOT}))
     assert decision.is_refused
     assert decision.is_premature

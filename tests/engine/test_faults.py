@@ -1,4 +1,4 @@
-"""A plugin that raises or answers nonsense fails one attempt, in kube-scheduler's words, and is named."""
+"""A plugin that raises or returns nonsense fails one attempt, in kube-scheduler's words, and is named."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Other(Plugin):
     pass
 
 
-def at_once(answer: Any) -> Any:
-    return lambda _pod, _nodes, _cycle: answer
+def at_once(result: Any) -> Any:
+    return lambda _pod, _nodes, _cycle: result
 
 
 FAULTS = {
@@ -71,7 +71,7 @@ FAULTS = {
         scoring("X", {"a": 1, "b": 2}, pre_score=lambda *_: Refusal("no")),
         "running PreScore plugin \"X\": pre_score cannot refuse, but returned Refusal('no', code=UNSCHEDULABLE)",
     ),
-    "filter answers nonsense": (
+    "filter returns nonsense": (
         made("X", filter=lambda *_: False),
         'running "X" filter plugin: filter of node a returned False; it must return a Rejection or None',
     ),
@@ -157,7 +157,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("plugin", "message"), FAULTS.values(), ids=FAULTS.keys())
-def test_what_the_pod_is_told(plugin: Plugin, message: str) -> None:
+def test_the_message_of_the_pod(plugin: Plugin, message: str) -> None:
     """4.3.11, Isolation"""
     decision = decide(a_profile(plugin), a_pod(), a_state("a", "b"), start=1)
     assert decision.message == message
@@ -221,11 +221,11 @@ def test_a_plugin_that_gives_up_on_everything_gives_up_on_its_pod_alone(error: B
 async def test_that_we_are_cancelled_ourselves_is_no_plugin_fault() -> None:
     cycle = decide(a_profile(), a_pod(), a_state("a")).cycle
 
-    async def asked() -> None:
+    async def called() -> None:
         with calling(cycle, made("X"), ExtensionPoint.FILTER):
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(asked())
+    task = asyncio.create_task(called())
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

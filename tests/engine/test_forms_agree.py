@@ -27,9 +27,9 @@ class PlainFit(Plugin):
 
     def filter(self, pod: Any, node: Any, cycle: Any) -> Any:
         lacking = [resource for resource in RESOURCES if wanted(pod, resource) > node.free(resource)]
-        hopeless = any(wanted(pod, resource) > node.allocatable(resource) for resource in lacking)
+        is_final = any(wanted(pod, resource) > node.allocatable(resource) for resource in lacking)
         reasons = [f"Insufficient {resource}" for resource in lacking]
-        return Rejection(*reasons, code=UNRESOLVABLE if hopeless else UNSCHEDULABLE) if lacking else None
+        return Rejection(*reasons, code=UNRESOLVABLE if is_final else UNSCHEDULABLE) if lacking else None
 
     def score(self, pod: Any, node: Any, cycle: Any) -> Any:
         return node.free("cpu")
@@ -41,9 +41,9 @@ class FastFit(Plugin):
 
     def filter_nodes(self, pod: Any, nodes: Any, cycle: Any) -> Any:
         for resource in RESOURCES:
-            asked = wanted(pod, resource)
-            lacking = nodes.free(resource) < asked
-            yield Rejections(lacking, f"Insufficient {resource}", nodes.allocatable(resource) < asked)
+            amount = wanted(pod, resource)
+            lacking = nodes.free(resource) < amount
+            yield Rejections(lacking, f"Insufficient {resource}", nodes.allocatable(resource) < amount)
 
     def score_nodes(self, pod: Any, nodes: Any, cycle: Any) -> Any:
         return nodes.free("cpu")

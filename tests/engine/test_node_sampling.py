@@ -1,4 +1,4 @@
-"""Every node by default; a share of them, round robin, where the configuration says so; the nominated one first."""
+"""Every node by default; a share of them, round robin, where it is configured; the nominated one first."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_rejected_nodes_are_passed_until_enough_are_feasible() -> None:
     rejected = decision.rejections
     assert len(rejected) == 99
     assert "n97" in rejected
-    assert "n99" not in rejected, "it would have been asked after the last one needed"
+    assert "n99" not in rejected, "it comes after the last one needed"
 
 
-def test_where_too_few_are_feasible_every_node_has_been_asked() -> None:
+def test_where_too_few_are_feasible_every_node_is_evaluated() -> None:
     nearly_all = rejecting("Most", {name: Rejection("no") for name in names(300)[1:]})
     decision = decide(a_profile(EVEN, nearly_all, percentage=10), a_pod(), a_state(*names(300)), start=7)
     assert (decision.node, decision.evaluated_nodes, decision.next_start) == ("n0", 300, 7)
@@ -81,9 +81,9 @@ def test_sampling_among_named_nodes() -> None:
     assert len(decision.rejections) == 150, "those that were not named"
 
 
-def looking(asked: list[str], rejections: dict[str, Rejection] | None = None) -> Any:
+def looking(evaluated: list[str], rejections: dict[str, Rejection] | None = None) -> Any:
     def filter(pod: Any, node: Any, cycle: Any) -> Any:
-        asked.append(node.name)
+        evaluated.append(node.name)
         return (rejections or {}).get(node.name)
 
     return made("Looking", filter=filter)
@@ -91,20 +91,20 @@ def looking(asked: list[str], rejections: dict[str, Rejection] | None = None) ->
 
 def test_a_nominated_node_that_passes_is_taken_without_a_look_at_others() -> None:
     """4.3.6"""
-    asked: list[str] = []
+    evaluated: list[str] = []
     decision = decide(
-        a_profile(looking(asked), scoring("Score", {})), a_pod(nominated="b"), a_state("a", "b", "c"), start=2
+        a_profile(looking(evaluated), scoring("Score", {})), a_pod(nominated="b"), a_state("a", "b", "c"), start=2
     )
-    assert asked == ["b"]
+    assert evaluated == ["b"]
     assert (decision.node, decision.evaluated_nodes, decision.feasible_nodes, decision.next_start) == ("b", 1, 1, 2)
 
 
 def test_a_nominated_node_that_does_not_pass_is_one_among_all() -> None:
     """4.3.6"""
-    asked: list[str] = []
-    profile = a_profile(looking(asked, {"b": Rejection("full")}))
+    evaluated: list[str] = []
+    profile = a_profile(looking(evaluated, {"b": Rejection("full")}))
     decision = decide(profile, a_pod(nominated="b"), a_state("a", "b", "c"))
-    assert asked == ["b", "a", "b", "c"]
+    assert evaluated == ["b", "a", "b", "c"]
     assert decision.node in ("a", "c")
     assert dict(decision.rejections) == {"b": ("Looking", Rejection("full"))}
 

@@ -53,7 +53,7 @@ def rejected(plugin: Plugin, form: Form, pod: Any, *nominated: Any) -> dict[str,
     points = {point: [(plugin, 1)] for point in points_of(type(plugin))}
     decision = decide(Profile("test", points, form=form), pod, state)
     assert decision.fault is None
-    assert all(not node.pods for node in state.nodes), "a supposition has left something behind"
+    assert all(not node.pods for node in state.nodes), "a what-if has left something behind"
     return {node: (whose, refusal.reasons[0]) for node, (whose, refusal) in decision.rejections.items()}
 
 
@@ -92,7 +92,7 @@ def test_a_node_must_do_with_its_nominated_pods_and_without(form, plugin, nomina
     assert rejected(plugin, form, POD, *nominated) == rejections
 
 
-def test_pre_filters_are_asked_again_with_the_nominated_pods_there():
+def test_pre_filters_run_again_with_the_nominated_pods_there():
     """Q47"""
     seen: list[dict[str, int]] = []
 
@@ -114,19 +114,19 @@ def test_what_a_pre_filter_refuses_then_is_refused_of_that_node_alone():
     assert found == {"a": ("Counts", "too many")}
 
 
-def test_a_pre_filter_that_skipped_is_not_asked_again():
-    asked: list[Any] = []
+def test_a_pre_filter_that_skipped_does_not_run_again():
+    called: list[Any] = []
 
     def pre_filter(pod: Any, cycle: Any) -> Skip:
-        asked.append(pod)
+        called.append(pod)
         return Skip()
 
-    plugin = made("Skips", pre_filter=pre_filter, filter=lambda _pod, _node, _cycle: Rejection("never asked"))
+    plugin = made("Skips", pre_filter=pre_filter, filter=lambda _pod, _node, _cycle: Rejection("never runs"))
     assert rejected(plugin, Form.FASTER, POD, (a_pod("high", priority=9), "a")) == NOTHING
-    assert len(asked) == 1
+    assert len(called) == 1
 
 
-def test_the_plugin_that_speaks_first_with_the_nominated_pods_there_is_the_one_that_rejects():
+def test_the_first_plugin_that_rejects_with_the_nominated_pods_there_is_the_one_that_counts():
     state = a_state("a")
     state.nominations.set(a_pod("high", priority=9), "a")
     plugins = [near_a_friend(), fits(1)]

@@ -1,4 +1,4 @@
-"""post_filter: what it is shown, what it may suppose, and that supposing changes nothing."""
+"""post_filter: what it is shown, its what-ifs, and that they change nothing."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class EvictOne(Plugin):
                         fits = what_if.fits(pod, node)
                     if fits:
                         return Plan(nominate=node.name, evict=(victim,))
-        return Refusal("nobody to evict")
+        return Refusal("no pod to evict")
 
 
-def test_a_plan_names_the_node_and_whom_to_evict() -> None:
+def test_a_plan_names_the_node_and_the_victims() -> None:
     """4.3.9"""
     state = a_state("a", "b")
     state.assume(a_pod("important", cpu="4", priority=9), "a", at=1.0)
@@ -72,7 +72,7 @@ def test_an_attempt_to_preempt_is_recorded_if_the_plugin_declares_that_it_preemp
     assert decision.post_filtered.is_preemption_attempted is preempts
 
 
-def test_supposing_a_pod_away_moves_the_tallies_that_filters_ask() -> None:
+def test_evicting_a_pod_in_a_what_if_moves_the_tallies_that_filters_read() -> None:
     state = a_state()
     for name in ("a1", "a2", "b1"):
         state.set_node(a_node_object(name, labels={"zone": name[0]}))
@@ -83,7 +83,7 @@ def test_supposing_a_pod_away_moves_the_tallies_that_filters_ask() -> None:
     assert decision.plan == Plan(nominate="a1", evict=(victim,))
 
 
-def test_nodes_that_are_hopeless_are_not_shown_as_curable() -> None:
+def test_unresolvable_nodes_are_not_resolvable_nodes() -> None:
     """4.7.1"""
     shown: list[str] = []
 
@@ -100,7 +100,7 @@ def test_nodes_that_are_hopeless_are_not_shown_as_curable() -> None:
     assert shown == ["a", "c"]
 
 
-def test_after_an_unschedulable_pre_filter_every_node_may_be_curable() -> None:
+def test_after_an_unschedulable_pre_filter_every_node_is_resolvable() -> None:
     """4.3.3"""
     shown: dict[str, Any] = {}
 
@@ -114,7 +114,7 @@ def test_after_an_unschedulable_pre_filter_every_node_may_be_curable() -> None:
     assert shown == dict.fromkeys(["a", "b"], ("Gang", Refusal("incomplete")))
 
 
-def test_what_skipped_stays_out_while_supposing() -> None:
+def test_a_plugin_that_skipped_still_skips_in_a_what_if() -> None:
     skips = iter([Skip()])
     moody = rejecting("Moody", {"a": Rejection("x")}, pre_filter=lambda _pod, _cycle: next(skips))
     fits = []
@@ -132,7 +132,7 @@ def test_what_skipped_stays_out_while_supposing() -> None:
     assert next(skips, None) is None
 
 
-def test_without_nodes_nobody_is_asked_to_make_room() -> None:
+def test_without_nodes_no_post_filter_runs() -> None:
     """4.3.1"""
     assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.results == ()
 
@@ -143,7 +143,7 @@ def test_without_post_filters_the_pod_is_refused_all_the_same() -> None:
     assert decide(profile, a_pod(), a_state()).is_refused
 
 
-def test_a_post_filter_that_answers_nonsense_is_named() -> None:
+def test_a_post_filter_that_returns_nonsense_is_named() -> None:
     profile = a_profile(rejecting("F", {"a": Rejection("x")}), made("X", post_filter=lambda *_: None))
     decision = decide(profile, a_pod(), a_state("a"))
     assert decision.message.endswith(

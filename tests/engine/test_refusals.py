@@ -1,4 +1,4 @@
-"""When no node will do: who is asked, in which order, what the pod is told, and whose events may help."""
+"""When no node is feasible: which plugins run, in which order, the message of the pod, and whose events may help."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def everywhere(name: str, *reasons: str, code: Any = None) -> Plugin:
     return rejecting(name, dict.fromkeys([*NODES, *(f"n{number}" for number in range(200))], rejection))
 
 
-def pre_filtering(name: str, answer: Any, **more: Any) -> Plugin:
-    return made(name, pre_filter=lambda _pod, _cycle: answer, **more)
+def pre_filtering(name: str, result: Any, **more: Any) -> Plugin:
+    return made(name, pre_filter=lambda _pod, _cycle: result, **more)
 
 
 MESSAGES = {
@@ -48,17 +48,17 @@ MESSAGES = {
         NODES,
         "0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient memory.",
     ),
-    "only the first plugin that rejects a node is heard": (
+    "only the first plugin that rejects a node counts": (
         [everywhere("First", "first"), everywhere("Second", "second")],
         NODES,
         "0/3 nodes are available: 3 first.",
     ),
     "a pre_filter's refusal is the reason for all nodes": (
-        [pre_filtering("Gang", Refusal("the gang is not complete", "2 of 5")), everywhere("Fit", "never asked")],
+        [pre_filtering("Gang", Refusal("the gang is not complete", "2 of 5")), everywhere("Fit", "never runs")],
         NODES,
         "0/3 nodes are available: the gang is not complete, 2 of 5.",
     ),
-    "an unschedulable pre_filter lets the others speak, and the last one is heard": (
+    "an unschedulable pre_filter lets the others run, and the last one counts": (
         [pre_filtering("One", Refusal("one")), pre_filtering("Two", Refusal("two"))],
         NODES,
         "0/3 nodes are available: two.",
@@ -98,7 +98,7 @@ MESSAGES = {
         NODES,
         "0/3 nodes are available: 3 node(s) rejected by plugin Mute without a reason.",
     ),
-    "what post_filters say follows, joined": (
+    "the messages of post_filters follow, joined": (
         [
             everywhere("Fit", "full"),
             made("One", post_filter=lambda *_: Refusal("no new claims to deallocate")),
@@ -107,7 +107,7 @@ MESSAGES = {
         NODES,
         "0/3 nodes are available: 3 full. no new claims to deallocate, preemption: not helpful.",
     ),
-    "an unresolvable post_filter ends the asking and speaks alone": (
+    "an unresolvable post_filter ends it, and its message alone remains": (
         [
             everywhere("Fit", "full"),
             made("One", post_filter=lambda *_: Refusal("one")),
@@ -131,7 +131,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("plugins", "nodes", "message"), MESSAGES.values(), ids=MESSAGES.keys())
-def test_what_the_pod_is_told(plugins: list[Plugin], nodes: tuple[str, ...], message: str) -> None:
+def test_the_message_of_the_pod(plugins: list[Plugin], nodes: tuple[str, ...], message: str) -> None:
     """4.3.2, 4.6"""
     assert refused(*plugins, nodes=nodes).message == message
 
@@ -160,7 +160,7 @@ REJECTORS = {
         NODES,
         ({"One", "Two"}, set()),
     ),
-    "nobody where there are no nodes": ([everywhere("Fit", "full")], (), (set(), set())),
+    "no plugin where there are no nodes": ([everywhere("Fit", "full")], (), (set(), set())),
 }
 
 
@@ -203,7 +203,7 @@ def test_rejections_outlive_the_next_decision_and_changes_of_nodes() -> None:
     ]
 
 
-def test_a_filter_whose_pre_filter_skips_is_not_asked() -> None:
+def test_a_filter_whose_pre_filter_skips_does_not_run() -> None:
     """4.3.2"""
     plugin = rejecting("Skipping", dict.fromkeys(NODES, Rejection("x")), pre_filter=lambda _pod, _cycle: Skip())
     assert decide(a_profile(plugin), a_pod(), a_state(*NODES)).node is not None
@@ -211,15 +211,15 @@ def test_a_filter_whose_pre_filter_skips_is_not_asked() -> None:
 
 def test_only_named_nodes_are_looked_at() -> None:
     """4.3.4"""
-    asked = []
-    looking = made("Looking", filter=lambda _pod, node, _cycle: asked.append(node.name))
+    evaluated = []
+    looking = made("Looking", filter=lambda _pod, node, _cycle: evaluated.append(node.name))
     decision = decide(a_profile(pre_filtering("Local", OnlyNodes({"b", "c"})), looking), a_pod(), a_state(*NODES))
-    assert asked == ["b", "c"]
+    assert evaluated == ["b", "c"]
     assert (decision.evaluated_nodes, decision.feasible_nodes, decision.node_count) == (2, 2, 3)
 
 
 def test_a_rejected_node_is_not_shown_to_later_plugins() -> None:
-    asked = []
-    looking = made("Looking", filter=lambda _pod, node, _cycle: asked.append(node.name))
+    evaluated = []
+    looking = made("Looking", filter=lambda _pod, node, _cycle: evaluated.append(node.name))
     decide(a_profile(rejecting("First", {"a": Rejection("x")}), looking), a_pod(), a_state(*NODES))
-    assert asked == ["b", "c"]
+    assert evaluated == ["b", "c"]

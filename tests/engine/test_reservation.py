@@ -18,10 +18,10 @@ def decided(*plugins: Plugin) -> tuple[Profile, Decision]:
     return profile, decide(profile, a_pod(), a_state("a"))
 
 
-def reserving(name: str, done: list[str], answer: Any = None) -> Plugin:
+def reserving(name: str, done: list[str], result: Any = None) -> Plugin:
     def reserve(pod: Any, node: Any, cycle: Any) -> Any:
         done.append(f"reserve {name} on {node.name}")
-        return answer
+        return result
 
     def unreserve(pod: Any, node: Any, cycle: Any) -> None:
         done.append(f"unreserve {name}")
@@ -34,7 +34,7 @@ async def test_reserving_stops_at_the_first_refusal_and_everything_is_undone_in_
     done: list[str] = []
     refusal = Refusal("taken")
     profile, decision = decided(
-        *(reserving(name, done, answer) for name, answer in (("1", None), ("2", refusal), ("3", None)))
+        *(reserving(name, done, result) for name, result in (("1", None), ("2", refusal), ("3", None)))
     )
     assert reserve(profile, decision) == PlacementRefused("2", refusal)
     assert await unreserve(profile, decision) == []
@@ -45,7 +45,7 @@ def test_reserving_without_objection_is_nothing_to_report() -> None:
     assert reserve(*decided(reserving("1", []))) is None
 
 
-def test_what_a_refusal_after_the_choice_says() -> None:
+def test_the_message_of_a_refusal_after_the_choice() -> None:
     refused = PlacementRefused("X", Refusal("b", "a", code=PENDING))
     assert refused.message == "0/1 nodes are available: 1 a, 1 b."
     assert refused.rejectors == (frozenset(), frozenset({"X"}))
@@ -97,7 +97,7 @@ def test_faults_are_named() -> None:
     def raising(*_: Any) -> Any:
         raise ValueError("boom")
 
-    answers = [
+    results = [
         reserve(*decided(made("X", reserve=raising))),
         reserve(*decided(made("X", reserve=lambda *_: "x"))),
         permit(*decided(made("X", permit=raising))),
@@ -106,8 +106,8 @@ def test_faults_are_named() -> None:
         permit(*decided(made("X", permit=lambda *_: Wait(math.nan)))),
         reserve(*decided(made("X", reserve=lambda *_: Refusal(1)))),  # type: ignore[arg-type]
     ]
-    assert all(isinstance(answer, PluginFault) and answer.plugin == "X" for answer in answers)
-    assert [str(answer) for answer in answers] == [
+    assert all(isinstance(result, PluginFault) and result.plugin == "X" for result in results)
+    assert [str(result) for result in results] == [
         'running Reserve plugin "X": ValueError: boom',
         "running Reserve plugin \"X\": reserve returned 'x'; it must return a Refusal or None",
         'running Permit plugin "X": ValueError: boom',

@@ -148,7 +148,7 @@ def test_kept_scores_do_not_move_with_the_table() -> None:
     assert columns.raw["Pods"].tolist() == [0, 1, 0]
 
 
-def test_at_the_highest_verbosity_each_score_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_the_highest_verbosity_each_score_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(log, "_settings", log.LogSettings(verbosity=10, stream=stream))
     decided((scoring("One", {"a": 1, "b": 2, "c": 3}), 2))

@@ -18,7 +18,7 @@ from mooring.testing import a_node_object, a_pod
 
 
 class Everywhere(Plugin):
-    """Speaks at every point of a decision, and says nothing."""
+    """Has every point of a decision, and does nothing."""
 
     normalizer = ToMax()
 
@@ -56,14 +56,14 @@ def ticking() -> Stopwatch:
 def test_every_turn_of_a_decision_is_timed():
     watch = ticking()
     decide(a_profile(Everywhere()), a_pod(), a_state(2), watch=watch)
-    asked = [
+    called = [
         ExtensionPoint.PRE_FILTER,
         ExtensionPoint.FILTER,
         ExtensionPoint.PRE_SCORE,
         ExtensionPoint.SCORE,
         ExtensionPoint.NORMALIZE,
     ]
-    assert watch.runs == [(words, [("Everywhere", 2 * place + 1)], 2 * place + 2) for place, words in enumerate(asked)]
+    assert watch.runs == [(words, [("Everywhere", 2 * place + 1)], 2 * place + 2) for place, words in enumerate(called)]
 
 
 def test_a_plugins_turn_ends_when_the_next_ones_begins():
@@ -83,7 +83,7 @@ def test_a_plugin_that_fails_has_had_its_turn():
     assert cycle.watch.runs == [(ExtensionPoint.FILTER, [("Everywhere", 1)], 2)]
 
 
-def test_turns_at_the_same_time_are_told_apart():
+def test_turns_at_the_same_time_are_kept_apart():
     cycle = EngineCycle(a_profile(), a_pod(), a_state(1))
     cycle.watch = ticking()
     with calling(cycle, one := Everywhere(), ExtensionPoint.PRE_BIND), calling(cycle, one, ExtensionPoint.PRE_BIND):
@@ -94,7 +94,7 @@ def test_turns_at_the_same_time_are_told_apart():
     ]
 
 
-def test_where_nobody_is_asked_nothing_is_written_down():
+def test_where_no_plugin_runs_nothing_is_recorded():
     watch = ticking()
     decide(a_profile(), a_pod(), a_state(2), watch=watch)
     assert watch.runs == []

@@ -94,24 +94,24 @@ def test_each_attempt_has_the_whole_budget():
 
 
 def test_a_plugin_that_goes_on_after_an_interruption_fails_the_attempt_all_the_same():
-    nested = type("Asks", (Plugin,), {"post_filter": asks_a_slow_filter})()
+    nested = type("Nests", (Plugin,), {"post_filter": runs_a_slow_filter})()
     assert isinstance(decided(nested, refuses_then_spins()).fault, BudgetExceeded)
 
 
 def refuses_then_spins() -> Plugin:
     """Refuses in the cycle, and computes for ever in the what-if."""
-    answers = iter([Rejection("no room"), Rejection("no room")])
+    results = iter([Rejection("no room"), Rejection("no room")])
 
     def filter_(self: Plugin, *_: Any) -> Any:
-        if (answer := next(answers, None)) is None:
+        if (result := next(results, None)) is None:
             spin()
-        return answer
+        return result
 
     slow: Plugin = type("Slow", (Plugin,), {"filter": filter_})()
     return slow
 
 
-def asks_a_slow_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Plan | Refusal:
+def runs_a_slow_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Plan | Refusal:
     for node in refused.resolvable_nodes():
         with contextlib.suppress(Exception):
             what_if.fits(pod, node)
@@ -129,20 +129,20 @@ class SlowWhenEvicting(Plugin):
         yield Rejections(np.ones(len(nodes), np.bool_), "no room")
 
 
-QUESTIONS_ABOUT_MANY_NODES: dict[str, Any] = {
+VECTORIZED_WHAT_IFS: dict[str, Any] = {
     "unpreemptable": lambda pod, nodes, what_if: what_if.unpreemptable(pod, nodes),
     "victims": lambda pod, nodes, what_if: what_if.victims(pod, [(node, list(node.pods)) for node in nodes]),
 }
 
 
 @pytest.mark.parametrize(
-    "ask", QUESTIONS_ABOUT_MANY_NODES.values(), ids=[f"what_if.{name}" for name in QUESTIONS_ABOUT_MANY_NODES]
+    "what_if_of", VECTORIZED_WHAT_IFS.values(), ids=[f"what_if.{name}" for name in VECTORIZED_WHAT_IFS]
 )
-def test_a_filter_is_interrupted_in(ask):
-    asked: list[Any] = []
+def test_a_filter_is_interrupted_in(what_if_of):
+    returned: list[Any] = []
 
     def post_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Refusal:
-        asked.append(ask(pod, list(refused.resolvable_nodes()), what_if))
+        returned.append(what_if_of(pod, list(refused.resolvable_nodes()), what_if))
         return Refusal("nothing helps")
 
     preempts = type("Preempts", (Plugin,), {"post_filter": post_filter})()
@@ -150,7 +150,7 @@ def test_a_filter_is_interrupted_in(ask):
     cluster = a_cluster(a_node("node-1", running=running), plugins=[SlowWhenEvicting(), preempts])
     decision = decide(cluster.profile, a_pod("new", priority=5), cluster.state, budget=TimeBudget(0.05))
     assert isinstance(decision.fault, BudgetExceeded)
-    assert asked == []
+    assert returned == []
 
 
 def test_what_was_changed_for_a_what_if_is_undone():
@@ -233,8 +233,8 @@ def test_on_another_thread_the_cycle_checks_the_budget():
         raise AssertionError("nothing interrupted the plugin")
 
     found: list[Any] = []
-    asks = type("Slow", (Plugin,), {"pre_filter": pre_filter})()
-    thread = threading.Thread(target=lambda: found.append(decided(asks).fault))
+    reads = type("Slow", (Plugin,), {"pre_filter": pre_filter})()
+    thread = threading.Thread(target=lambda: found.append(decided(reads).fault))
     thread.start()
     thread.join()
     assert isinstance(found[0], BudgetExceeded)

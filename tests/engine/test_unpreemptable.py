@@ -1,4 +1,4 @@
-"""What is told of all nodes at once is what a dry run would say of each."""
+"""What is computed for all nodes at once equals a dry run of each."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PODS = st.builds(
 NODES = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4), st.lists(PODS, max_size=4)), min_size=1, max_size=4)
 
 
-def asked(state: State, pod: Any) -> tuple[dict[str, Refusal], dict[str, Refusal | None]]:
-    """What is told at once, and what each node's dry run says."""
+def computed(state: State, pod: Any) -> tuple[dict[str, Refusal], dict[str, Refusal | None]]:
+    """What is computed at once, and each node's dry run."""
     at_once: dict[str, Refusal] = {}
     one_by_one: dict[str, Refusal | None] = {}
 
@@ -56,7 +56,7 @@ def test_it_agrees_with_every_dry_run(nodes, pod, nominated):
             )
     for waiting, node in nominated:
         state.nominations.set(waiting, f"n{node}")
-    at_once, one_by_one = asked(state, pod)
+    at_once, one_by_one = computed(state, pod)
     for node, refusal in at_once.items():
         assert one_by_one[node] == refusal
     if not pod.spec.containers[0].ports and not nominated:
@@ -69,12 +69,12 @@ def test_pods_that_come_and_go_are_noticed():
     state.set_pod(placed(low, "n"))
     state.set_pod(placed(high, "n"))
     wanted = a_pod("wanted", cpu="3", priority=5)
-    assert asked(state, wanted)[0] == {"n": Rejection("Insufficient cpu")}
+    assert computed(state, wanted)[0] == {"n": Rejection("Insufficient cpu")}
     state.remove_pod(high.uid)
     state.set_pod(placed(a_pod(cpu="1", priority=0), "n"))
-    assert asked(state, wanted)[0] == {}
+    assert computed(state, wanted)[0] == {}
     state.set_pod(placed(a_pod(uid=low.uid, cpu="2", priority=9), "n"))
-    assert asked(state, wanted)[0] == {"n": Rejection("Insufficient cpu")}
+    assert computed(state, wanted)[0] == {"n": Rejection("Insufficient cpu")}
 
 
 class CountsPods(Plugin):
@@ -88,16 +88,16 @@ class CountsPods(Plugin):
         yield Rejections(nodes.where_port_taken([("0.0.0.0", "TCP", 80)]), "taken")
 
 
-def test_a_rule_whose_answer_is_not_known_ends_the_telling():
+def test_a_rule_whose_result_is_not_computable_ends_it():
     state = a_state("n")
     state.set_pod(placed(a_pod(cpu="4", priority=0, ports=[80]), "n"))
-    told: list[Any] = []
+    computed: list[Any] = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Refusal:
-        told.append(what_if.unpreemptable(pod, list(refused.resolvable_nodes())))
+        computed.append(what_if.unpreemptable(pod, list(refused.resolvable_nodes())))
         return Refusal()
 
     profile = a_profile(CountsPods(), a_plugin(NodeResourcesFit), made("Look", post_filter=post_filter))
     decide(profile, a_pod(cpu="5", priority=1), state)
     decide(profile, a_pod(cpu="1", priority=1), state)
-    assert told == [{}, {}]
+    assert computed == [{}, {}]

@@ -1,4 +1,4 @@
-"""Whom each node would lose, told of all nodes at once, is what putting pods back one by one shows."""
+"""The victims of each node, computed for all nodes at once, are those of a dry run that reprieves pods one by one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES = st.lists(
     st.tuples(st.integers(0, 6), st.integers(1, 6), st.booleans(), st.lists(PODS, max_size=6)), min_size=1, max_size=4
 )
 FITTING = (NodeUnschedulable, NodePorts, NodeResourcesFit)
-Leaving = dict[str, list[PlacedPod]]
+Victims = dict[str, list[PlacedPod]]
 
 
 def lower(node: Any, pod: Any) -> list[PlacedPod]:
@@ -53,14 +53,14 @@ def one_by_one(pod: Any, node: Any, what_if: Any) -> list[PlacedPod] | None:
     return found
 
 
-def asked(state: State, pod: Any, *filters: Plugin) -> tuple[Leaving, Leaving]:
-    """What is told at once, and what trying shows for each node."""
-    told: Leaving = {}
-    tried: Leaving = {}
+def computed(state: State, pod: Any, *filters: Plugin) -> tuple[Victims, Victims]:
+    """What is computed at once, and a dry run of each node."""
+    at_once: Victims = {}
+    tried: Victims = {}
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Refusal:
         nodes = list(refused.resolvable_nodes())
-        told.update(what_if.victims(pod, [(node, lower(node, pod)) for node in reversed(nodes)]))
+        at_once.update(what_if.victims(pod, [(node, lower(node, pod)) for node in reversed(nodes)]))
         for node in nodes:
             if (found := one_by_one(pod, node, what_if)) is not None:
                 tried[node.name] = found
@@ -68,7 +68,7 @@ def asked(state: State, pod: Any, *filters: Plugin) -> tuple[Leaving, Leaving]:
 
     plugins = filters or tuple(a_plugin(cls) for cls in FITTING)
     decide(a_profile(*plugins, made("Look", post_filter=post_filter)), pod, state)
-    return told, tried
+    return at_once, tried
 
 
 @given(NODES, PODS, st.lists(st.tuples(PODS, st.integers(0, 3)), max_size=2))
@@ -80,11 +80,11 @@ def test_it_agrees_with_every_trial(nodes, pod, nominated):
             state.set_pod(placed(each, f"n{number}"))
     for waiting, node in nominated:
         state.nominations.set(waiting, f"n{node}")
-    told, tried = asked(state, pod)
-    for node, found in told.items():
+    at_once, tried = computed(state, pod)
+    for node, found in at_once.items():
         assert found == tried[node]
     if not pod.spec.containers[0].ports and not nominated:
-        assert told == tried
+        assert at_once == tried
 
 
 def a_full_node() -> State:
@@ -95,17 +95,17 @@ def a_full_node() -> State:
 
 
 def test_a_pod_stays_where_the_others_make_enough_room():
-    told, tried = asked(a_full_node(), a_pod("wanted", cpu="2", priority=5))
-    assert told == tried
-    assert sum(each.requests.amounts["cpu"] for each in told["n"]) == 2000
+    at_once, tried = computed(a_full_node(), a_pod("wanted", cpu="2", priority=5))
+    assert at_once == tried
+    assert sum(each.requests.amounts["cpu"] for each in at_once["n"]) == 2000
 
 
 def test_who_is_not_of_lower_priority_is_not_counted_as_away():
     state = a_full_node()
     state.set_pod(placed(a_pod(cpu="0", priority=9), "n"))
-    told, tried = asked(state, a_pod("wanted", cpu="4", priority=5))
-    assert len(told["n"]) == 3
-    assert told == tried
+    at_once, tried = computed(state, a_pod("wanted", cpu="4", priority=5))
+    assert len(at_once["n"]) == 3
+    assert at_once == tried
 
 
 class PerPod(Plugin):
@@ -128,14 +128,14 @@ class CountsInAdvance(PerPod):
         return sum(len(node.pods) for node in cycle.nodes)
 
 
-def test_nothing_is_told_where_a_filter_cannot_be_asked_at_once():
+def test_nothing_is_computed_where_a_filter_has_no_vector_form():
     for cls in (PerPod, ReadsAnything, CountsInAdvance):
-        told, tried = asked(a_full_node(), a_pod(cpu="2", priority=5), a_plugin(NodeResourcesFit), cls())
-        assert (told, bool(tried["n"])) == ({}, True)
+        at_once, tried = computed(a_full_node(), a_pod(cpu="2", priority=5), a_plugin(NodeResourcesFit), cls())
+        assert (at_once, bool(tried["n"])) == ({}, True)
 
 
-def test_nothing_is_told_of_sums_that_no_64_bits_hold():
+def test_nothing_is_computed_from_sums_that_no_64_bits_hold():
     state = a_full_node()
     state.set_pod(placed(a_pod(cpu="1", memory="16Pi", priority=0), "n"))
-    told, tried = asked(state, a_pod(cpu="2", priority=5))
-    assert (told, bool(tried["n"])) == ({}, True)
+    at_once, tried = computed(state, a_pod(cpu="2", priority=5))
+    assert (at_once, bool(tried["n"])) == ({}, True)

@@ -1,4 +1,4 @@
-"""A plugin that needs another version of the plugin API says so when it is loaded."""
+"""A plugin that needs another version of the plugin API is refused when it is loaded."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def test_what_needs_another_version_is_refused_with_file_versions_and_what_to_do
     path = a_file(tmp_path, f"requires_api = {version}")
     with pytest.raises(OperatorMistake) as refused:
         Registry().add_path(path)
-    said = str(refused.value)
-    assert path in said
-    assert f"needs plugin API {version[0]}.{version[1]}, and this Mooring has {MAJOR}.{MINOR}" in said
-    assert to_do in said
+    message = str(refused.value)
+    assert path in message
+    assert f"needs plugin API {version[0]}.{version[1]}, and this Mooring has {MAJOR}.{MINOR}" in message
+    assert to_do in message
 
 
 @pytest.mark.parametrize("declared", ["requires_api = ({}, {})", "requires_api: tuple[int, int] = ({}, {})"])
-def test_a_file_that_cannot_even_be_imported_says_so_too(tmp_path, declared):
-    """It asks for a name that only the newer version has, so the class is never made."""
+def test_a_file_that_cannot_even_be_imported_is_refused_with_the_same_message(tmp_path, declared):
+    """It imports a name that only the newer version has, so the class is never made."""
     path = a_file(tmp_path, declared.format(MAJOR, MINOR + 1), more=", NotInventedYet")
     with pytest.raises(OperatorMistake, match=rf"needs plugin API {MAJOR}\.{MINOR + 1}, and this Mooring has"):
         Registry().add_path(path)
@@ -72,5 +72,5 @@ def test_what_is_no_version_is_refused(tmp_path, value):
         Registry().add_path(a_file(tmp_path, f"requires_api = {value}"))
 
 
-def test_a_plugin_that_says_nothing_needs_the_first_version_of_this_major():
+def test_a_plugin_that_declares_nothing_needs_the_first_version_of_this_major():
     assert Plugin.requires_api == (MAJOR, 0)

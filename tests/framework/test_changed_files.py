@@ -61,7 +61,7 @@ def test_other_words_are_another_class_also_in_the_same_instant_and_of_the_same_
     assert second.__module__ == first.__module__
 
 
-def test_nobody_holds_the_old_class_any_more(file):
+def test_nothing_holds_the_old_class_any_more(file):
     first = weakref.ref(loaded(file))
     file.write_text(CODE.format(2))
     loaded(file)

@@ -83,7 +83,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What mypy --strict says of each plugin of the tables."""
+    """What mypy --strict reports of each plugin of the tables."""
     folder = tmp_path_factory.mktemp("plugins")
     files = {}
     for number, (case, text) in enumerate([*GOOD.items(), *((case, text) for case, (text, _) in BAD.items())]):

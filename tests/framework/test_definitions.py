@@ -174,7 +174,7 @@ class Inherited(Approved, group="mine.k8s.io", version="v2"):
     pass
 
 
-class AttributeSays(CustomResource, group="x.kubernetes.io", version="v1"):
+class ApprovedByAttribute(CustomResource, group="x.kubernetes.io", version="v1"):
     APPROVED = "https://example.com/review/1"
 
 
@@ -183,10 +183,10 @@ class AttributeSays(CustomResource, group="x.kubernetes.io", version="v1"):
     [
         (Approved, "unapproved, experimental-only"),
         (Inherited, "unapproved, experimental-only"),
-        (AttributeSays, "https://example.com/review/1"),
+        (ApprovedByAttribute, "https://example.com/review/1"),
     ],
 )
-def test_a_kind_in_a_protected_group_says_where_it_was_approved(kind, annotation):
+def test_a_kind_in_a_protected_group_names_its_approval(kind, annotation):
     assert definition_of(kind)["metadata"]["annotations"] == {"api-approved.kubernetes.io": annotation}
 
 
@@ -207,15 +207,15 @@ class NotKubernetes(CustomResource, group="myk8s.io", version="v1"):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         (Unapproved, "mine.k8s.io is a protected group"),
         (VaguelyApproved, "k8s.io is a protected group"),
         (NoDomain, "must be a domain with at least one dot"),
     ],
 )
-def test_what_the_server_would_refuse_is_told_before(kind, told):
-    with pytest.raises(OperatorMistake, match=told):
+def test_what_the_server_would_refuse_is_reported_before(kind, message):
+    with pytest.raises(OperatorMistake, match=message):
         definition_of(kind)
 
 
@@ -291,8 +291,8 @@ async def test_an_api_server_takes_it_and_holds_objects_to_it():
             await client.create(CRDS, definition_of(Boat))
             boat = {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "good"}}
             await client.create(BOATS, boat | {"spec": {"share": 100, "anchors": [{"weightKg": 1}]}}, "default")
-            for spec, told in REFUSED.values():
-                with pytest.raises(ApiError, match=re.escape(told)):
+            for spec, message in REFUSED.values():
+                with pytest.raises(ApiError, match=re.escape(message)):
                     await client.create(BOATS, boat | {"metadata": {"name": "bad"}, "spec": spec}, "default")
     finally:
         await server.stop()

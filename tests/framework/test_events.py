@@ -1,4 +1,4 @@
-"""What happens in a cluster, and whom it concerns."""
+"""Cluster events, and which queueing hints they match."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ CONCERNS: dict[str, tuple[Hint, ClusterEvent, bool]] = {
         False,
     ),
     "everything concerns who waits for everything": (Hint(EVERYTHING, Action.ALL), UNSCHEDULABLE_TIMEOUT, True),
-    "a timeout concerns nobody else": (Hint(NODE, Action.ALL), UNSCHEDULABLE_TIMEOUT, False),
+    "a timeout matches no other": (Hint(NODE, Action.ALL), UNSCHEDULABLE_TIMEOUT, False),
     "any kind, one action": (Hint(EVERYTHING, Action.ADD), NODE_ADDED, True),
 }
 
 
 @pytest.mark.parametrize(("hint", "event", "expected"), CONCERNS.values(), ids=CONCERNS.keys())
-def test_whom_an_event_concerns(hint, event, expected):
+def test_which_hints_an_event_matches(hint, event, expected):
     """3.2"""
     assert hint.matches(event) is expected
 
@@ -185,8 +185,8 @@ def test_a_changed_pending_pod(old, new, action):
     assert pending_pod_changes(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]
 
 
-def told(pod: Pod, words: str, *, version: str = "2", **status: Any) -> Pod:
-    """The pod as it is once it was told why it waits."""
+def reported(pod: Pod, words: str, *, version: str = "2", **status: Any) -> Pod:
+    """The pod once the reason why it is pending was reported."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
     others = [{"type": "Ready", "status": status.pop("ready", "False")}]
     changed = msgspec.convert({"conditions": [*others, condition], **status}, PodStatus)
@@ -194,20 +194,20 @@ def told(pod: Pod, words: str, *, version: str = "2", **status: Any) -> Pod:
     return msgspec.structs.replace(pod, status=changed, metadata=metadata)
 
 
-BEFORE = told(a_pod(), "no", version="1")
-TOLD = {
-    "why it waits": (told(a_pod(), "not yet"), []),
-    "that, and which node is kept for it": (told(a_pod(), "not yet", nominatedNodeName="node-1"), []),
-    "that, while something else changed": (told(a_pod(), "not yet", ready="True"), [Action.UPDATE]),
-    "that, while its spec changed": (told(a_pod(cpu="3"), "not yet"), [Action.UPDATE]),
-    "that, while a label changed": (told(a_pod(labels={"a": "b"}), "not yet"), [Action.UPDATE_POD_LABEL]),
-    "only which node is kept for it": (told(a_pod(), "no", nominatedNodeName="node-1"), [Action.UPDATE]),
-    "nothing": (told(a_pod(), "no"), [Action.UPDATE]),
+BEFORE = reported(a_pod(), "no", version="1")
+REPORTED = {
+    "why it waits": (reported(a_pod(), "not yet"), []),
+    "that, and which node is kept for it": (reported(a_pod(), "not yet", nominatedNodeName="node-1"), []),
+    "that, while something else changed": (reported(a_pod(), "not yet", ready="True"), [Action.UPDATE]),
+    "that, while its spec changed": (reported(a_pod(cpu="3"), "not yet"), [Action.UPDATE]),
+    "that, while a label changed": (reported(a_pod(labels={"a": "b"}), "not yet"), [Action.UPDATE_POD_LABEL]),
+    "only which node is kept for it": (reported(a_pod(), "no", nominatedNodeName="node-1"), [Action.UPDATE]),
+    "nothing": (reported(a_pod(), "no"), [Action.UPDATE]),
 }
 
 
-@pytest.mark.parametrize(("after", "actions"), TOLD.values(), ids=TOLD.keys())
-def test_a_pending_pod_that_is_told(after, actions):
+@pytest.mark.parametrize(("after", "actions"), REPORTED.values(), ids=REPORTED.keys())
+def test_a_pending_pod_with_a_reported_condition(after, actions):
     """3.2, but for a scheduler's own word."""
     assert pending_pod_changes(BEFORE, after) == [ClusterEvent(UNSCHEDULABLE_POD, action) for action in actions]
 
@@ -228,7 +228,7 @@ def test_a_changed_pod_on_a_node(old, new, action):
     assert placed_pod_changes(placed(old), placed(new)) == [ClusterEvent(ASSIGNED_POD, action)]
 
 
-def test_who_says_nothing_but_can_refuse_is_woken_by_all_that_could_matter():
+def test_a_plugin_without_events_that_can_refuse_gets_all_that_could_matter():
     """3.3"""
     hints = registered_hints(None, can_refuse=True)
     assert [hint.resource for hint in hints] == list(BROADCAST_KINDS)
@@ -239,7 +239,7 @@ def test_who_cannot_refuse_needs_no_waking():
     assert registered_hints(None, can_refuse=False) == []
 
 
-def test_who_says_none_is_woken_by_none():
+def test_a_plugin_with_no_hints_gets_no_events():
     assert registered_hints([], can_refuse=True) == []
 
 
@@ -249,7 +249,7 @@ def test_who_waits_for_new_nodes_is_woken_by_taints_too():
     assert registered_hints(declared, can_refuse=True) == [*declared, Hint(NODE, TAINT)]
 
 
-def test_who_waits_for_taints_already_is_not_told_twice():
+def test_a_plugin_with_a_hint_for_taints_gets_no_second_one():
     for declared in (
         [Hint(NODE, Action.ADD | TAINT)],
         [Hint(NODE, Action.ADD), Hint(NODE, TAINT)],

@@ -43,7 +43,7 @@ def test_it_is_read_as_kube_scheduler_reads_it(texts):
 
 
 REFUSED = {
-    "a gate that nobody knows": (
+    "an unknown gate": (
         "NodeDeclardFeatures=true",
         'unrecognized feature gate: NodeDeclardFeatures. Did you mean "NodeDeclaredFeatures"?',
     ),
@@ -72,7 +72,7 @@ def test_what_is_not_built_cannot_be_switched_on_or_off():
     read_gates(["GangScheduling=false,PodLevelResources=true"])
 
 
-def test_every_mistake_is_told():
+def test_every_mistake_is_reported():
     assert len(problems("Nope=true,SchedulerQueueingHints=false", "GenericWorkload=true")) == 3
 
 
@@ -128,12 +128,12 @@ def test_the_page_about_gates_names_each_in_its_place():
     assert set(re.findall(r"`(\w+)`", not_off)) == {name for name in BUILT_ONE_WAY if GATES[name].default}
 
 
-def test_a_plugin_that_asks_for_a_gate_that_nobody_knows_hears_of_it():
+def test_a_plugin_that_reads_an_unknown_gate_fails():
     with pytest.raises(KeyError):
         FeatureGates().on("Nope")
 
 
-def test_what_was_changed_can_be_told():
+def test_changed_gates_are_listed():
     (gate, *_) = BUILT_BOTH_WAYS
     default = GATES[gate].default
     assert FeatureGates({gate: not default}).changed() == {gate: not default}

@@ -224,7 +224,7 @@ def test_a_mistake_is_named_by_the_file_and_line_where_it_is(write, monkeypatch,
     assert message in problem.message
 
 
-def test_an_import_of_a_neighbour_by_its_bare_name_is_told_how_to_write_it(write):
+def test_an_import_of_a_neighbour_by_its_bare_name_gets_a_hint_how_to_write_it(write):
     write("mine/helpers.py", "NUMBER = 1")
     file = write("mine/rules.py", rules("from helpers import NUMBER"))
     with pytest.raises(OperatorMistake) as mistake:
@@ -234,7 +234,7 @@ def test_an_import_of_a_neighbour_by_its_bare_name_is_told_how_to_write_it(write
     assert "No module named 'helpers'; a file beside it is imported as `from .helpers import …`" in problem.message
 
 
-def test_files_whose_names_no_import_statement_can_say_are_plugin_files_too(write):
+def test_files_whose_names_no_import_statement_can_spell_are_plugin_files_too(write):
     write("my-plugins/helpers.py", "NUMBER = 1")
     write("my-plugins/a-rule.py", rules("from .helpers import NUMBER", name="A"))
     folder = write("my-plugins/b.rule.py", rules("from .helpers import NUMBER", name="B")).parent

@@ -43,7 +43,7 @@ class Simple(Plugin):
         return 0
 
 
-def test_an_entry_says_what_the_plugin_has_and_needs():
+def test_an_entry_has_what_the_plugin_has_and_needs():
     registry = Registry()
     registry.add(Watcher, "test")
     entry = registry.get("Watcher")
@@ -82,7 +82,7 @@ def test_one_class_may_be_found_twice_and_two_classes_may_not_share_a_name():
     assert "also in here" in mistake.value.problems[0].message
 
 
-def test_a_plugin_is_built_with_what_its_constructor_asks_for():
+def test_a_plugin_is_built_with_what_its_constructor_takes():
     nodes, quotas, clock = object(), object(), ManualClock()
     provided: dict[Any, Any] = {WatcherArgs: WatcherArgs(), Objects[Node]: nodes, Objects[Quota]: quotas, Clock: clock}
     plugin = build(Watcher, provided.__getitem__)
@@ -228,7 +228,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("text", "error"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_file_that_does_not_import_says_why_and_where(write, text, error):
+def test_a_file_that_does_not_import_is_reported_with_file_and_line(write, text, error):
     path = write("broken.py", text)
     with pytest.raises(OperatorMistake, match="cannot be imported") as mistake:
         Registry().add_path(path)

@@ -24,7 +24,7 @@ def by_list(node: Node) -> list[Any]:
 
 
 @pytest.mark.parametrize("keys", [by_zone, by_list], ids=["raises", "is no key"])
-def test_an_object_whose_key_cannot_be_told_is_left_out_of_the_index_alone(keys, capsys):
+def test_an_object_whose_key_cannot_be_computed_is_left_out_of_the_index_alone(keys, capsys):
     """Isolation: a plugin's own index must not end the watch."""
     objects: IndexedStore[Node] = IndexedStore()
     index = objects.indexed(keys)
@@ -33,16 +33,16 @@ def test_an_object_whose_key_cannot_be_told_is_left_out_of_the_index_alone(keys,
         objects.put(node)
     assert list(index.at("a")) == [good]
     assert set(objects.keys()) == {"odd", "good"}
-    said = capsys.readouterr().err
-    assert keys.__qualname__ in said
-    assert 'object="odd"' in said
+    logged = capsys.readouterr().err
+    assert keys.__qualname__ in logged
+    assert 'object="odd"' in logged
     objects.put(a_node("odd", zone="a"))
     objects.discard("odd")
     objects.discard("good")
     assert list(index.at("a")) == []
 
 
-def test_an_index_that_nobody_reads_is_not_kept_up():
+def test_an_index_that_no_plugin_holds_is_not_kept_up():
     objects: IndexedStore[Node] = IndexedStore()
     index = objects.indexed(by_zone)
     objects.put(a_node("one", zone="a"))

@@ -1,4 +1,4 @@
-"""The same answers, computed anew from plain dictionaries each time: what `State` must always agree with."""
+"""The same results, computed anew from plain dictionaries each time: what `State` must always agree with."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Naive:
         self.going_and_gone: list[PlacedPod] = []
         """Pods that are being deleted and that a supposition takes away."""
 
-    def taken_off(self, where: PodsWhere) -> list[PlacedPod]:
-        """Pods that a supposition takes off a count that asks for it, though they never counted."""
+    def evicted_from(self, where: PodsWhere) -> list[PlacedPod]:
+        """Pods that a what-if takes off a count with `what_if_counts_all`, though they never counted."""
         return [
             pod
             for pod in self.going_and_gone

@@ -70,7 +70,7 @@ def test_carriers_move_with_their_nodes_label() -> None:
     assert where(state) == []
 
 
-def test_a_column_that_was_asked_for_follows() -> None:
+def test_a_column_that_was_read_follows() -> None:
     state = two_zones(away_from(WEB, key="kubernetes.io/hostname"))
     ((_, tally),) = state.existing_affinity_terms(INCOMING, AWAY, {})
     assert tally.at_rows(state.nodes).tolist() == [1, 0]

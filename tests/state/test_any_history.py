@@ -122,8 +122,8 @@ class History(RuleBasedStateMachine):
     @initialize(first=st.lists(nodes, max_size=3))
     def begin(self, first: list[Any]) -> None:
         self.state, self.naive = State(), Naive()
-        self.asked_tallies: dict[Any, Any] = {}
-        self.asked_totals: set[Any] = set()
+        self.tallies: dict[Any, Any] = {}
+        self.totals: set[Any] = set()
         for node in first:
             self.node_is_set(node)
 
@@ -174,17 +174,17 @@ class History(RuleBasedStateMachine):
         self.naive.namespaces[name] = labels
 
     @rule(where=pod_wheres, key=st.sampled_from(["zone", "rack"]), on=node_wheres)
-    def tally_is_asked_for(self, where: PodsWhere, key: str, on: NodesWhere) -> None:
+    def tally_is_read(self, where: PodsWhere, key: str, on: NodesWhere) -> None:
         tally = self.state.tally(where, key, on)
-        assert self.asked_tallies.setdefault((where, key, on), tally) is tally, "a standing tally keeps its identity"
+        assert self.tallies.setdefault((where, key, on), tally) is tally, "a standing tally keeps its identity"
 
     @rule(where=pod_wheres, resource=st.sampled_from([*RESOURCES, "pods"]))
-    def total_is_asked_for(self, where: PodsWhere, resource: str) -> None:
-        self.asked_totals.add((where, resource))
+    def total_is_read(self, where: PodsWhere, resource: str) -> None:
+        self.totals.add((where, resource))
 
     @precondition(lambda self: any(pod.node in self.naive.nodes for pod in self.naive.pods.values()))
     @rule(data=st.data(), extra=st.lists(pods, max_size=1), where=pod_wheres)
-    def something_is_supposed(self, data: Any, extra: list[Any], where: PodsWhere) -> None:
+    def a_what_if(self, data: Any, extra: list[Any], where: PodsWhere) -> None:
         node = data.draw(
             st.sampled_from(sorted({pod.node for pod in self.naive.pods.values()} & set(self.naive.nodes)))
         )
@@ -192,27 +192,27 @@ class History(RuleBasedStateMachine):
         gone = data.draw(st.lists(st.sampled_from(there), unique_by=lambda pod: pod.uid))
         before = self.everything()
         back = data.draw(st.lists(st.sampled_from(gone), unique_by=lambda pod: pod.uid)) if gone else []
-        with self.state.what_if(node, without=gone, adding=[placed(pod, node) for pod in extra]) as supposition:
+        with self.state.what_if(node, without=gone, adding=[placed(pod, node) for pod in extra]) as what_if:
             self.agree_with(self.without(gone, node, extra))
             for pod in back:
-                supposition.reprieve(pod)
-            self.asked_tallies[where, "zone", ALL_NODES] = self.state.tally(where, "zone")  # new, while supposing
-            self.asked_totals.add((where, "cpu"))
+                what_if.reprieve(pod)
+            self.tallies[where, "zone", ALL_NODES] = self.state.tally(where, "zone")  # new, in a what-if
+            self.totals.add((where, "cpu"))
             self.agree_with(self.without([pod for pod in gone if pod not in back], node, extra))
             for pod in back:
-                supposition.evict(pod)
+                what_if.evict(pod)
             self.agree_with(self.without(gone, node, extra))
-        asked_meanwhile = self.everything()
-        assert {key: asked_meanwhile[key] for key in before} == before
+        after = self.everything()
+        assert {key: after[key] for key in before} == before
 
     def without(self, gone: list[PlacedPod], node: str, extra: list[Any]) -> Naive:
-        """The naive model of a supposition."""
-        supposed = Naive()
-        supposed.nodes, supposed.namespaces = self.naive.nodes, self.naive.namespaces
-        supposed.pods = {uid: pod for uid, pod in self.naive.pods.items() if pod not in gone}
-        supposed.pods |= {pod.uid: placed(pod, node) for pod in extra}
-        supposed.going_and_gone = [pod for pod in gone if pod.is_terminating]
-        return supposed
+        """The naive model of a what_if."""
+        added = Naive()
+        added.nodes, added.namespaces = self.naive.nodes, self.naive.namespaces
+        added.pods = {uid: pod for uid, pod in self.naive.pods.items() if pod not in gone}
+        added.pods |= {pod.uid: placed(pod, node) for pod in extra}
+        added.going_and_gone = [pod for pod in gone if pod.is_terminating]
+        return added
 
     def everything(self) -> dict[Any, Any]:
         """All that can be seen from outside, with the order in which it is seen."""
@@ -220,15 +220,15 @@ class History(RuleBasedStateMachine):
         seen |= {("order", view.name): [pod.uid for pod in view.pods] for view in self.state.nodes}
         seen["placed"] = [pod.uid for pod in self.state.placed(PodsWhere())]
         seen["generations"] = (self.state.node_changes.generation, self.state.pod_changes.generation)
-        seen |= {("tally", key): tally.per_domain() for key, tally in self.asked_tallies.items()}
-        seen |= {("total", asked): self.state.total(*asked) for asked in self.asked_totals}
+        seen |= {("tally", key): tally.per_domain() for key, tally in self.tallies.items()}
+        seen |= {("total", total): self.state.total(*total) for total in self.totals}
         return seen
 
     def agree_with(self, naive: Naive) -> None:
         assert without_zeros(rows_of(self.state)) == without_zeros(saturated(naive.rows()))
-        for (where, key, on), tally in self.asked_tallies.items():
+        for (where, key, on), tally in self.tallies.items():
             expected = naive.per_domain(naive.matching(where), key, on)
-            for domain, pods_less in naive.per_domain(naive.taken_off(where), key, on).items():
+            for domain, pods_less in naive.per_domain(naive.evicted_from(where), key, on).items():
                 expected[domain] -= pods_less
             assert tally.per_domain() == expected
             assert (tally.total, tally.domains) == (sum(expected.values()), len(expected))
@@ -242,7 +242,7 @@ class History(RuleBasedStateMachine):
             assert tally.at_rows(rows).tolist() == [at[name] or 0 for name in rows.names]
             assert tally.lacking(rows).tolist() == [at[name] is None for name in rows.names]
             self.agree_beyond_domains(naive, where, key, on, tally)
-        for where, resource in self.asked_totals:
+        for where, resource in self.totals:
             assert self.state.total(where, resource) == naive.total(where, resource)
             assert {pod.uid for pod in self.state.placed(where)} == {pod.uid for pod in naive.matching(where)}
         for namespace in NAMESPACES:
@@ -259,7 +259,7 @@ class History(RuleBasedStateMachine):
     def agree_beyond_domains(self, naive: Naive, where: PodsWhere, key: str, on: NodesWhere, tally: Any) -> None:
         rows, matching = self.state.nodes, naive.matching(where)
         here = {name: sum(pod.node == name for pod in matching) for name in naive.nodes}
-        for pod in naive.taken_off(where):
+        for pod in naive.evicted_from(where):
             here[pod.node] -= 1
         assert {view.name: tally.on(view) for view in rows} == here
         assert tally.on_rows(rows).tolist() == [here[name] for name in rows.names]
@@ -285,7 +285,7 @@ class History(RuleBasedStateMachine):
         some = rows.where(np.arange(len(rows)) % 2 == 0)
         for chosen, expected in ((rows, views), (some, views[::2])):
             assert list(chosen.names) == [view.name for view in expected]
-            for resource in [*RESOURCES, "pods", "never heard of"]:
+            for resource in [*RESOURCES, "pods", "unknown"]:
                 assert chosen.allocatable(resource).tolist() == [view.allocatable(resource) for view in expected]
                 assert chosen.requested(resource).tolist() == [view.requested(resource) for view in expected]
                 nonzero = [view.requested_nonzero(resource) for view in expected]

@@ -1,4 +1,4 @@
-"""Change logs say which rows moved since a generation, in two kinds: the node object, and the pods on it."""
+"""Change logs have the rows that changed since a generation, in two kinds: the node object, and the pods on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mooring.state import ChangeLog, State
 from mooring.testing import a_node_object, a_pod
 
 
-def test_a_log_tells_each_row_once_in_order_of_change() -> None:
+def test_a_log_has_each_row_once_in_order_of_change() -> None:
     log = ChangeLog()
     log.record(1)
     mark = log.generation
@@ -26,7 +26,7 @@ def test_what_is_too_long_ago_is_unknown_rather_than_wrong() -> None:
     assert log.since(98) == [98, 99]
 
 
-def test_node_and_pod_changes_are_told_apart() -> None:
+def test_node_and_pod_changes_are_separate() -> None:
     state = State()
     state.set_node(a_node_object("a"))
     state.set_node(a_node_object("b"))

@@ -11,7 +11,7 @@ from mooring.testing import a_node_object, a_pod
 
 ROWS = 8
 steps = st.lists(
-    st.tuples(st.sampled_from(["add", "put", "grow", "ask"]), st.integers(0, ROWS - 2), st.integers(-50, 50)),
+    st.tuples(st.sampled_from(["add", "put", "grow", "read"]), st.integers(0, ROWS - 2), st.integers(-50, 50)),
     max_size=60,
 )
 
@@ -53,7 +53,7 @@ def test_there_is_room_everywhere_until_one_node_lacks_it():
     assert state.nodes.is_room_everywhere("cpu", 2000)
 
 
-def test_nobody_has_room_for_what_no_node_offers():
+def test_no_node_has_room_for_what_no_node_offers():
     state = State()
     state.set_node(a_node_object("one"))
     assert not state.nodes.is_room_everywhere("example.com/widgets", 1)

@@ -1,4 +1,4 @@
-"""Images on nodes: told of every node that comes, changes and goes."""
+"""Images on nodes, as nodes come, change and go."""
 
 from __future__ import annotations
 

@@ -33,11 +33,11 @@ def test_a_new_node_has_no_predecessor_and_a_replaced_one_returns_it() -> None:
     assert view.allocatable("cpu") == 8000
 
 
-def noting(asked: list[str | None]) -> Callable[[str | None], bool]:
-    """A test that passes everything and notes what it was asked."""
+def recording(tested: list[str | None]) -> Callable[[str | None], bool]:
+    """A test that passes everything and records what it tested."""
 
     def test(value: str | None) -> bool:
-        asked.append(value)
+        tested.append(value)
         return True
 
     return test
@@ -57,7 +57,7 @@ def test_amounts_are_plain_numbers_for_those_who_look_at_one_node() -> None:
     assert type(view.allocatable("cpu")) is int
     assert type(view.requested("pods")) is int
     assert view.free("memory") == 16 * 2**30
-    assert view.allocatable("never/heard-of") == 0
+    assert view.allocatable("example.com/unknown") == 0
 
 
 def test_the_row_of_a_removed_node_is_used_again() -> None:
@@ -94,13 +94,13 @@ def test_the_table_grows_and_keeps_what_it_holds() -> None:
     assert state.nodes.label_numbers("number", lambda number: int(number or 0)).tolist() == list(range(300))
 
 
-def test_nobody_can_write_into_the_table_through_a_column() -> None:
+def test_no_one_writes_into_the_table_through_a_column() -> None:
     state = a_state("a", "b")
     state.set_pod(placed(a_pod(), "a"))
     column = state.nodes.requested("pods")
     with pytest.raises(ValueError, match="read-only"):
         column += 1
-    state.nodes.free("pods")[0] = 7  # what is computed belongs to whoever asked
+    state.nodes.free("pods")[0] = 7  # what is computed belongs to the caller
     assert state.nodes.free("pods").tolist() == [109, 110]
 
 
@@ -108,34 +108,34 @@ def test_a_label_is_judged_once_per_distinct_value() -> None:
     state = State()
     for number in range(50):
         state.set_node(a_node_object(f"n{number}", labels={"zone": "east" if number % 2 else "west"}))
-    asked: list[str | None] = []
-    state.nodes.where_label("zone", noting(asked))
-    assert sorted(asked, key=str) == [None, "east", "west"]
+    tested: list[str | None] = []
+    state.nodes.where_label("zone", recording(tested))
+    assert sorted(tested, key=str) == [None, "east", "west"]
 
 
-def test_few_rows_of_a_label_with_many_values_ask_only_for_theirs() -> None:
+def test_few_rows_of_a_label_with_many_values_test_only_their_values() -> None:
     state = State()
     for number in range(50):
         state.set_node(a_node_object(f"n{number}"))
-    asked: list[str | None] = []
+    tested: list[str | None] = []
     two = state.nodes.take(np.array([3, 4]))
-    two.where_label("kubernetes.io/hostname", noting(asked))
-    assert sorted(asked, key=str) == ["n3", "n4"]
+    two.where_label("kubernetes.io/hostname", recording(tested))
+    assert sorted(tested, key=str) == ["n3", "n4"]
 
 
-def test_values_of_nodes_that_are_gone_are_not_asked_about() -> None:
+def test_values_of_nodes_that_are_gone_are_not_tested() -> None:
     state = State()
     for number in range(3):
         state.set_node(a_node_object("n", labels={"number": str(number)}))
         assert state.nodes.where_label("number", lambda value, now=number: value == str(now)).all()  # type: ignore[misc]
-    asked: list[str | None] = []
+    tested: list[str | None] = []
     state.set_node(a_node_object("other", labels={"number": "2"}))
     state.set_node(a_node_object("another", labels={"number": "2"}))
-    state.nodes.where_label("number", noting(asked))
-    assert set(asked) <= {None, "2"}
+    state.nodes.where_label("number", recording(tested))
+    assert set(tested) <= {None, "2"}
 
 
-def test_label_columns_that_nobody_asks_for_any_more_make_room() -> None:
+def test_label_columns_that_are_not_read_any_more_make_room() -> None:
     state = State()
     state.set_node(a_node_object("n", labels={"zone": "east"}))
     for number in range(2 * MOST_LABEL_COLUMNS):

@@ -10,7 +10,7 @@ from mooring.objects.placed import placed
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 
-EVERYBODY = PodsWhere()
+EVERY_POD = PodsWhere()
 
 
 def a_state(*names: str) -> State:
@@ -94,7 +94,7 @@ def test_pods_of_a_node_that_is_gone_stay_known_and_count_when_it_is_back() -> N
     state.set_pod(placed(pod, "a"))
     state.remove_node("a")
     assert state.pod(pod.uid) is not None
-    assert state.total(EVERYBODY, "cpu") == 1000
+    assert state.total(EVERY_POD, "cpu") == 1000
     state.set_node(a_node_object("a"))
     assert requested(state, "a") == 1000
     state.remove_node("a")
@@ -141,7 +141,7 @@ def test_an_assumed_pod_is_placed_and_no_longer_pending() -> None:
     state, pod = a_state("a"), a_pod()
     state.set_pending(pod)
     state.assume(pod, "a", at=1.0)
-    assert state.pending(EVERYBODY) == []
-    assert [each.uid for each in state.placed(EVERYBODY)] == [pod.uid]
+    assert state.pending(EVERY_POD) == []
+    assert [each.uid for each in state.placed(EVERY_POD)] == [pod.uid]
     state.forget(pod.uid)
-    assert state.pending(EVERYBODY) == [pod]
+    assert state.pending(EVERY_POD) == [pod]

@@ -1,4 +1,4 @@
-"""Host ports in use: told of every pod that comes and goes, also of many on one port."""
+"""Host ports in use, as pods come and go, also many on one port."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_two_pods_on_one_port_hold_it_until_both_are_gone():
     assert taken(state) == set()
 
 
-def test_supposed_pods_hold_and_free_ports_only_while_supposed():
+def test_pods_of_a_what_if_hold_and_free_ports_only_inside_it():
     state = a_state(2)
     running = placed(a_pod(uid="running", ports=[80]), "n0")
     state.set_pod(running)
@@ -71,7 +71,7 @@ def test_a_node_that_leaves_takes_its_ports_with_it():
     assert taken(state) == {"n0"}
 
 
-def test_some_of_the_nodes_can_be_asked_about():
+def test_some_of_the_nodes_can_be_read():
     state = a_state(4)
     state.set_pod(placed(a_pod(ports=[80]), "n2"))
     some = state.nodes.take(state.nodes.rows[[2, 0]])

@@ -39,7 +39,7 @@ def test_a_tally_counts_matching_pods_per_domain() -> None:
     assert (tally.lowest, tally.domains, tally.total) == (0, 2, 2)
 
 
-def test_a_tally_follows_what_happens_after_it_was_asked_for() -> None:
+def test_a_tally_follows_what_happens_after_it_was_first_read() -> None:
     state = zones("a1", "b1")
     tally = state.tally(WEB, "zone")
     uid = put(state, "a1")
@@ -62,7 +62,7 @@ def test_a_node_without_the_key_has_no_count() -> None:
     assert tally.at_rows(state.nodes).tolist() == [0, 0]
 
 
-def test_taints_that_nobody_tolerates_keep_a_node_out_of_the_count_where_asked() -> None:
+def test_untolerated_taints_keep_a_node_out_of_the_count_where_required() -> None:
     state = zones("a1")
     state.set_node(a_node_object("b1", labels={"zone": "b"}, taints=[Taint(key="k", effect="NoSchedule")]))
     put(state, "b1")
@@ -76,7 +76,7 @@ def test_without_domains_the_lowest_count_is_zero() -> None:
     assert State().tally(WEB, "zone").lowest == 0
 
 
-def test_a_terminating_pod_counts_only_where_asked() -> None:
+def test_a_terminating_pod_counts_only_where_required() -> None:
     state = zones("a1")
     leaving = a_pod(labels={"app": "web"})
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
@@ -87,7 +87,7 @@ def test_a_terminating_pod_counts_only_where_asked() -> None:
 
 
 @pytest.mark.parametrize("none", [False, True])
-def test_what_does_not_count_may_still_be_supposed_away(none: bool) -> None:
+def test_what_does_not_count_may_still_be_evicted_in_a_what_if(none: bool) -> None:
     state = zones("a1", "b1")
     leaving = a_pod(labels={"app": "web"})
     leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
@@ -114,7 +114,7 @@ def test_a_total_is_a_standing_sum_of_requests() -> None:
     assert (state.total(WEB, "cpu"), state.total(WEB, "pods")) == (3000, 2)
 
 
-def test_counts_that_nobody_asks_for_any_more_are_dropped_and_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_are_not_read_any_more_are_dropped_and_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_sets, "UNUSED_CHANGES", 10)
     state = zones("a1", "b1")
     used = state.tally(PodsWhere(), "zone")
@@ -183,7 +183,7 @@ def test_many_departures_leave_no_unused_terms_behind() -> None:
     assert len(list(state._terms)) < 200
 
 
-def test_supposing_without_a_pod_that_is_elsewhere_is_refused() -> None:
+def test_a_what_if_without_a_pod_that_is_elsewhere_is_refused() -> None:
     state = zones("a1", "b1")
     pod = state.assume(a_pod(), "a1", at=1.0)
     with pytest.raises(Fault, match="not on node b1"), state.what_if("b1", without=[pod]):
@@ -192,7 +192,7 @@ def test_supposing_without_a_pod_that_is_elsewhere_is_refused() -> None:
         pass
 
 
-def test_a_supposition_is_undone_when_something_breaks_inside() -> None:
+def test_a_what_if_is_undone_when_something_breaks_inside() -> None:
     state = zones("a1")
     pod = state.assume(a_pod(cpu="1"), "a1", at=1.0)
     with pytest.raises(ZeroDivisionError), state.what_if("a1", without=[pod]):
@@ -205,8 +205,8 @@ def test_the_comparer_names_each_difference() -> None:
     state.set_pod(placed(a_pod("moved", uid="1"), "a1"))
     state.set_pod(placed(a_pod("gone", uid="2"), "a1"))
     state.assume(a_pod("assumed", uid="3"), "a1", at=1.0)
-    said = [placed(a_pod("moved", uid="1"), "b1"), placed(a_pod("new", uid="4"), "b1")]
-    assert state.compare([a_node_object("b1"), a_node_object("c1")], said) == [
+    listed = [placed(a_pod("moved", uid="1"), "b1"), placed(a_pod("new", uid="4"), "b1")]
+    assert state.compare([a_node_object("b1"), a_node_object("c1")], listed) == [
         "Node c1 exists, and we do not know it.",
         "Node a1 does not exist, and we believe it does.",
         "Pod default/moved runs on node b1, and we believe it is on node a1.",
@@ -215,7 +215,7 @@ def test_the_comparer_names_each_difference() -> None:
     ]
 
 
-def test_a_pod_that_is_going_is_taken_off_a_count_that_asks_for_it_when_supposed_away() -> None:
+def test_a_terminating_pod_that_a_what_if_evicts_is_taken_off_a_count_that_counts_all() -> None:
     """As in kube-scheduler's dry runs, though it never counted; and nothing of it stays."""
     state = zones("a1")
     going = a_pod(labels={"app": "web"})
@@ -223,10 +223,10 @@ def test_a_pod_that_is_going_is_taken_off_a_count_that_asks_for_it_when_supposed
     record = placed(going, "a1")
     state.set_pod(placed(a_pod(labels={"app": "web"}), "a1"))
     state.set_pod(record)
-    asked = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, what_if_counts_all=True)
-    standing = state.tally(asked, "zone")
+    where = PodsWhere(selectors=((("app", "In", ("web",)),),), terminating=False, what_if_counts_all=True)
+    standing = state.tally(where, "zone")
     with state.what_if("a1", without=[record]) as evicted:
-        fresh = state.tally(asked, "kubernetes.io/hostname")
+        fresh = state.tally(where, "kubernetes.io/hostname")
         assert (standing.total, fresh.total) == (0, 0)
         evicted.reprieve(record)
         assert (standing.total, fresh.total) == (1, 1)

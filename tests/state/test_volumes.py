@@ -1,4 +1,4 @@
-"""Claims and disks in use: counted as pods come and go, and in suppositions as kube-scheduler counts."""
+"""Claims and disks in use: counted as pods come and go, and in what-ifs as kube-scheduler counts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_claims_made_for_a_pod_and_pods_on_unknown_nodes_do_not_count():
     assert state.claim_uses("default", ["a"]) == 0
 
 
-def test_a_supposition_counts_each_volume_of_a_pod_by_the_claims_name():
+def test_a_what_if_counts_each_volume_of_a_pod_by_the_claims_name():
     state = a_state("n1", "n2")
     first, second = a_user("a", "a", uid="1"), a_user("a", node="n2", uid="2")
     state.set_pod(first)
@@ -71,7 +71,7 @@ def test_a_supposition_counts_each_volume_of_a_pod_by_the_claims_name():
     assert state.claim_uses("default", ["a"]) == 1
 
 
-def test_disks_are_found_by_row_also_in_a_supposition():
+def test_disks_are_found_by_row_also_in_a_what_if():
     state = a_state("n1", "n2", "n3")
     first = a_user(uid="1", disks=2)
     state.set_pod(first)
