@@ -64,16 +64,16 @@ def is_this_pod(pod: Pod, _old: Any, new: Any) -> bool:
     return bool(pod.uid == new.uid)
 
 
-class Asked:
-    """A hint's test or a pre_enqueue that always answers the same and remembers what it was asked."""
+class Recorded:
+    """A hint's test or a pre_enqueue that always returns the same and records its calls."""
 
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-        self.questions: list[tuple[Any, ...]] = []
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        self.calls: list[tuple[Any, ...]] = []
 
-    def __call__(self, *question: Any) -> Any:
-        self.questions.append(question)
-        return self.answer
+    def __call__(self, *arguments: Any) -> Any:
+        self.calls.append(arguments)
+        return self.result
 
 
 GATES_ELIMINATED = Hint("Pod", Action.UPDATE_POD_GATES_ELIMINATED, is_this_pod)
@@ -87,7 +87,7 @@ def a_queue(
     profiles: Mapping[str, ProfileRules] | None = None,
     **settings: Any,
 ) -> SchedulingQueue:
-    """A queue of one profile, in priority order; pods refused by "Headroom" wait for a new node unless `hints` says
+    """A queue of one profile, in priority order; pods refused by "Headroom" wait for a new node unless `hints` has
     otherwise."""
     rules = ProfileRules({"Headroom": [NODE_HINT]} if hints is None else hints, gates)
     return SchedulingQueue(

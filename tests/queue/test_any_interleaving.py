@@ -95,32 +95,32 @@ class Model:
         else:
             one.place = "backoff"
 
-    def answer(self, one: Modelled, event: ClusterEvent, old: Any, new: Any) -> str:
+    def strategy(self, one: Modelled, event: ClusterEvent, old: Any, new: Any) -> str:
         """Q13, Q19, Q29"""
         if event.is_wildcard:
             return "after backoff" if new is None or new.uid == one.pod.uid else "stay"
 
-        def says_queue(plugin: str) -> bool:
+        def returns_queue(plugin: str) -> bool:
             hints = [hint for hint in HINTS.get(plugin, []) if hint.matches(event)]
             # A test that fails counts as yes.
             return any(hint.test in (None, fails) or hint.test(one.pod, old, new) for hint in hints)
 
         if one.place == "gated" and not any(hint.matches(event) for hint in HINTS["Gates"]):
             return "stay"
-        if any(map(says_queue, one.pending)):
+        if any(map(returns_queue, one.pending)):
             return "at once"
-        return "after backoff" if any(map(says_queue, one.unschedulable)) else "stay"
+        return "after backoff" if any(map(returns_queue, one.unschedulable)) else "stay"
 
     def wake(self, one: Modelled, event: ClusterEvent, old: Any, new: Any) -> None:
-        if one.place in ("unschedulable", "gated") and (answer := self.answer(one, event, old, new)) != "stay":
-            self.enter(one, without_backoff=answer == "at once")
+        if one.place in ("unschedulable", "gated") and (strategy := self.strategy(one, event, old, new)) != "stay":
+            self.enter(one, without_backoff=strategy == "at once")
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         for one in self.at("in flight"):
             one.happened.append((event, old, new))
 
     def happen(self, event: ClusterEvent, old: Any = None, *, at_most: int | None = None) -> None:
-        """`at_most`: only pods of this priority or a lower one hear of it."""
+        """`at_most`: only pods of this priority or a lower one are requeued."""
         for one in self.at("unschedulable", "gated"):
             if at_most is None or one.pod.priority <= at_most:
                 self.wake(one, event, old, None)
@@ -167,7 +167,7 @@ class Model:
                 self.record(EVERYTHING, None, None)
 
     def who_may_be_popped(self) -> list[Modelled]:
-        """Q6, Q24, Q25: the best, and whoever is as good."""
+        """Q6, Q24, Q25: the best, and any that is as good."""
         if active := self.at("active"):
             best = min(one.key for one in active)
             return [one for one in active if one.key == best]
@@ -289,7 +289,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @rule(uid=consumes(flying), unschedulable=REFUSING, pending=REFUSING, nominate=st.none() | NODES)
     def put_back(self, uid: str, unschedulable: set[str], pending: set[str], nominate: str | None = None) -> None:
-        """`nominate`: as decided by whoever makes room; None leaves what the pod's status says."""
+        """`nominate`: as decided by preemption; None leaves the pod's status."""
         one = self.model.pods[uid]
         assert one.waiting is not None
         self.queue.requeue(one.waiting, unschedulable=unschedulable, pending=pending)
@@ -303,14 +303,14 @@ class AnyInterleaving(RuleBasedStateMachine):
         one.unschedulable, one.pending = set(unschedulable), set(pending)
         if unschedulable or pending:
             one.refusals, one.errors = one.refusals + 1, 0
-            answers = {self.model.answer(one, *happened) for happened in one.happened}
+            strategies = {self.model.strategy(one, *happened) for happened in one.happened}
         else:
             one.errors += 1
-            answers = {"after backoff"}
-        if answers <= {"stay"}:
+            strategies = {"after backoff"}
+        if strategies <= {"stay"}:
             one.place = "unschedulable"
         else:
-            self.model.enter(one, without_backoff="at once" in answers)
+            self.model.enter(one, without_backoff="at once" in strategies)
 
     @rule(uid=consumes(flying))
     def succeed(self, uid: str) -> None:
@@ -385,19 +385,19 @@ class AnyInterleaving(RuleBasedStateMachine):
         assert there == self.model.nominations
 
     @invariant()
-    def who_found_nothing_to_pop_is_told_when_there_is_something(self) -> None:
+    def on_ready_is_called_when_there_is_something_to_pop(self) -> None:
         assert self.rang_since_empty or not self.model.who_may_be_popped()
         assert self.rang_since_empty or self.queue.next_flush() >= self.sleeps_until
 
     @invariant()
-    def whoever_waits_for_an_event_knows_of_whom(self) -> None:
+    def a_pod_that_waits_for_an_event_has_its_plugins(self) -> None:
         for one in self.queue.pending():
             if one.place in ("unschedulable", "gated"):
                 assert one.rejectors
             assert (one.gating_plugin is not None) == (one.place == "gated")
 
     def teardown(self) -> None:
-        """Nobody is lost: after five minutes of silence every pod without a gate can be popped."""
+        """No pod is lost: after five minutes of silence every pod without a gate can be popped."""
         for one in self.model.at("in flight"):
             self.queue.done(one.pod.uid)
             del self.model.pods[one.pod.uid]

@@ -111,7 +111,7 @@ def test_after_errors_only_the_window_orders():
     assert names([queue.pop(), queue.pop()]) == ["high", "low"]
 
 
-def test_a_refused_pod_is_tried_early_when_nobody_else_is_active():
+def test_a_refused_pod_is_tried_early_when_no_other_pod_is_active():
     """Q25"""
     queue = a_queue()
     queue.add(a_pod("woken", priority=9))
@@ -134,7 +134,7 @@ def test_a_pod_after_an_error_is_never_tried_early():
 
 
 def test_pop_does_what_time_has_made_due():
-    """Q23: an ended backoff competes in the active queue, whether or not somebody called flush."""
+    """Q23: an ended backoff competes in the active queue, whether or not flush was called."""
     queue = a_queue(clock := ManualClock(start=1000.0))
     queue.add(a_pod("high", priority=9))
     fail(queue, refused_by="Headroom")
@@ -172,7 +172,7 @@ def test_on_ready_rings_when_there_is_something_new_to_pop():
     wait(queue, clock, 3)
     assert bell.rang() == 1
     sleeps_until = queue.next_flush()
-    fail(queue)  # nobody is to be popped yet, but whoever sleeps must sleep less
+    fail(queue)  # no pod can be popped yet, but the next flush is earlier
     assert bell.rang() == 1
     assert queue.next_flush() < sleeps_until
     wait(queue, clock, 3)

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Asked, a_pod, a_queue, fail, popped, wait
+from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Recorded, a_pod, a_queue, fail, popped, wait
 
 from mooring.base.clock import ManualClock
 from mooring.framework.events import (
@@ -62,14 +62,14 @@ def test_an_event_that_no_plugin_registered_is_not_even_recorded():
     assert queue.where("web") == "unschedulable"
 
 
-def test_only_the_plugins_that_refused_the_pod_are_asked():
+def test_only_hints_of_the_plugins_that_refused_the_pod_run():
     """Q31"""
-    tests = {plugin: Asked(False) for plugin in ("Headroom", "Ports", "Taints")}
+    tests = {plugin: Recorded(False) for plugin in ("Headroom", "Ports", "Taints")}
     queue = a_queue(hints={plugin: [Hint("Node", Action.ADD, test)] for plugin, test in tests.items()})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom Taints")
     queue.on_event(NODE_ADDED)
-    assert {plugin for plugin, test in tests.items() if test.questions} == {"Headroom", "Taints"}
+    assert {plugin for plugin, test in tests.items() if test.calls} == {"Headroom", "Taints"}
     assert queue.where("web") == "unschedulable"
 
 
@@ -82,10 +82,10 @@ def test_any_one_of_several_refusing_plugins_wakes_the_pod():
     assert queue.where("web") == "backoff"
 
 
-def test_every_matching_registration_of_a_plugin_is_asked_until_one_says_yes():
+def test_every_matching_hint_of_a_plugin_runs_until_one_passes():
     """Q31"""
-    no = Hint("Node", Action.ADD | Action.DELETE, Asked(False))
-    yes = Hint("Node", Action.ADD, Asked(True))
+    no = Hint("Node", Action.ADD | Action.DELETE, Recorded(False))
+    yes = Hint("Node", Action.ADD, Recorded(True))
     queue = a_queue(hints={"Headroom": [no, yes]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -97,12 +97,12 @@ def test_every_matching_registration_of_a_plugin_is_asked_until_one_says_yes():
 
 def test_a_test_sees_the_pod_and_the_object_before_and_after():
     """Q29"""
-    test = Asked(False)
+    test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
     queue.add(pod := a_pod())
     fail(queue, refused_by="Headroom")
     queue.on_event(NODE_ADDED, None, "the node")
-    assert test.questions == [(pod, None, "the node")]
+    assert test.calls == [(pod, None, "the node")]
 
 
 def test_a_pending_plugins_event_brings_the_pod_back_without_backoff():
@@ -157,7 +157,7 @@ def test_a_check_in_advance_leaves_pods_out():
     assert (queue.where("low"), queue.where("high")) == ("backoff", "unschedulable")
 
 
-def test_the_same_plugin_of_another_profile_is_not_asked():
+def test_hints_of_the_same_plugin_in_another_profile_do_not_run():
     """Q29"""
     queue = a_queue(
         profiles={"default-scheduler": ProfileRules({"Headroom": [NODE_HINT]}), "batch": ProfileRules({"Headroom": []})}
@@ -183,9 +183,9 @@ def test_events_neither_move_nor_hurry_pods_that_back_off():
     assert queue.where("web") == "active"
 
 
-def test_an_event_asks_only_pods_that_it_may_help():
+def test_an_event_visits_only_pods_that_it_may_help():
     """Among thousands of refused pods, those of other plugins cost nothing."""
-    test = Asked(False)
+    test = Recorded(False)
     queue = a_queue(
         hints={"Ports": [Hint("Pod", Action.DELETE, test)], "Headroom": [Hint("Node", Action.ADD, test)]},
     )
@@ -193,11 +193,11 @@ def test_an_event_asks_only_pods_that_it_may_help():
         queue.add(a_pod(name))
         fail(queue, refused_by="Ports" if name == "two" else "Headroom")
     queue.on_event(ASSIGNED_POD_DELETED)
-    assert [pod.name for pod, _, _ in test.questions] == ["two"]
+    assert [pod.name for pod, _, _ in test.calls] == ["two"]
 
 
 def test_a_hint_that_reads_something_cancelled_counts_as_yes():
-    """Q30, Isolation: it must not look as if the watch that asks were cancelled."""
+    """Q30, Isolation: it must not look as if the watch that delivers the event were cancelled."""
 
     def test(*_):
         raise asyncio.CancelledError

@@ -1,7 +1,7 @@
 """What becomes of a pod whose attempt failed, and of events that came meanwhile (Q16–Q19, Q32–Q34)."""
 
 import pytest
-from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Asked, a_pod, a_queue, fail, popped
+from tests.queue.builders import NODE_HINT, SERVICE_CHANGED, Recorded, a_pod, a_queue, fail, popped
 
 from mooring.base.clock import ManualClock
 from mooring.framework.events import ASSIGNED_POD_DELETED, NODE_ADDED, NODE_DELETED, Action, ClusterEvent, Hint
@@ -60,7 +60,7 @@ MEANWHILE = {
     "nothing happened: it waits": ([], "Headroom", "", "unschedulable"),
     "an event that the plugin named: after backoff": ([NODE_ADDED], "Headroom", "", "backoff"),
     "an event that only another plugin named: it waits": ([ASSIGNED_POD_DELETED], "Headroom", "", "unschedulable"),
-    "an event that nobody named: it waits": ([SERVICE_CHANGED], "Headroom", "", "unschedulable"),
+    "an event that no plugin registered: it waits": ([SERVICE_CHANGED], "Headroom", "", "unschedulable"),
     "an event that a pending plugin named: at once": ([ASSIGNED_POD_DELETED], "", "Claims", "active"),
     "a later event that a pending plugin named: at once": (
         [NODE_ADDED, ASSIGNED_POD_DELETED],
@@ -99,7 +99,7 @@ def test_events_before_the_pop_do_not_count():
 
 def test_the_replay_sees_the_objects_in_the_order_of_events():
     """Q19"""
-    test = Asked(False)
+    test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD | Action.DELETE, test)]})
     queue.add(a_pod())
     waiting = popped(queue)
@@ -107,7 +107,7 @@ def test_the_replay_sees_the_objects_in_the_order_of_events():
     queue.on_event(NODE_ADDED, None, node)
     queue.on_event(NODE_DELETED, node, None)
     queue.requeue(waiting, unschedulable=["Headroom"])
-    assert [(old, new) for _, old, new in test.questions] == [(None, node), (node, None)]
+    assert [(old, new) for _, old, new in test.calls] == [(None, node), (node, None)]
     assert queue.where("web") == "unschedulable"
 
 
@@ -129,9 +129,9 @@ def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
     assert queue.where("four") == "unschedulable"
 
 
-def test_a_pod_hears_of_what_happened_since_its_own_departure_only():
+def test_only_events_since_its_own_pop_are_replayed_for_a_pod():
     """Q33"""
-    test = Asked(False)
+    test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
     queue.add(a_pod("one"))
     queue.add(a_pod("two"))
@@ -142,7 +142,7 @@ def test_a_pod_hears_of_what_happened_since_its_own_departure_only():
     queue.on_event(NODE_ADDED, None, "third")
     queue.done(one.pod.uid)
     queue.requeue(two, unschedulable=["Headroom"])
-    assert [new for _, _, new in test.questions] == ["third"]
+    assert [new for _, _, new in test.calls] == ["third"]
 
 
 def test_a_pod_that_comes_again_while_it_is_in_flight_is_kept():

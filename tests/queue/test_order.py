@@ -19,11 +19,11 @@ def test_a_sort_key_that_raises_puts_its_pod_last(capsys):
     queue.add(a_pod("one", labels={"rank": "1"}))
     queue.add(a_pod("two", labels={"rank": "2"}))
     assert names([queue.pop() for _ in range(4)]) == ["two", "one", "nameless", None]
-    said = capsys.readouterr().err
-    assert 'sort_key failed; the pod is sorted behind all others" plugin="sort_key" pod="shop/nameless"' in said
+    logged = capsys.readouterr().err
+    assert 'sort_key failed; the pod is sorted behind all others" plugin="sort_key" pod="shop/nameless"' in logged
 
 
-def test_sort_keys_that_cannot_be_compared_lose_nobody(capsys):
+def test_sort_keys_that_cannot_be_compared_lose_no_pod(capsys):
     queue = a_queue(sort_key=lambda queued: queued.pod.labels.get("rank") or 7)
     for number in range(9):
         queue.add(a_pod(f"pod-{number}", labels={"rank": "x"} if number % 2 else {}))

@@ -48,7 +48,7 @@ def test_a_new_pod_is_active_and_has_not_been_tried():
     assert found.attempts == 0
 
 
-def test_a_pod_can_be_asked_for_by_object_uid_key_and_name():
+def test_a_pod_is_found_by_object_uid_key_and_name():
     queue = a_queue()
     queue.add(pod := a_pod("web"))
     assert {queue.where(it) for it in (pod, pod.uid, "shop/web", "web")} == {"active"}

@@ -88,7 +88,7 @@ def test_one_of_several_changes_is_enough():
     assert queue.where("web") == "backoff"
 
 
-def test_a_refused_pod_that_was_replaced_still_hears_of_events():
+def test_a_refused_pod_that_was_replaced_is_still_requeued_by_events():
     """Q38"""
     queue = a_queue()
     queue.add(old := a_pod())

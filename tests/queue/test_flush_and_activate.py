@@ -1,13 +1,13 @@
-"""What brings a pod back without an event: the timeout, activation, a retry that was asked for (Q41, Q42)."""
+"""What brings a pod back without an event: the timeout, activation, a requested retry (Q41, Q42)."""
 
 import pytest
-from tests.queue.builders import WAITING_PLACES, Asked, a_pod, a_queue, fail, popped, scheduling_gates, wait
+from tests.queue.builders import WAITING_PLACES, Recorded, a_pod, a_queue, fail, popped, scheduling_gates, wait
 
 from mooring.base.clock import ManualClock
 from mooring.framework.verdicts import Refusal
 
 
-def test_nobody_waits_longer_than_the_limit_and_the_next_half_minute():
+def test_no_pod_waits_longer_than_the_limit_and_the_next_half_minute():
     """Q41"""
     queue = a_queue(clock := ManualClock(start=1000.0))
     clock.advance(10)
@@ -42,26 +42,26 @@ def test_the_next_failure_forgets_the_flush():
     assert not fail(queue, refused_by="Headroom").was_flushed
 
 
-def test_a_gate_is_asked_again_at_the_flush_and_then_not_before_the_limit():
+def test_pre_enqueue_runs_again_at_the_flush_and_then_not_before_the_limit():
     """Q41"""
-    quota = Asked(Refusal("over quota"))
+    quota = Recorded(Refusal("over quota"))
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
     queue.add(a_pod())
-    asked = []
+    calls = []
     for _ in range(12):
         wait(queue, clock, 10)
-        asked.append(len(quota.questions))
-    assert asked == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3]
+        calls.append(len(quota.calls))
+    assert calls == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3]
 
 
 def test_a_pod_that_its_gate_keeps_out_at_the_flush_is_not_brought_back_by_it():
     """Q41"""
-    quota = Asked(Refusal("over quota"))
+    quota = Recorded(Refusal("over quota"))
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
     queue.add(a_pod())
     wait(queue, clock, 60)
-    assert len(quota.questions) == 2
-    quota.answer = None
+    assert len(quota.calls) == 2
+    quota.result = None
     queue.activate([a_pod()])
     assert not popped(queue).was_flushed
 
@@ -116,7 +116,7 @@ def test_activating_a_pod_in_flight_brings_it_back_after_backoff():
     assert queue.where("web") == "backoff"
 
 
-def test_a_retry_that_was_asked_for_comes_when_it_is_due():
+def test_a_requested_retry_comes_when_it_is_due():
     queue = a_queue(clock := ManualClock(start=1000.0))
     queue.add(a_pod())
     waiting = popped(queue)
@@ -129,7 +129,7 @@ def test_a_retry_that_was_asked_for_comes_when_it_is_due():
     assert queue.where("web") == "active"
 
 
-def test_who_sleeps_until_the_next_flush_hears_of_a_retry():
+def test_a_retry_makes_the_next_flush_earlier():
     rung: list[str] = []
     queue = a_queue(ManualClock(start=1000.0), on_ready=lambda: rung.append("again"))
     queue.add(pod := a_pod())

@@ -6,7 +6,7 @@ import pytest
 from tests.queue.builders import (
     GATES_ELIMINATED,
     NODE_HINT,
-    Asked,
+    Recorded,
     a_pod,
     a_queue,
     fail,
@@ -22,14 +22,14 @@ from mooring.queue import ProfileRules
 
 
 class Quota:
-    """A gate that counts how often it is asked, and that a test opens and closes."""
+    """A gate that counts its calls, and that a test opens and closes."""
 
     def __init__(self, is_open=True):
         self.is_open = is_open
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self, pod):
-        self.asked += 1
+        self.calls += 1
         return None if self.is_open else Refusal("over quota")
 
 
@@ -37,7 +37,7 @@ QUOTA_GREW = ClusterEvent("quotas.v1.example.com", Action.UPDATE)
 QUOTA_HINT = Hint("quotas.v1.example.com", Action.ADD | Action.UPDATE)
 
 
-def test_a_refused_pod_is_gated_and_remembers_by_whom_and_why():
+def test_a_refused_pod_is_gated_with_plugin_and_reason():
     """Q2, Q11"""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.add(pod := a_pod(gates=["hold"]))
@@ -52,23 +52,23 @@ def test_a_refused_pod_is_gated_and_remembers_by_whom_and_why():
     assert waiting.unschedulable_plugins == {"Gates"}
 
 
-def test_a_gate_is_asked_on_the_way_into_active_and_into_backoff_but_not_between_them():
+def test_pre_enqueue_runs_on_the_way_into_active_and_into_backoff_but_not_between_them():
     """Q10"""
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
-    assert quota.asked == 1
+    assert quota.calls == 1
     fail(queue, refused_by="Headroom")
-    assert quota.asked == 1  # into unschedulable
+    assert quota.calls == 1  # into unschedulable
     queue.on_event(NODE_ADDED)
-    assert (queue.where("web"), quota.asked) == ("backoff", 2)
+    assert (queue.where("web"), quota.calls) == ("backoff", 2)
     wait(queue, clock, 3)
-    assert (queue.where("web"), quota.asked) == ("active", 2)
+    assert (queue.where("web"), quota.calls) == ("active", 2)
     fail(queue)
-    assert (queue.where("web"), quota.asked) == ("backoff", 3)
+    assert (queue.where("web"), quota.calls) == ("backoff", 3)
     queue.activate([a_pod()])
-    assert (queue.where("web"), quota.asked) == ("active", 3)
+    assert (queue.where("web"), quota.calls) == ("active", 3)
     queue.update(a_pod(), a_pod(labels={"a": "b"}))
-    assert quota.asked == 3
+    assert quota.calls == 3
 
 
 def test_a_pod_on_its_way_into_backoff_can_be_gated():
@@ -86,7 +86,7 @@ def test_a_pod_on_its_way_into_backoff_can_be_gated():
 
 
 def test_a_pod_that_an_error_brought_to_a_closed_gate_is_tried_again_when_that_opens():
-    """Nobody refused it: no event would ever bring it back."""
+    """No plugin refused it: no event would ever requeue it."""
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
     quota.is_open = False
@@ -135,14 +135,14 @@ def test_a_gated_pod_is_looked_at_only_for_events_of_its_gate():
     quota.is_open = False
     queue.on_event(NODE_ADDED)
     assert queue.where("web") == "gated"
-    asked, quota.is_open = quota.asked, True
+    calls, quota.is_open = quota.calls, True
     queue.on_event(NODE_ADDED)
-    assert (queue.where("web"), quota.asked) == ("gated", asked)
+    assert (queue.where("web"), quota.calls) == ("gated", calls)
     queue.on_event(QUOTA_GREW)
     assert queue.where("web") == "backoff"
 
 
-def test_a_gate_is_not_asked_about_a_change_of_the_pod_that_it_did_not_name():
+def test_pre_enqueue_does_not_run_for_a_change_of_the_pod_that_it_did_not_register():
     """Q13, Q38: although a plugin of an older attempt named it."""
     queue = a_queue(
         hints={"Quota": [QUOTA_HINT], "Spread": [NODE_HINT, Hint("Pod", Action.UPDATE_POD_LABEL)]},
@@ -152,14 +152,14 @@ def test_a_gate_is_not_asked_about_a_change_of_the_pod_that_it_did_not_name():
     fail(queue, refused_by="Spread")
     quota.is_open = False
     queue.on_event(NODE_ADDED)
-    asked = quota.asked
+    calls = quota.calls
     queue.update(old, a_pod(labels={"a": "b"}))
-    assert (queue.where("web"), quota.asked) == ("gated", asked)
+    assert (queue.where("web"), quota.calls) == ("gated", calls)
 
 
-def test_a_gated_pod_asks_the_hints_of_an_older_attempt_too():
+def test_a_gated_pod_runs_the_hints_of_an_older_attempt_too():
     """Q15"""
-    never = Hint("quotas.v1.example.com", Action.UPDATE, Asked(False))
+    never = Hint("quotas.v1.example.com", Action.UPDATE, Recorded(False))
     queue = a_queue(hints={"Quota": [never], "Headroom": [NODE_HINT, QUOTA_HINT]}, gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -179,17 +179,17 @@ def test_a_wildcard_reaches_gated_pods():
     assert queue.where("web") == "active"
 
 
-def test_the_gate_that_holds_the_pod_is_asked_first():
+def test_the_plugin_that_gates_the_pod_runs_first():
     """Q14"""
     first, second = Quota(), Quota(is_open=False)
     queue = a_queue(gates=[("First", first), ("Second", second)])
     queue.add(a_pod())
-    assert (first.asked, second.asked) == (1, 1)
+    assert (first.calls, second.calls) == (1, 1)
     queue.activate([a_pod()])
-    assert (first.asked, second.asked) == (1, 2)
+    assert (first.calls, second.calls) == (1, 2)
     second.is_open = True
     queue.activate([a_pod()])
-    assert (first.asked, second.asked) == (2, 3)
+    assert (first.calls, second.calls) == (2, 3)
 
 
 def test_removing_the_gates_lets_the_pod_in():
@@ -218,9 +218,9 @@ def test_a_gate_that_raises_keeps_the_pod_out_and_is_logged(capsys):
     assert 'plugin="Broken" pod="shop/web"' in capsys.readouterr().err
 
 
-def test_a_gate_that_answers_nonsense_keeps_the_pod_out_and_is_logged(capsys):
+def test_a_gate_that_returns_nonsense_keeps_the_pod_out_and_is_logged(capsys):
     """Q11"""
-    queue = a_queue(gates=[("Nonsense", Asked(True))])
+    queue = a_queue(gates=[("Nonsense", Recorded(True))])
     queue.add(pod := a_pod())
     assert queue.where(pod) == "gated"
     assert "neither None nor a Refusal" in capsys.readouterr().err
@@ -261,7 +261,7 @@ def test_whatever_a_gate_raises_keeps_its_pod_out_and_ends_nothing_else(raised, 
     assert 'plugin="Gate"' in capsys.readouterr().err
 
 
-def test_who_asks_to_activate_what_is_no_pod_hears_it_at_once():
+def test_to_activate_what_is_no_pod_fails_at_once():
     """Q42, Isolation: a gate that does so is at fault itself; the queue goes on."""
     queue = a_queue(gates=[("Gate", lambda _pod: queue.activate([None]))])  # type: ignore[list-item]
     queue.add(a_pod("web"))
@@ -272,34 +272,34 @@ def test_who_asks_to_activate_what_is_no_pod_hears_it_at_once():
 
 
 class TestPodsBehindAGateThatFailed:
-    """Q11: somebody must tell them, since there is no attempt that would."""
+    """Q11: their event must be written, since there is no attempt that would."""
 
     def test_are_handed_out_once_for_each_failure(self):
-        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", Asked(True))])
+        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", Recorded(True))])
         queue.add(pod := a_pod())
         assert [waiting.pod.name for waiting in queue.take_pre_enqueue_errors()] == ["web"]
         assert queue.take_pre_enqueue_errors() == []
         queue.activate([pod])
         assert [waiting.pod.name for waiting in queue.take_pre_enqueue_errors()] == ["web"]
 
-    def test_not_if_the_gate_only_says_no(self):
+    def test_not_if_the_plugin_only_refuses(self):
         queue = a_queue(gates=[("Gates", scheduling_gates)])
         queue.add(a_pod(gates=["a"]))
         assert queue.take_pre_enqueue_errors() == []
 
     def test_not_if_they_are_gone_or_let_in_meanwhile(self):
-        answers = Asked(True)
-        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", answers)])
+        pre_enqueue = Recorded(True)
+        queue = a_queue(hints={"Broken": [NODE_HINT]}, gates=[("Broken", pre_enqueue)])
         queue.add(one := a_pod("one"))
         queue.add(two := a_pod("two"))
         queue.delete(one)
-        answers.answer = None
+        pre_enqueue.result = None
         queue.activate([two])
         assert queue.take_pre_enqueue_errors() == []
 
     def test_nor_kept_in_mind_once_they_are_gone(self):
         """Who stands by takes none for as long as it does, while pods come and go."""
-        queue = a_queue(gates=[("Broken", Asked(True))])
+        queue = a_queue(gates=[("Broken", Recorded(True))])
         for name in ("one", "two"):
             queue.add(pod := a_pod(name))
             queue.delete(pod)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.queue.builders import NODE_HINT, Asked, a_pod, a_queue, fail, popped, wait
+from tests.queue.builders import NODE_HINT, Recorded, a_pod, a_queue, fail, popped, wait
 
 from mooring.base.clock import ManualClock
 from mooring.framework.events import NODE_ADDED
@@ -11,7 +11,7 @@ from mooring.framework.verdicts import Refusal
 from mooring.queue import ProfileRules, SchedulingQueue
 
 SCHEDULER = "default-scheduler"
-CLOSED = Asked(Refusal("closed"))
+CLOSED = Recorded(Refusal("closed"))
 
 
 def adopt(queue: SchedulingQueue, rules: ProfileRules, *, initial: float = 1.0, longest: float = 10.0) -> None:
@@ -35,7 +35,7 @@ def test_a_gated_pod_enters_when_the_new_rules_have_no_gate():
 
 
 @pytest.mark.parametrize("place", ["active", "backoff", "backoff after an error", "unschedulable"])
-def test_the_new_gate_is_asked_about_every_pod_wherever_it_waits(place):
+def test_the_new_pre_enqueue_runs_for_every_pod_wherever_it_waits(place):
     queue = a_queue()
     queue.add(a_pod("web"))
     if place == "backoff after an error":
@@ -61,7 +61,7 @@ def test_a_pod_in_flight_that_the_old_rules_refuse_is_tried_again():
     assert queue.where("web") == "backoff"
 
 
-def test_events_are_answered_by_the_new_rules():
+def test_events_are_matched_by_the_new_hints():
     queue = a_queue(hints={"Old": [NODE_HINT]})
     adopt(queue, ProfileRules(hints={"New": [NODE_HINT]}))
     for name, plugin in (("one", "Old"), ("two", "New")):
@@ -82,7 +82,7 @@ def test_the_new_backoffs_count_from_the_next_failure_on():
     assert queue.where("web") == "active"
 
 
-def test_whoever_waits_to_pop_is_told():
+def test_on_ready_is_called_when_a_pod_can_be_popped():
     rings: list[None] = []
     queue = a_queue(gates=[("Gate", CLOSED)], on_ready=lambda: rings.append(None))
     queue.add(a_pod("web"))
