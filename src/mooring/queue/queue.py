@@ -29,21 +29,19 @@ from mooring.framework.events import (
 )
 from mooring.framework.queued_pod import QueuedPod
 from mooring.objects.core import Pod
-from mooring.queue.backoff import Backoff, has_ended, release_time
-from mooring.queue.heap import PodHeap, SortKey
+from mooring.queue.backoff import Backoff
 from mooring.queue.in_flight import InFlightEvent, InFlightPods
 from mooring.queue.observer import QueueObserver
+from mooring.queue.places import QueuePlaces
 from mooring.queue.pre_enqueue import PreEnqueueGate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
 from mooring.queue.queueing_hints import (
-    QUEUE_SORT,
     OnFault,
     ProfileRules,
     QueueingHints,
     QueueingStrategy,
     ignore_fault,
 )
-from mooring.queue.unschedulable_pods import UnschedulablePods
 
 UNSCHEDULABLE_FLUSH_SECONDS = 30.0
 
@@ -87,12 +85,10 @@ class SchedulingQueue:
         log: Log | None = None,
     ) -> None:
         self._clock = clock
-        self._sort_key = sort_key
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._on_ready = on_ready
         self._on_entry = on_entry
         self._log = log or Log("queue")
-        self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._on_fault = on_fault
         self._observer = observer
         self._hints = QueueingHints(profiles or {}, self._log, on_fault, observer)
@@ -100,10 +96,8 @@ class SchedulingQueue:
         self._pre_enqueue_errors: dict[str, QueuedPodInfo] = {}
 
         self._pods: dict[str, QueuedPodInfo] = {}
-        self._active = PodHeap(self._log, self._sort_failed)
-        self._backoff_queue = PodHeap(self._log, self._sort_failed)
-        self._error_backoff_queue = PodHeap(self._log)
-        self._unschedulable_pods = UnschedulablePods()
+        backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
+        self._places = QueuePlaces(clock, sort_key, backoff, on_fault, self._log)
         self._in_flight = InFlightPods()
 
         self._retries: list[tuple[float, str]] = []
@@ -147,14 +141,14 @@ class SchedulingQueue:
         if flight is not None:
             flight.is_deleted = True
         elif (queued := self._pods.pop(pod.uid, None)) is not None:
-            self._dequeue(queued)
+            self._places.remove(queued)
         return POD_DELETED.label
 
     # Scheduling attempts
 
     def active_namespaces(self) -> set[str]:
         """The namespaces of the pods in activeQ."""
-        return {queued.pod.namespace for queued in self._active}
+        return {queued.pod.namespace for queued in self._places.active}
 
     def pop(self, first: Collection[str] = ()) -> QueuedPodInfo | None:
         """The next pod to schedule, or None. It is in flight until `requeue` or `done`.
@@ -164,21 +158,14 @@ class SchedulingQueue:
         """
         with self._operation:
             self._flush_due()
-            queued = (self._pop_of(first) if first else None) or self._active.pop()
-            if queued is None and (queued := self._backoff_queue.pop()) is not None:
+            queued = self._places.pop_active(first)
+            if queued is None and (queued := self._places.pop_backoff()) is not None:
                 self._on_entry(Place.ACTIVE.value, POPPED_FROM_BACKOFF)
             if queued is not None:
                 queued.attempts += 1
                 queued.popped = self._clock.monotonic()
                 self._in_flight.start(queued)
             return queued
-
-    def _pop_of(self, namespaces: Collection[str]) -> QueuedPodInfo | None:
-        head, first = self._active.peek(), self._active.peek_of(namespaces)
-        if head is None or first is None or first.pod.priority < head[1].pod.priority:
-            return None
-        self._active.remove(first.pod.uid)
-        return first
 
     def requeue(
         self,
@@ -257,7 +244,7 @@ class SchedulingQueue:
                 queued.unschedulable_plugins.discard(gate)
                 self._move(queued, QueueingStrategy.AFTER_BACKOFF, ATTEMPT_FAILED)
             else:
-                self._unschedulable_pods.put(queued)
+                self._places.unschedulable.put(queued)
 
     def take_pre_enqueue_errors(self) -> list[QueuedPodInfo]:
         """Gated pods whose PreEnqueue plugin failed since the last call: their events are still to be written."""
@@ -296,15 +283,15 @@ class SchedulingQueue:
         """
         if sort_key is not None:
             assert not self._pods, "the queue is sorted already"
-            self._sort_key = sort_key
-        self._backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
+            self._places.sort_key = sort_key
+        self._places.backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
         self._hints = QueueingHints(profiles, self._log, self._on_fault, self._observer)
         self._gate = PreEnqueueGate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
         with self._operation:
-            for queued in [*self._active, *self._backoff_queue, *self._error_backoff_queue]:
+            for queued in self._places.in_queues():
                 if not self._gate.admits(queued):
-                    self._dequeue(queued)
-                    self._unschedulable_pods.put(queued)
+                    self._places.remove(queued)
+                    self._places.unschedulable.put(queued)
                     self._record_move(queued, CONFIGURATION_RELOADED.label)
             self.on_event(CONFIGURATION_RELOADED)
 
@@ -317,19 +304,16 @@ class SchedulingQueue:
 
     def next_flush(self) -> float:
         """When, in the clock's `now`, `flush` next has something to do."""
-        heads = (queue.peek() for queue in (self._backoff_queue, self._error_backoff_queue))
-        releases = (release_time(head[0]) for head in heads if head is not None)
         retries = (due for due, _ in self._retries[:1])
-        return min([self._next_unschedulable_flush, *releases, *retries])
+        return min([self._next_unschedulable_flush, *self._places.next_releases(), *retries])
 
     def _flush_due(self) -> None:
         now = self._clock.now()
         # A clock that was set back must not put the flush off.
         self._next_unschedulable_flush = min(self._next_unschedulable_flush, now + UNSCHEDULABLE_FLUSH_SECONDS)
-        for queue in (self._backoff_queue, self._error_backoff_queue):
-            while (head := queue.peek()) is not None and has_ended(head[0], now):
-                self._enqueue(head[1], Place.ACTIVE)
-                self._record_move(head[1], BACKOFF_COMPLETE)
+        while (queued := self._places.with_ended_backoff(now)) is not None:
+            self._enqueue(queued, Place.ACTIVE)
+            self._record_move(queued, BACKOFF_COMPLETE)
         while self._retries and self._retries[0][0] <= now:
             _, uid = heapq.heappop(self._retries)
             self._to_activate.append(uid)
@@ -342,7 +326,7 @@ class SchedulingQueue:
         """No pod waits for ever on an event that its plugin failed to register."""
         overdue = [
             queued
-            for queued in self._unschedulable_pods
+            for queued in self._places.unschedulable
             if now - max(queued.timestamp, queued.flush_timestamp or 0.0) > self._max_unschedulable_seconds
         ]
         for queued in overdue:
@@ -358,12 +342,7 @@ class SchedulingQueue:
         return len(self._pods) - len(self._in_flight)
 
     def counts(self) -> dict[str, int]:
-        return {
-            Place.ACTIVE.value: len(self._active),
-            Place.BACKOFF.value: len(self._backoff_queue) + len(self._error_backoff_queue),
-            Place.UNSCHEDULABLE.value: len(self._unschedulable_pods) - self._unschedulable_pods.gated,
-            Place.GATED.value: self._unschedulable_pods.gated,
-        }
+        return self._places.counts()
 
     def unschedulable_by_plugin(self) -> Counter[tuple[str, str]]:
         """(plugin, scheduler name) → how many queued pods the plugin rejected last. Safe to call on another thread."""
@@ -414,7 +393,7 @@ class SchedulingQueue:
 
     def _update_unschedulable(self, queued: QueuedPodInfo, old: Pod, new: Pod) -> None:
         queued.pod = new
-        self._unschedulable_pods.put(queued)
+        self._places.unschedulable.put(queued)
         for event in self._changes(old, new):
             self._requeue_on(queued, event, old, new)
 
@@ -451,10 +430,10 @@ class SchedulingQueue:
     def _pods_to_requeue_on(self, event: ClusterEvent, new: Any) -> list[QueuedPodInfo]:
         if not event.is_wildcard:
             by_profile = self._hints.hints_for(event).items()
-            pods = self._unschedulable_pods
+            pods = self._places.unschedulable
             return [queued for name, plugins in by_profile for queued in pods.waiting_for(name, plugins)]
         if not isinstance(new, Pod):
-            return list(self._unschedulable_pods)
+            return list(self._places.unschedulable)
         queued = self._pods.get(new.uid)
         return [] if queued is None else [queued]
 
@@ -485,63 +464,17 @@ class SchedulingQueue:
             was_elsewhere = queued.place is Place.ABSENT
             if queued.gating is not None:
                 queued.was_flushed = False  # the flush is not what admits it later
-            self._unschedulable_pods.put(queued)
+            self._places.unschedulable.put(queued)
             if was_elsewhere:
                 self._record_move(queued, reason)
             return
-        window = self._backoff.window(queued)
-        backs_off = window is not None and not has_ended(window, self._clock.now())
-        backs_off = backs_off and strategy is QueueingStrategy.AFTER_BACKOFF
+        backs_off = strategy is QueueingStrategy.AFTER_BACKOFF and self._places.backs_off(queued)
         self._enqueue(queued, Place.BACKOFF if backs_off else Place.ACTIVE)
         self._record_move(queued, reason)
 
     def _enqueue(self, queued: QueuedPodInfo, place: Place) -> None:
-        """Put the pod into activeQ or backoffQ, wherever it was, by its present sort key."""
-        if place is Place.ACTIVE and queued.initial_attempt is None:
-            queued.initial_attempt = self._clock.now()
-        sort_key = self._sort_key_of(queued)
-        is_new = queued.place is not place
-        self._dequeue(queued)
-        queued.place = place
-        if place is Place.ACTIVE:
-            self._active.push(queued, sort_key)
-        else:
-            window = self._backoff.window(queued) or 0
-            if queued.failed_by_error:
-                self._error_backoff_queue.push(queued, window=window)
-            else:
-                self._backoff_queue.push(queued, sort_key, window)
         # Also where nothing can be popped yet: the next flush may be earlier now.
-        self._is_ready |= is_new
-
-    def _dequeue(self, queued: QueuedPodInfo) -> None:
-        uid = queued.pod.uid
-        match queued.place:
-            case Place.ACTIVE:
-                self._active.remove(uid)
-            case Place.BACKOFF:
-                self._backoff_queue.remove(uid)
-                self._error_backoff_queue.remove(uid)
-            case Place.UNSCHEDULABLE | Place.GATED:
-                self._unschedulable_pods.remove(uid)
-        queued.place = Place.ABSENT
-
-    def _sort_key_of(self, queued: QueuedPodInfo) -> SortKey:
-        try:
-            return (0, self._sort_key(queued))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as cause:
-            plugin = self._sort_failed()
-            self._log.error(
-                "sort_key failed; the pod is sorted behind all others", plugin=plugin, pod=queued.pod, err=cause
-            )
-            return (1,)
-
-    def _sort_failed(self) -> str:
-        plugin: str = getattr(getattr(self._sort_key, "__self__", None), "name", "sort_key")
-        self._on_fault(plugin, QUEUE_SORT)
-        return plugin
+        self._is_ready |= self._places.enqueue(queued, place)
 
     def _record_move(self, queued: QueuedPodInfo, reason: str) -> None:
         place = Place.UNSCHEDULABLE if queued.place is Place.GATED else queued.place
