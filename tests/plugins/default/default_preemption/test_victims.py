@@ -128,15 +128,15 @@ def test_protected_and_other_victims_are_named_in_one_order_of_importance():
     assert ([victim.name for victim in found.victims], found.budget_violations) == (["web2", "free", "web"], 2)
 
 
-def test_a_port_is_free_as_soon_as_one_of_its_holders_is_supposed_away():
+def test_a_port_is_free_as_soon_as_one_of_its_holders_is_evicted():
     # Two pods can hardly hold one port; where they do, kube-scheduler's dry run believes it free, and so do we.
     running = [a_running("equal", 10, ports=[80]), a_running("lower", 0, ports=[80])]
     decision = a_preempting_cluster(a_node("n", running=running)).decide(an_important("1", ports=[80]))
     assert victims(decision) == ["lower"]
 
 
-def test_spreading_counts_a_pod_that_is_going_when_it_is_supposed_away():
-    """One that is being deleted is not counted, and yet taken off when it is supposed away: as upstream."""
+def test_spreading_counts_a_pod_that_is_going_when_it_is_evicted():
+    """One that is being deleted is not counted, and yet taken off when it is evicted: as upstream."""
     labels = {"app": "a"}
     spread = TopologySpreadConstraint(
         max_skew=1,

@@ -202,7 +202,7 @@ def test_namespaces_that_change_are_looked_up_again():
     assert set(cluster.decide(pod).rejections) == {"b1"}
 
 
-def test_counts_follow_pods_and_suppositions():
+def test_counts_follow_pods_and_what_ifs():
     plugin, cluster = a_situation({"a1": [web]})
     pod = a_pod_with(AWAY_FROM_WEB)
     state = plugin.pre_filter(pod, a_cycle(pod, cluster))

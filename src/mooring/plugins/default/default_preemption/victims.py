@@ -1,8 +1,8 @@
-"""Whom a node would lose: as few as possible, and the most important are spared first.
+"""The victims on a node: as few as possible, and the most important are reprieved first.
 
-All pods of lower priority are supposed away. If the pod fits then, each is put back in turn and stays where the pod
-still fits; those that cannot stay are the victims. Pods whose eviction would break a disruption budget are put back
-before the others.
+All pods of lower priority are evicted in a what-if. If the pod fits then, each is reprieved in order and stays where
+the pod still fits; those that cannot stay are the victims. Pods whose eviction would violate a disruption budget are
+reprieved before the others.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Budgets:
 
 
 class DryRun:
-    """Preemption on one node, supposed."""
+    """A dry run of preemption on one node."""
 
     __slots__ = ("_budgets", "_lower", "_pod", "_split", "_what_if", "node")
 

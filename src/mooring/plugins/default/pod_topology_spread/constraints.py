@@ -158,7 +158,7 @@ class Reading:
             minds_affinity = constraint.node_affinity_policy == "Honor"
             minds_taints = constraint.node_taints_policy == "Honor"
         # kube-scheduler counts no pods for a selector that is empty, although it selects everybody; nor pods that are
-        # being deleted. But it forgets both when it supposes pods there or away.
+        # being deleted. But its what-ifs ignore both.
         pods = NOBODY
         if selector is not None:
             here = frozenset((pod.namespace,))
