@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mooring.base.errors import Fault, StateMissing
 from mooring.engine.profile import Profile
@@ -43,6 +43,14 @@ class Stage(Enum):
     BINDING = "bind, or after it"
 
 
+class _ReadValue(NamedTuple):
+    """Outside data that a plugin read."""
+
+    plugin: str
+    version: int
+    value: Any
+
+
 class EngineCycle:
     """The framework's `Cycle`, over a `State`."""
 
@@ -67,7 +75,7 @@ class EngineCycle:
         self.skipped_filters: set[str] = set()
         self.skipped_scores: set[str] = set()
         self.added_to_binding: BindingMetadata | None = None
-        self._values: dict[int, tuple[str, int, Any]] = {}
+        self._values: dict[int, _ReadValue] = {}
 
     def for_what_if(self, pod: Pod) -> EngineCycle:
         """A cycle to run filters again inside a what-if: with states of its own, but plugins that skipped still skip.
@@ -153,8 +161,8 @@ class EngineCycle:
         if known is None:
             taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.plugin)
             name = f"{self.plugin}#{taken + 1}" if taken else self.plugin
-            known = self._values[id(published)] = (name, published.version, published.latest)
-        value: T | None = known[2]
+            known = self._values[id(published)] = _ReadValue(name, published.version, published.latest)
+        value: T | None = known.value
         return value
 
     @property

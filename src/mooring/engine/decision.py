@@ -183,7 +183,7 @@ class Decision:
                     "count": count,
                     "nodes": names,
                 }
-                for plugin, refusal, count, names in self.rejections.groups(most=MAX_GROUPS, named=NAMED_NODES)
+                for (plugin, refusal), count, names in self.rejections.groups(most=MAX_GROUPS, named=NAMED_NODES)
             ]
             if self.rejections.kinds > MAX_GROUPS:
                 evidence["rejectionsLeftOut"] = self.rejections.kinds - MAX_GROUPS

@@ -34,6 +34,16 @@ class Rejectors(NamedTuple):
 
 NO_REJECTORS = Rejectors()
 
+
+class RejectionGroup(NamedTuple):
+    """Nodes with the same verdict."""
+
+    verdict: Verdict
+    node_count: int
+    nodes: list[str]
+    """The names of the first of them."""
+
+
 _FEW_REASONS = 10
 """So many reasons make patterns that are counted faster than sorted."""
 
@@ -154,8 +164,8 @@ class Rejected(Mapping[str, Verdict]):
         is_resolvable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
         return iter(self._nodes.where(is_resolvable.take(self._which)))
 
-    def groups(self, *, most: int, named: int) -> list[tuple[str, Refusal, int, list[str]]]:
-        """The most frequent verdicts, each with how many nodes it was given for and the names of the first of them."""
+    def groups(self, *, most: int, named: int) -> list[RejectionGroup]:
+        """The most frequent verdicts, each with its nodes."""
         counts = np.bincount(self._which, minlength=1)
         counts[0] = 0
         frequent = np.argsort(-counts, kind="stable")[: min(most, int(np.count_nonzero(counts)))]
@@ -163,7 +173,7 @@ class Rejected(Mapping[str, Verdict]):
         # Ties in the order of the nodes: ids depend on whether the plain or the vector form of a rule ran.
         groups.sort(key=lambda group: (-counts[group[0]], group[1][0]))
         return [
-            (*self._verdicts[which - 1], int(counts[which]), [self._names[place] for place in places.tolist()])
+            RejectionGroup(self._verdicts[which - 1], int(counts[which]), [self._names[at] for at in places.tolist()])
             for which, places in groups
         ]
 
