@@ -39,21 +39,21 @@ class MemoryClaimWriter:
         metadata = msgspec.structs.replace(claim.metadata, name=name, uid=f"claim-{name}")
         return self._put(ResourceClaim(metadata=metadata, spec=claim.spec))
 
-    async def protect(self, claim: ResourceClaim) -> ResourceClaim:
-        self._note("protect", claim)
+    async def add_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
+        self._note("add_finalizer", claim)
         there = self._unchanged(claim)
         self.protected.add(claim.key)
         return self._put(there)
 
-    async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
-        self._note("write_users", claim)
+    async def write_reserved_for(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
+        self._note("write_reserved_for", claim)
         there = self._unchanged(claim)
         status = msgspec.structs.replace(there.status, reserved_for=claim.status.reserved_for)
         status.allocation = _merged(there.status.allocation, claim.status.allocation, whole=with_allocation)
         return self._put(msgspec.structs.replace(there, status=status))
 
-    async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
-        self._note("remove_user", claim)
+    async def remove_reserved_for(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+        self._note("remove_reserved_for", claim)
         there = self._there(claim)
         left = [user for user in there.status.reserved_for if user.uid != uid]
         return self._put(

@@ -50,12 +50,12 @@ class ApiClaimWriter:
         }
         return msgspec.convert(await self._client.create(ResourceClaim.KIND, body, claim.namespace), ResourceClaim)
 
-    async def protect(self, claim: ResourceClaim) -> ResourceClaim:
+    async def add_finalizer(self, claim: ResourceClaim) -> ResourceClaim:
         metadata = {"resourceVersion": claim.metadata.resource_version, "finalizers": [FINALIZER]}
         written = await self._client.patch(ResourceClaim.KIND, claim.name, claim.namespace, {"metadata": metadata})
         return self._shown(written)
 
-    async def write_users(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
+    async def write_reserved_for(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
         status: dict[str, Any] = {"reservedFor": msgspec.to_builtins(claim.status.reserved_for)}
         allocation = claim.status.allocation
         if allocation is not None and with_allocation:
@@ -64,7 +64,7 @@ class ApiClaimWriter:
             status["allocation"] = {"allocationTimestamp": allocation.allocation_timestamp}
         return await self._write_status(claim, claim.metadata.resource_version, status)
 
-    async def remove_user(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
+    async def remove_reserved_for(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         # Whatever else was written meanwhile: this one entry goes.
         body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]}}
         written = await self._client.patch(ResourceClaim.KIND, claim.name, claim.namespace, body, subresource="status")

@@ -136,4 +136,4 @@ async def test_unreserve_lets_go_of_claims_that_were_reserved_for_the_pod_before
     await placing.unreserve()
     await placing.unreserve()
     assert users_of(claim_of(world)) == ["other"]
-    assert world.services.claim_writer.written == [("remove_user", "default/claim")]
+    assert world.services.claim_writer.written == [("remove_reserved_for", "default/claim")]

@@ -56,7 +56,7 @@ async def test_a_claim_is_protected_then_allocated_and_reserved_for_the_pod():
     assert (devices_of(claim), users_of(claim)) == (["gpu-0"], ["uid"])
     assert claim.status.reserved_for[0].resource == "pods"
     writer = world.services.claim_writer
-    assert writer.written == [("protect", "default/claim"), ("write_users", "default/claim")]
+    assert writer.written == [("add_finalizer", "default/claim"), ("write_reserved_for", "default/claim")]
     assert writer.protected == {"default/claim"}
     assert len(world.services.claims_in_flight) == 0
 
@@ -75,7 +75,7 @@ async def test_an_allocated_claim_gets_one_more_user():
     await bound(world, a_claiming_pod("claim"))
     assert users_of(claim_of(world)) == ["other", "uid"]
     assert claim_of(world).status.allocation == allocated(at="2026-01-01T00:00:00Z")
-    assert world.services.claim_writer.written == [("write_users", "default/claim")]
+    assert world.services.claim_writer.written == [("write_reserved_for", "default/claim")]
 
 
 async def test_a_claim_that_is_reserved_for_the_pod_is_left_alone():
@@ -103,18 +103,18 @@ async def test_after_a_conflict_the_claim_is_read_again_and_what_others_wrote_st
     assert users_of(claim_of(world)) == ["other", "uid"]
     assert hurried.slept == [PAUSE_SECONDS]
     assert [verb for verb, _ in world.services.claim_writer.written] == [
-        "write_users",
+        "write_reserved_for",
         "read",
-        "write_users",
+        "write_reserved_for",
     ]
 
 
-@pytest.mark.parametrize("verb", ["protect", "write_users"])
+@pytest.mark.parametrize("verb", ["add_finalizer", "write_reserved_for"])
 async def test_conflicts_are_tried_again_five_times_at_most(monkeypatch, verb):
     world = a_world()
     hurried, placing = Hurried(monkeypatch, world), reserved(world, a_claiming_pod("claim"))
     world.services.claim_writer.failures[verb] = [a_conflict("claim") for _ in range(TRIES)]
-    words = "add finalizer" if verb == "protect" else "add allocation and reservation"
+    words = "add finalizer" if verb == "add_finalizer" else "add allocation and reservation"
     with pytest.raises(Fault, match=f"{words} to claim default/claim: Operation cannot be fulfilled"):
         await placing.pre_bind()
     assert hurried.slept == [PAUSE_SECONDS] * (TRIES - 1)
@@ -191,7 +191,7 @@ async def test_when_the_second_claim_fails_the_first_is_not_reserved_any_more():
     assert users_of(claim_of(world, "one")) == ["uid"]
     assert await placing.unreserve() == []
     assert (users_of(claim_of(world, "one")), len(world.services.claims_in_flight)) == ([], 0)
-    assert writer.written[-1] == ("remove_user", "default/one")
+    assert writer.written[-1] == ("remove_reserved_for", "default/one")
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseException, *, is_written: bool) -> list[int]:
@@ -200,7 +200,7 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseExcep
     Tells how many claims were in flight at each question.
     """
     writer, seen = world.services.claim_writer, list[int]()
-    write, read, hidden = writer.write_users, writer.read, list[ResourceClaim]()
+    write, read, hidden = writer.write_reserved_for, writer.read, list[ResourceClaim]()
 
     async def lost(claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
         if is_written:
@@ -217,7 +217,7 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseExcep
             world.services.objects(ResourceClaim).put(each)
         return await read(claim)
 
-    monkeypatch.setattr(writer, "write_users", lost)
+    monkeypatch.setattr(writer, "write_reserved_for", lost)
     monkeypatch.setattr(writer, "read", answer)
     return seen
 
@@ -249,7 +249,7 @@ async def test_who_never_answers_is_not_waited_for_for_ever(monkeypatch):
     world = a_world()
     placing = reserved(world, a_claiming_pod("claim"))
     away: list[Exception] = [Unreachable("nobody is there")] * 1000
-    world.services.claim_writer.failures |= {"write_users": [away[0]], "read": away}
+    world.services.claim_writer.failures |= {"write_reserved_for": [away[0]], "read": away}
     with pytest.raises(Fault):
         await placing.pre_bind()
 
@@ -266,7 +266,7 @@ async def test_who_never_answers_is_not_waited_for_for_ever(monkeypatch):
 async def test_an_unreserve_that_fails_is_logged_and_keeps_no_other_claim():
     world = a_world(a_claim("one", wants()), a_claim("two", wants()))
     placing = await bound(world, a_claiming_pod("one", "two"))
-    world.services.claim_writer.failures["remove_user"] = [ApiError(500, "InternalError", "not now")]
+    world.services.claim_writer.failures["remove_reserved_for"] = [ApiError(500, "InternalError", "not now")]
     assert await placing.unreserve() == []
     assert (users_of(claim_of(world, "one")), users_of(claim_of(world, "two"))) == (["uid"], [])
     assert world.services.log.messages == ["Unreserve failed"]
@@ -286,8 +286,8 @@ async def test_a_claim_for_extended_resources_is_made_allocated_and_named_in_the
     assert (name, [each.resource_name for each in mappings]) == (claim.name, [GPU])
     assert [verb for verb, _ in world.services.claim_writer.written] == [
         "create",
-        "protect",
-        "write_users",
+        "add_finalizer",
+        "write_reserved_for",
         "write_extended_claim",
     ]
     assert len(world.services.claims_in_flight) == 0
@@ -307,8 +307,8 @@ async def test_beside_claims_of_the_spec_extended_resources_of_the_node_itself_n
     )
     await bound(world, a_claiming_pod("claim", requests={GPU: 1}))
     assert world.services.claim_writer.written == [
-        ("protect", "default/claim"),
-        ("write_users", "default/claim"),
+        ("add_finalizer", "default/claim"),
+        ("write_reserved_for", "default/claim"),
     ]
     assert len(world.services.claims_in_flight) == 0
 
@@ -337,8 +337,8 @@ async def test_its_devices_are_held_until_the_claim_is_shown(monkeypatch):
 
 FAILURES = {
     "create": "create claim for extended resources default/: not now",
-    "protect": "add finalizer to claim default/train-extended-resources-x: not now",
-    "write_users": "add allocation and reservation to claim default/train-extended-resources-x: not now",
+    "add_finalizer": "add finalizer to claim default/train-extended-resources-x: not now",
+    "write_reserved_for": "add allocation and reservation to claim default/train-extended-resources-x: not now",
     "write_extended_claim": "update pod default/train ExtendedResourceClaimStatus: not now",
 }
 

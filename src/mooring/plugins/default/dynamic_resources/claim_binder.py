@@ -145,11 +145,11 @@ class ClaimBinding:
             if claim.status.allocation is not None:
                 raise Fault(f"claim {claim.key} got allocated elsewhere in the meantime")
             # A claim may not be deleted while it holds devices: protected first, then allocated.
-            claim = await _saying(f"add finalizer to claim {claim.key}", self._writer.protect(claim))
+            claim = await _saying(f"add finalizer to claim {claim.key}", self._writer.add_finalizer(claim))
         words = "allocation and reservation" if allocation is not None else "reservation"
         return await _saying(
             f"add {words} to claim {claim.key}",
-            self._writer.write_users(self._used(claim, pod, allocation), with_allocation=allocation is not None),
+            self._writer.write_reserved_for(self._used(claim, pod, allocation), with_allocation=allocation is not None),
         )
 
     def _used(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:

@@ -365,7 +365,7 @@ class DynamicResources(Plugin):
                     if claim.name != extended_resources.IN_MEMORY:
                         await self._writer.delete(claim)
                 elif claim.status.allocation is not None and is_reserved_for(claim, pod):
-                    state.claims[at] = await self._writer.remove_user(claim, pod.uid)
+                    state.claims[at] = await self._writer.remove_reserved_for(claim, pod.uid)
             except Fault as problem:  # the next attempt of the pod comes here again
                 self._log.error("Unreserve failed", pod=pod, resourceclaim=claim.key, err=problem)
 
