@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.base.clock import ManualClock
-from mooring.base.retry import Backoff, Retry, constant, poll, retried
+from mooring.base.retry import Backoff, Retry, poll, retried
 
 SECONDS = st.floats(min_value=0.001, max_value=3600.0)
 BACKOFFS = st.builds(
@@ -50,7 +50,7 @@ class Failing:
 DELAYS = {
     "it doubles up to its limit": (Backoff(1.0, 30.0), [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]),
     "it grows by its factor": (Backoff(0.01, 10.0, factor=5.0), [0.01, 0.05, 0.25, 1.25]),
-    "a constant one does not grow": (constant(10.0), [10.0, 10.0, 10.0]),
+    "with a factor of one it does not grow": (Backoff(10.0, 60.0, factor=1.0), [10.0, 10.0, 10.0]),
     "its initial delay may be its limit": (Backoff(5.0, 5.0), [5.0, 5.0]),
 }
 
@@ -114,7 +114,7 @@ def test_a_call_is_made_until_it_succeeds_or_the_tries_are_used_up(failures: int
 async def test_what_is_not_retryable_is_raised_at_once() -> None:
     clock, call = InstantClock(), Failing(3, ValueError("refused"))
     with pytest.raises(ValueError, match="refused"):
-        await retried(call, constant(1.0), clock, tries=5, is_retryable=lambda error: isinstance(error, OSError))
+        await retried(call, Backoff(1.0, 1.0), clock, tries=5, is_retryable=lambda error: isinstance(error, OSError))
     assert (call.calls, clock.slept) == (1, [])
 
 
@@ -123,7 +123,7 @@ async def test_a_cancellation_is_never_retried() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await retried(cancelled, constant(1.0), InstantClock(), tries=5, is_retryable=lambda _: True)
+        await retried(cancelled, Backoff(1.0, 1.0), InstantClock(), tries=5, is_retryable=lambda _: True)
 
 
 @given(
@@ -147,5 +147,5 @@ def test_polling_ends_when_the_condition_holds_or_the_time_is_over(
 
 async def test_polling_what_holds_already_does_not_wait() -> None:
     clock = InstantClock()
-    assert await poll(lambda: True, constant(1.0), clock, seconds=0.0)
+    assert await poll(lambda: True, Backoff(1.0, 1.0), clock, seconds=0.0)
     assert clock.slept == []

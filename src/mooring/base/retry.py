@@ -39,11 +39,6 @@ class Backoff:
         return min(grown, self.limit_seconds) * (1.0 - self.jitter * chance())
 
 
-def constant(seconds: float) -> Backoff:
-    """The same delay after every failure."""
-    return Backoff(seconds, seconds, factor=1.0)
-
-
 class Retry:
     """Failures in a row, and the wait after each."""
 
