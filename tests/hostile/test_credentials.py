@@ -121,7 +121,7 @@ async def everything_about(live: Live, name: str) -> str:
     pages = served_pages(scheduler, None, MetricFilter(), {})
     shown = [page.answer(Wish()).body for page in pages.values()]
     assert scheduler.explain_socket is not None
-    answer = scheduler.explain_socket._answer({"explain": f"default/{name}"})
+    answer = scheduler.explain_socket._respond({"explain": f"default/{name}"})
     found = {"pod": f"default/{name}", "profile": "default-scheduler", "node": None, "phase": "Pending", **answer}
     return "\n".join(
         [

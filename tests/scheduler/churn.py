@@ -321,7 +321,7 @@ class Examination:
             or len(self._core.bindings)
             or any(True for _ in self._core.room)
             or scheduler.reporter._writers
-            or scheduler.reporter._untaken
+            or scheduler.reporter._retry_queue
             or len(self._core.preemption)
             or any(pod.assumed_at is not None for pod in scheduler.state._pods.values())
         )
@@ -361,7 +361,7 @@ class Examination:
         assert scheduler.pods._uids == {pod.key: pod.uid for pod in self._pods}
         going = {pod.uid for pod in self._pods if pod.is_terminating}
         assert {waiting.pod.uid for waiting in scheduler.queue.pending()} - going == pending - going
-        assert scheduler.reporter._said.keys() <= pending
+        assert scheduler.reporter._written.keys() <= pending
         assert not self._core.awaiting_kinds
         used: Counter[str] = Counter()
         for pod in on_nodes:

@@ -227,7 +227,7 @@ def complete(
     """The scheduler around the core: cycle, watches, loop.
 
     `before` and `after` observe pod events before and after state and queue are updated; `companions` run while the
-    scheduler does; `is_explained`: it answers `mooring explain`.
+    scheduler does; `is_explained`: it serves `mooring explain`.
     """
     cycle = SchedulingCycle(
         state=core.state,

@@ -248,7 +248,7 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
         may_go_on.set()
         Errand.may_go.set()
         await live.core.bindings.wait_for_current()
-        assert uid not in scheduler.reporter._said
+        assert uid not in scheduler.reporter._written
         assert not live.pods["web"].status.nominated_node_name
 
 

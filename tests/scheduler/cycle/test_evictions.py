@@ -223,7 +223,7 @@ async def test_who_got_a_node_before_its_nomination_is_cleared_is_left_alone(wor
     held.set()
     await world.settle()
     assert asked(world, "first", "second") == [("patch", "first")]
-    assert "uid-second" not in world.reporter._said
+    assert "uid-second" not in world.reporter._written
     assert ("delete", "low") in world.server.asked
 
 

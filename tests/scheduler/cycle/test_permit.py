@@ -6,7 +6,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.objects import ObjectMeta, Pod
-from mooring.scheduler.cycle.permit import PermitRoom, Verdict
+from mooring.scheduler.cycle.permit import PermitOutcome, PermitRoom
 
 POD = Pod(metadata=ObjectMeta(name="web", namespace="default", uid="u1"))
 
@@ -16,7 +16,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-async def a_waiting_pod(clock: ManualClock, **waits: float) -> tuple[PermitRoom, asyncio.Task[Verdict]]:
+async def a_waiting_pod(clock: ManualClock, **waits: float) -> tuple[PermitRoom, asyncio.Task[PermitOutcome]]:
     room = PermitRoom(clock)
     room.enter(POD, "node-1", waits)
     task = asyncio.create_task(room.wait(POD, waits))

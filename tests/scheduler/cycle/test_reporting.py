@@ -209,7 +209,7 @@ async def test_a_word_that_was_not_taken_is_not_said_of_a_pod_that_waits_no_long
     server.open.set()
     await pass_time(server, 10)
     assert server.patches == []
-    assert reporter._repeater is None
+    assert reporter._retrier is None
 
 
 async def test_a_word_that_was_not_taken_is_not_said_after_the_binding_and_is_news_if_that_fails(server, reporter):
@@ -318,14 +318,14 @@ async def test_nothing_is_remembered_of_a_pod_that_waits_no_longer(server, repor
     reporter.scheduled(pods[0], "node-1")
     for pod in pods[1:]:
         reporter.not_pending(pod)
-    assert (reporter._said, reporter._unsent, reporter._writers) == ({}, {}, {})
+    assert (reporter._written, reporter._unsent, reporter._writers) == ({}, {}, {})
 
 
 async def test_the_end_leaves_no_writer_behind(server, reporter):
     server.refusals = [ApiError(403, "Forbidden", "not yet")]
     reporter.condition(a_pod("kept"), "Unschedulable", "no", None)
     await settle()
-    repeater = reporter._repeater
+    repeater = reporter._retrier
     assert repeater is not None
     server.open.clear()
     reporter.condition(a_pod("on-its-way"), "Unschedulable", "no", None)
@@ -334,7 +334,7 @@ async def test_the_end_leaves_no_writer_behind(server, reporter):
     await reporter.close(0.01)
     await settle()
     assert (writer.cancelled(), repeater.cancelled()) == (True, True)
-    assert (reporter._writers, reporter._repeater) == ({}, None)
+    assert (reporter._writers, reporter._retrier) == ({}, None)
 
 
 def shown(pod: Pod, message: str, nominated: str) -> Pod:

@@ -15,7 +15,12 @@ from mooring.client import EventRecorder
 from mooring.objects import Pod
 from mooring.objects.core import ObjectReference
 from mooring.scheduler.introspection import foreign_bindings
-from mooring.scheduler.introspection.foreign_bindings import GRACE_SECONDS, METRIC, TOLD_APART_SECONDS, ForeignBindings
+from mooring.scheduler.introspection.foreign_bindings import (
+    GRACE_SECONDS,
+    METRIC,
+    REPORTS_APART_SECONDS,
+    ForeignBindings,
+)
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.testing import a_pod
 
@@ -61,8 +66,8 @@ class Scene:
 
     async def shown(self, name: str, node: str, profile: str = "default-scheduler") -> None:
         self.foreign_bindings.assigned(a_pod(name, uid=name, node=node, scheduler=profile))
-        while self.foreign_bindings._telling:
-            await asyncio.gather(*self.foreign_bindings._telling)
+        while self.foreign_bindings._reports:
+            await asyncio.gather(*self.foreign_bindings._reports)
 
     def count(self, profile: str = "default-scheduler") -> float:
         line = f'{METRIC}{{profile="{profile}"}} '
@@ -100,7 +105,7 @@ async def test_many_are_counted_and_told_once_in_a_while(scene, capsys):
     for number in range(20):
         await scene.shown(f"pod-{number}", "node-2")
     assert len(scene.reporter.notes) == 1
-    scene.clock.advance(TOLD_APART_SECONDS)
+    scene.clock.advance(REPORTS_APART_SECONDS)
     await scene.shown("later", "node-2")
     assert len(scene.reporter.notes) == 2
     assert scene.count() == 21

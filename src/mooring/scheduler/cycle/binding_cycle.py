@@ -228,16 +228,16 @@ class BindingCycles:
                 await self._reporter.nominate(pod, placement.node.name)
         if placement.waits:
             began = self._room.now()
-            verdict = await self._room.wait(pod, placement.waits)
-            self._metrics.waited_on_permit(verdict.status, self._room.now() - began)
-            if verdict.is_closed:
+            outcome = await self._room.wait(pod, placement.waits)
+            self._metrics.waited_on_permit(outcome.status, self._room.now() - began)
+            if outcome.is_closed:
                 await self._unreserve(placement)
                 return
-            if verdict.is_preempted:
+            if outcome.is_preempted:
                 await self._failed(placement, PluginFault("", "waiting on permit for pod: preempted"))
                 return
-            if verdict.refusal is not None:
-                await self._unschedulable(placement, PlacementRefused(verdict.plugin, verdict.refusal))
+            if outcome.refusal is not None:
+                await self._unschedulable(placement, PlacementRefused(outcome.plugin, outcome.refusal))
                 return
         # From here on a failure can only mean another try with the error backoff: no more events are recorded for it.
         self._queue.done(pod.uid)
@@ -283,16 +283,16 @@ class BindingCycles:
 
     async def _call_pre_bind(self, placement: Placement, plugin: Any) -> None:
         cycle = placement.decision.cycle
-        answer = await self._caller.call(
+        result = await self._caller.call(
             cycle, plugin, ExtensionPoint.PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
         )
-        if isinstance(answer, Refusal):
-            check_reasons(plugin, ExtensionPoint.PRE_BIND, answer)
+        if isinstance(result, Refusal):
+            check_reasons(plugin, ExtensionPoint.PRE_BIND, result)
             _log.v(4).info("Pod rejected by PreBind plugin", pod=placement.pod, plugin=plugin.name)
-            raise _Rejected(plugin, answer)
-        if answer is not None:
+            raise _Rejected(plugin, result)
+        if result is not None:
             raise fault(
-                plugin, ExtensionPoint.PRE_BIND, f"pre_bind returned {answer!r}; it must return a Refusal or None"
+                plugin, ExtensionPoint.PRE_BIND, f"pre_bind returned {result!r}; it must return a Refusal or None"
             )
 
     async def _bind(self, placement: Placement) -> None:
@@ -323,18 +323,18 @@ class BindingCycles:
         cycle = placement.decision.cycle
         plugin: Plugin
         for plugin in placement.profile.at(Point.BIND):
-            answer = await self._caller.call(
+            result = await self._caller.call(
                 cycle, plugin, ExtensionPoint.BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
             )
-            if isinstance(answer, Bound):
+            if isinstance(result, Bound):
                 return plugin
-            if isinstance(answer, Refusal):
-                check_reasons(plugin, ExtensionPoint.BIND, answer)
+            if isinstance(result, Refusal):
+                check_reasons(plugin, ExtensionPoint.BIND, result)
                 _log.v(4).info("Pod rejected by Bind plugin", pod=placement.pod, plugin=plugin.name)
-                raise _Rejected(plugin, answer)
-            if not isinstance(answer, Skip):
+                raise _Rejected(plugin, result)
+            if not isinstance(result, Skip):
                 raise fault(
-                    plugin, ExtensionPoint.BIND, f"bind returned {answer!r}; it must return Bound, Skip or a Refusal"
+                    plugin, ExtensionPoint.BIND, f"bind returned {result!r}; it must return Bound, Skip or a Refusal"
                 )
         raise PluginFault("", "no bind plugin took the pod: all of them skipped it")
 
@@ -430,21 +430,21 @@ class BindingCycles:
 
 
 def _is_needed(plugin: Any, placement: Placement) -> bool:
-    """Whether the plugin's pre_bind has something to do for this pod; it does if it does not say otherwise."""
+    """Whether the plugin's pre_bind has something to do for this pod; it does if it has no `needs_pre_bind`."""
     needs_pre_bind = getattr(plugin, "needs_pre_bind", None)
     if needs_pre_bind is None:
         return True
     with calling(placement.decision.cycle, plugin, ExtensionPoint.PRE_BIND_PRE_FLIGHT):
-        answer = needs_pre_bind(placement.pod, placement.node, placement.decision.cycle)
-    if not isinstance(answer, bool):
+        result = needs_pre_bind(placement.pod, placement.node, placement.decision.cycle)
+    if not isinstance(result, bool):
         raise fault(
             plugin,
             ExtensionPoint.PRE_BIND_PRE_FLIGHT,
-            f"needs_pre_bind returned {answer!r}; it must return True or False",
+            f"needs_pre_bind returned {result!r}; it must return True or False",
         )
-    return answer
+    return result
 
 
 def internal(error: BaseException) -> PluginFault:
-    """A bug of ours, as what the pod's event says: there is no plugin to name."""
+    """A bug of ours, for the pod's event: there is no plugin to name."""
     return PluginFault("", f"internal fault: {described(error)}")

@@ -1,6 +1,6 @@
-"""Pods that a permit plugin asked to wait: reserved on their node, not bound yet.
+"""Pods that wait on Permit (kube-scheduler's waitingPodsMap): reserved on their node, not bound yet.
 
-All plugins that asked must allow; the first rejection or the first time-out refuses.
+All plugins that returned Wait must allow; the first rejection or the first timeout rejects the pod.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mooring.framework.verdicts import Code
 
 
 @dataclass(slots=True)
-class Verdict:
-    """How the waiting ended: who refused and why, or nobody."""
+class PermitOutcome:
+    """How the wait ended: allowed, or rejected by a plugin."""
 
     plugin: str = ""
     refusal: Refusal | None = None
     is_preempted: bool = False
     """A pod of higher priority takes its place."""
     is_closed: bool = False
-    """Nobody will decide any more: the scheduler ends."""
+    """The scheduler stops: no plugin will decide any more."""
 
     @property
     def status(self) -> str:
-        """As kube-scheduler's metric says it."""
+        """The status label of kube-scheduler's metric."""
         if self.is_preempted or self.is_closed:
             return Code.ERROR.value
         return Code.SUCCESS.value if self.refusal is None else self.refusal.code.value
@@ -39,7 +39,7 @@ class _Entry:
         self.pod, self.node, self.waits, self.began = pod, node, waits, began
         self.plugins = set(waits)
         """Those that have not allowed yet."""
-        self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self.outcome: asyncio.Future[PermitOutcome] = asyncio.get_running_loop().create_future()
 
 
 class PermitRoom:
@@ -55,7 +55,7 @@ class PermitRoom:
 
     def __iter__(self) -> Iterator[WaitingPod]:
         """Those that wait. One that was allowed or rejected does not, though its binding has not gone on yet."""
-        entries = [entry for entry in self._entries.values() if not entry.verdict.done()]
+        entries = [entry for entry in self._entries.values() if not entry.outcome.done()]
         return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in entries])
 
     def seconds_left(self, uid: str) -> tuple[str, dict[str, float]] | None:
@@ -68,33 +68,33 @@ class PermitRoom:
 
     def allow(self, uid: str, plugin: str) -> bool:
         entry = self._entries.get(uid)
-        if entry is None or entry.verdict.done():
+        if entry is None or entry.outcome.done():
             return False
         entry.plugins.discard(plugin)
         if not entry.plugins:
-            entry.verdict.set_result(Verdict())
+            entry.outcome.set_result(PermitOutcome())
         return True
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
         entry = self._entries.get(uid)
-        if entry is None or entry.verdict.done():
+        if entry is None or entry.outcome.done():
             return False
-        entry.verdict.set_result(Verdict(plugin, Refusal(reason)))
+        entry.outcome.set_result(PermitOutcome(plugin, Refusal(reason)))
         return True
 
     def preempt(self, uid: str) -> bool:
         """The place goes to a pod of higher priority; this one is tried again later. False: no such pod."""
         entry = self._entries.get(uid)
-        if entry is None or entry.verdict.done():
+        if entry is None or entry.outcome.done():
             return False
-        entry.verdict.set_result(Verdict(is_preempted=True))
+        entry.outcome.set_result(PermitOutcome(is_preempted=True))
         return True
 
     def close(self) -> None:
-        """At shutdown: whoever waits, waits no longer."""
+        """At shutdown: end all waits."""
         for entry in self._entries.values():
-            if not entry.verdict.done():
-                entry.verdict.set_result(Verdict(is_closed=True))
+            if not entry.outcome.done():
+                entry.outcome.set_result(PermitOutcome(is_closed=True))
 
     def enter(self, pod: Pod, node: str, waits: Mapping[str, float]) -> None:
         """Let a pod in; its time runs from now on.
@@ -104,17 +104,17 @@ class PermitRoom:
         """
         self._entries[pod.uid] = _Entry(pod, node, waits, self._clock.monotonic())
 
-    async def wait(self, pod: Pod, waits: Mapping[str, float]) -> Verdict:
+    async def wait(self, pod: Pod, waits: Mapping[str, float]) -> PermitOutcome:
         """Until all of these plugins have allowed, one has refused, or the time of one that has not is up."""
         entry = self._entries[pod.uid]
         try:
-            while not entry.verdict.done():
+            while not entry.outcome.done():
                 # A plugin that has allowed has no time limit any more.
                 plugin = min(entry.plugins, key=lambda name: (waits[name], name))
                 left = entry.began + waits[plugin] - self._clock.monotonic()
                 if left <= 0:
-                    return Verdict(plugin, Refusal(waited_too_long(plugin, waits[plugin])))
-                await ends_within(self._clock, left, entry.verdict)
-            return entry.verdict.result()
+                    return PermitOutcome(plugin, Refusal(waited_too_long(plugin, waits[plugin])))
+                await ends_within(self._clock, left, entry.outcome)
+            return entry.outcome.result()
         finally:
             del self._entries[pod.uid]

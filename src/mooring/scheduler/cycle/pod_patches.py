@@ -52,7 +52,7 @@ async def patch_pod(
 
 
 def is_gone(error: Exception) -> bool:
-    """Whether the API server says that the pod with our uid is no more; a namesake may have taken its place."""
+    """Whether the pod with this uid is gone; another may have its name."""
     if not isinstance(error, ApiError):
         return False
     # kube-apiserver calls another uid in a patch an invalid change, in a deletion a conflict.

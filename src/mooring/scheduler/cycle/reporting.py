@@ -1,8 +1,8 @@
-"""What the world is told about an attempt: the Scheduled and FailedScheduling events, and the PodScheduled condition.
+"""What is reported of an attempt: the Scheduled and FailedScheduling events, and the PodScheduled condition.
 
-A condition is patched only when it says something new, and never delays a binding: writes run beside the loop, the
-newest word for a pod replacing one that has not been sent yet. A word that the server does not take now, because it is
-away, starts or has no time, is kept and said again: nothing else may ever happen to the pod that would make us say it.
+A condition is patched only when it changes, and never delays a binding: patches run beside the loop, and a newer one
+replaces one that has not been sent yet. A patch that fails because the API server is away, starts or is overloaded is
+retried: no later event of the pod may cause another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mooring.scheduler.cycle.pod_patches import CONFLICT, RETRIED_AS_IT_IS, TRIE
 from mooring.scheduler.watching.pod_observer import PodObserver
 
 BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=30.0)
-_TAKEN_LATER = (401, 403, 408, CONFLICT, 429)
+_RETRIABLE = (401, 403, 408, CONFLICT, 429)
 """Beside 5xx. A server that starts knows neither users nor their rights, and forbids what it will allow."""
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
@@ -42,13 +42,13 @@ def reference(pod: Pod) -> ObjectReference:
 
 
 @dataclass(slots=True)
-class _Word:
-    """What is to be said about a pod that waits."""
+class _StatusPatch:
+    """A patch of a pending pod's status."""
 
     pod: Pod
     body: dict[str, Any]
-    is_late: bool = False
-    """Whether the server would not take it before."""
+    is_retry: bool = False
+    """Whether it failed before."""
 
 
 class Reporter(PodObserver):
@@ -64,20 +64,20 @@ class Reporter(PodObserver):
         self.recorder = EventRecorder(events or client, controller="mooring", clock=clock)
         self._events = {name: self.recorder.for_controller(name) for name in profiles}
         """One for each profile that there is or was: what it began, it still reports."""
-        self._said: dict[str, tuple[str, str, str | None]] = {}
+        self._written: dict[str, tuple[str, str, str | None]] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
-        self._unsent: dict[str, _Word] = {}
+        self._unsent: dict[str, _StatusPatch] = {}
         self._writers: dict[str, asyncio.Task[None]] = {}
-        self._untaken: dict[str, _Word] = {}
-        """What the server would not take, in the order in which it is said again."""
-        self._repeater: asyncio.Task[None] | None = None
+        self._retry_queue: dict[str, _StatusPatch] = {}
+        """Patches that failed, in the order in which they are retried."""
+        self._retrier: asyncio.Task[None] | None = None
 
     def adopt(self, profiles: Iterable[str]) -> None:
         """There are these profiles now."""
         self._events |= {name: self.recorder.for_controller(name) for name in profiles if name not in self._events}
 
     def scheduled(self, pod: Pod, node: str) -> None:
-        self._said.pop(pod.uid, None)
+        self._written.pop(pod.uid, None)
         self._events[pod.spec.scheduler_name].record(
             reference(pod),
             type="Normal",
@@ -92,13 +92,13 @@ class Reporter(PodObserver):
         )
 
     def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
-        """What a plugin says about the pod."""
+        """A plugin's event about the pod."""
         self._events[pod.spec.scheduler_name].record(
             reference(pod), type="Normal", reason=reason, action=action, note=note
         )
 
     def warned(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
-        """What should worry whoever runs the pod."""
+        """A warning for the pod's user."""
         self._events[pod.spec.scheduler_name].record(
             reference(pod), type="Warning", reason=reason, action=action, note=note
         )
@@ -115,8 +115,8 @@ class Reporter(PodObserver):
         )
 
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None:
-        """Say why the pod waits. `nominate`: None leaves the nomination, "" clears it, a name sets it."""
-        if not self._is_news(pod, reason, message, nominate):
+        """Patch why the pod is pending. `nominate`: None leaves the nomination, "" clears it, a name sets it."""
+        if not self._is_change(pod, reason, message, nominate):
             return
         _log.v(3).info("Updating pod condition and nominated node name", pod=pod, reason=reason)
         condition: dict[str, Any] = {
@@ -133,58 +133,58 @@ class Reporter(PodObserver):
         status: dict[str, Any] = {"conditions": [condition]}
         if nominate is not None:
             status["nominatedNodeName"] = nominate or None
-        self._said[pod.uid] = (reason, message, nominate)
-        # The uid makes it a word about this very pod, not about a namesake made meanwhile.
-        self._untaken.pop(pod.uid, None)
-        self._send(_Word(pod, {"metadata": {"uid": pod.uid}, "status": status}))
+        self._written[pod.uid] = (reason, message, nominate)
+        # The uid makes it a patch about this very pod, not about a namesake made meanwhile.
+        self._retry_queue.pop(pod.uid, None)
+        self._send(_StatusPatch(pod, {"metadata": {"uid": pod.uid}, "status": status}))
 
     async def nominate(self, pod: Pod, node: str) -> None:
-        """Before the pod has to wait for its binding: say where it is about to go. A failure costs nothing."""
+        """Nominate a pod to its node before it has to wait for its binding. A failure costs nothing."""
         await self.settle(pod)
-        said = self._said.get(pod.uid)
-        known = pod.status.nominated_node_name if said is None or said[2] is None else said[2]
+        written = self._written.get(pod.uid)
+        known = pod.status.nominated_node_name if written is None or written[2] is None else written[2]
         if known != node:  # most who made room for themselves go where they are nominated to
-            await self._say_node(pod, node)
+            await self._patch_nomination(pod, node)
 
     async def clear_nomination(self, pod: Pod) -> bool:
-        """The pod was outbid: its node goes to another. False: that could not be said."""
-        return await self._say_node(pod, "")
+        """The node goes to a pod of higher priority. False: the patch failed."""
+        return await self._patch_nomination(pod, "")
 
-    async def _say_node(self, pod: Pod, node: str) -> bool:
-        # Whatever is said of its condition next is news: the watch may not have shown this by then.
-        self._said[pod.uid] = ("", "", node)
+    async def _patch_nomination(self, pod: Pod, node: str) -> bool:
+        # The next condition is a change in any case: the watch may not have shown this one by then.
+        self._written[pod.uid] = ("", "", node)
         return await self._patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}})
 
     def pending(self, pod: Pod) -> None:
-        """The watch shows this of the pod. Once it shows what we said, it is what the next word is compared with."""
-        said = self._said.get(pod.uid)
-        if said is not None and not self._differs(pod, *said):
-            del self._said[pod.uid]
-            self._untaken.pop(pod.uid, None)  # it was taken after all; only the answer was lost
+        """The watch shows this of the pod. Once it shows our patch, the next one is compared with the pod itself."""
+        written = self._written.get(pod.uid)
+        if written is not None and not self._differs(pod, *written):
+            del self._written[pod.uid]
+            self._retry_queue.pop(pod.uid, None)  # it was applied after all; only the response was lost
 
     async def settle(self, pod: Pod) -> None:
-        """Before the pod is bound: no earlier word about it may reach the server after the binding."""
-        self._take_back(pod.uid)
+        """Before the pod is bound: no earlier patch about it may reach the server after the binding."""
+        self._drop_unsent(pod.uid)
         if (writer := self._writers.get(pod.uid)) is not None:
             await writer
-            self._take_back(pod.uid)
+            self._drop_unsent(pod.uid)
 
-    def _take_back(self, uid: str) -> None:
-        unheard = self._unsent.pop(uid, None), self._untaken.pop(uid, None)
-        if any(unheard):
-            # Nobody has heard it: if the binding fails, the same words are news.
-            self._said.pop(uid, None)
+    def _drop_unsent(self, uid: str) -> None:
+        unsent = self._unsent.pop(uid, None), self._retry_queue.pop(uid, None)
+        if any(unsent):
+            # Not written: if the binding fails, the same condition is a change again.
+            self._written.pop(uid, None)
 
     def not_pending(self, pod: Pod) -> None:
         """The pod is gone or has a node: nothing is left to report."""
-        self._said.pop(pod.uid, None)
+        self._written.pop(pod.uid, None)
         self._unsent.pop(pod.uid, None)
-        self._untaken.pop(pod.uid, None)
+        self._retry_queue.pop(pod.uid, None)
 
-    def _is_news(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
-        said = self._said.get(pod.uid)
-        if said is not None:
-            return said != (reason, message, nominate)
+    def _is_change(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
+        written = self._written.get(pod.uid)
+        if written is not None:
+            return written != (reason, message, nominate)
         return self._differs(pod, reason, message, nominate)
 
     def _differs(self, pod: Pod, reason: str, message: str, nominate: str | None) -> bool:
@@ -192,72 +192,72 @@ class Reporter(PodObserver):
         same = old is not None and (old.status, old.reason, old.message) == ("False", reason, message)
         return not same or (nominate is not None and nominate != pod.status.nominated_node_name)
 
-    def _send(self, word: _Word) -> None:
-        uid = word.pod.uid
-        self._unsent[uid] = word
+    def _send(self, patch: _StatusPatch) -> None:
+        uid = patch.pod.uid
+        self._unsent[uid] = patch
         if uid not in self._writers:
             self._writers[uid] = asyncio.get_running_loop().create_task(self._write(uid))
 
     async def _write(self, uid: str) -> None:
         try:
-            while (word := self._unsent.pop(uid, None)) is not None:
+            while (patch := self._unsent.pop(uid, None)) is not None:
                 try:
-                    await self._patch_waiting(word.pod, word.body)
+                    await self._patch_waiting(patch.pod, patch.body)
                 except Exception as error:  # whatever it is: a condition is not worth a pod
-                    self._not_taken(word, error)
+                    self._patch_failed(patch, error)
         finally:
             del self._writers[uid]
 
-    def _not_taken(self, word: _Word, error: Exception) -> None:
-        uid = word.pod.uid
+    def _patch_failed(self, patch: _StatusPatch, error: Exception) -> None:
+        uid = patch.pod.uid
         if is_gone(error):
-            self._said.pop(uid, None)
+            self._written.pop(uid, None)
             return
-        (_log.v(2).info if word.is_late else _log.error)("Error updating pod", pod=word.pod, err=error)
-        if not _is_taken_later(error):
-            self._said.pop(uid, None)
-        elif uid in self._said and uid not in self._unsent:  # neither forgotten nor overtaken meanwhile
-            word.is_late = True
-            self._untaken[uid] = word
-            if self._repeater is None:
-                self._repeater = asyncio.get_running_loop().create_task(self._repeat())
+        (_log.v(2).info if patch.is_retry else _log.error)("Error updating pod", pod=patch.pod, err=error)
+        if not _is_retriable(error):
+            self._written.pop(uid, None)
+        elif uid in self._written and uid not in self._unsent:  # neither forgotten nor overtaken meanwhile
+            patch.is_retry = True
+            self._retry_queue[uid] = patch
+            if self._retrier is None:
+                self._retrier = asyncio.get_running_loop().create_task(self._retry())
 
-    async def _repeat(self) -> None:
-        """Say again what was not taken: one word, and as long as they are taken, all others."""
+    async def _retry(self) -> None:
+        """Retry failed patches: one, and as long as they succeed, all others."""
         retry = Retry(BACKOFF, self._clock)
         try:
-            while self._untaken:
+            while self._retry_queue:
                 await retry.wait()
-                if await self._all_taken():
+                if await self._retry_all():
                     retry.reset()
         finally:
-            self._repeater = None
+            self._retrier = None
 
-    async def _all_taken(self) -> bool:
-        while self._untaken:
-            uid = next(iter(self._untaken))
-            self._send(self._untaken.pop(uid))
+    async def _retry_all(self) -> bool:
+        while self._retry_queue:
+            uid = next(iter(self._retry_queue))
+            self._send(self._retry_queue.pop(uid))
             await asyncio.wait([self._writers[uid]])
-            if uid in self._untaken:  # as the last one now: the next time another is tried first
+            if uid in self._retry_queue:  # as the last one now: the next time another is tried first
                 return False
         return True
 
     async def _patch(self, pod: Pod, body: dict[str, Any]) -> bool:
-        """Whether it was written, or nobody is left to be told."""
+        """Whether it was written, or the pod is gone."""
         try:
             await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
             return True
         except Exception as error:
-            self._said.pop(pod.uid, None)
+            self._written.pop(pod.uid, None)
             if is_gone(error):
                 return True
             _log.error("Error updating pod", pod=pod, err=error)
             return False
 
     async def _patch_waiting(self, pod: Pod, body: dict[str, Any]) -> None:
-        """Patch the version that we know. Has the pod changed, then only if nobody has bound it meanwhile.
+        """Patch the version that we know. If the pod has changed, then only if it has no node meanwhile.
 
-        The watch may be late: a binding refused because of a rival's is often the first that we hear of it.
+        The watch may be late: a binding that conflicts with another scheduler's is often the first sign of that.
         """
         version = pod.metadata.resource_version
         for attempt in range(1, TRIES + 1):
@@ -282,14 +282,14 @@ class Reporter(PodObserver):
     async def close(self, seconds: float) -> None:
         """At shutdown: send what is on its way, and leave nothing running."""
         await self.flush(seconds)
-        if self._repeater is not None:
-            self._repeater.cancel()
+        if self._retrier is not None:
+            self._retrier.cancel()
         for writer in self._writers.values():
             writer.cancel()
         if self._event_client is not None:
             await self._event_client.close()
 
 
-def _is_taken_later(error: Exception) -> bool:
+def _is_retriable(error: Exception) -> bool:
     """Whether the server may take the same words another time: the fault is not in them."""
-    return not isinstance(error, ApiError) or error.code in _TAKEN_LATER or error.code >= 500
+    return not isinstance(error, ApiError) or error.code in _RETRIABLE or error.code >= 500

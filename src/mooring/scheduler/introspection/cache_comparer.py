@@ -1,4 +1,4 @@
-"""A look at what the scheduler believes, when an operator asks (SIGUSR2, as kube-scheduler's).
+"""Compares the cache with the API server and dumps it to the log, on SIGUSR2 as kube-scheduler does.
 
 Does the API server agree, and who waits where?
 
@@ -97,5 +97,5 @@ def _placed(pod: Pod) -> PlacedPod | None:
         return None
     try:
         return placed(pod)
-    except BadQuantity:  # it counts as requesting nothing, which the watch has said in the log
+    except BadQuantity:  # it counts as requesting nothing, which the watch has logged
         return None

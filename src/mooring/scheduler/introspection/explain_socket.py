@@ -1,9 +1,9 @@
-"""A local socket on which a running scheduler answers questions about itself, to its own user only.
+"""A local socket on which a running scheduler serves `mooring explain`, to its own user only.
 
-One line of JSON asks (`{"explain": "default/web-0"}`), one line answers. The socket's name holds a digest of the API
-server's address, so that a command that reads the same kubeconfig finds the schedulers that serve that cluster. A
-question is bounded in size, time and nesting; so is the number of connections. While a plugin holds up the scheduler,
-the answer names the plugin.
+One line of JSON is the request (`{"explain": "default/web-0"}`), one line the response. The socket's name holds a
+digest of the API server's address, so that a command that reads the same kubeconfig finds the schedulers that serve
+that cluster. A request is bounded in size, time and nesting; so is the number of connections. While a plugin blocks
+the scheduler, the response names the plugin.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mooring.scheduler.election.side_thread import SideThread, in_thread
 from mooring.scheduler.introspection.socket_folder import digest, is_trusted, make_socket_folder, peer_uid
 from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
-Answer = Callable[[dict[str, Any]], dict[str, Any]]
+Respond = Callable[[dict[str, Any]], dict[str, Any]]
 
 QUESTION_SECONDS = 5.0
 PATIENCE_SHARE = 0.8
-"""Of that time: how long the loop is waited for. Then what keeps it is the answer."""
+"""Of that time: how long the loop is waited for. Then the response is what blocks it."""
 LOOK_SECONDS, HELD_UP_SECONDS, CLOSE_SECONDS = 0.1, 1.0, 1.0
 MOST_QUESTION_BYTES = 64 * 1024
 MOST_CONVERSATIONS = 16
@@ -36,12 +36,12 @@ _log = Log("control")
 
 
 class ExplainSocket:
-    """Answers while it is open: on a thread of its own, which asks the loop that opened it."""
+    """Serves while it is open: on a thread of its own, which calls the loop that opened it."""
 
-    def __init__(self, server: str, answer: Answer, held_up: Callable[[], HeldUp | None] = lambda: None) -> None:
-        """`held_up` says what keeps the loop from answering."""
+    def __init__(self, server: str, respond: Respond, held_up: Callable[[], HeldUp | None] = lambda: None) -> None:
+        """`held_up` returns what blocks the loop."""
         self._name = f"{digest(server)}-{os.getpid()}-{id(self):x}.sock"
-        self._answer = answer
+        self._respond = respond
         self._held_up = held_up
         self._path: Path | None = None
         self._is_listening = False
@@ -49,7 +49,7 @@ class ExplainSocket:
         self._thread = SideThread("control socket", self._run)
 
     async def open(self) -> None:
-        """Listen. Without a place for the socket the scheduler works all the same, and says so."""
+        """Listen. Without a place for the socket the scheduler works all the same, and logs that."""
         self._loop = asyncio.get_running_loop()
         try:
             self._thread.start()
@@ -77,7 +77,7 @@ class ExplainSocket:
             self._is_listening = False
             self.remove()
             # First no connection more, then an end to those that are there: asyncio loses one that it accepts after
-            # `close`. Who has connected and asks nothing must not hold up the end.
+            # `close`. A client that sends nothing must not hold up the end.
             for listening in listener.sockets:
                 asyncio.get_running_loop().remove_reader(listening.fileno())
             for conversation, writer in self._conversations.items():
@@ -121,29 +121,29 @@ class ExplainSocket:
             line = await reader.readline()
         except ValueError:
             return json.dumps({"error": f"a question has at most {MOST_QUESTION_BYTES} bytes"}).encode()
-        return await self._answered(line)
+        return await self._respond_to(line)
 
-    async def _answered(self, line: bytes) -> bytes:
+    async def _respond_to(self, line: bytes) -> bytes:
         try:
             refuse_deep(line)
-            return json.dumps(await self._asked(decode(line, dict[str, Any]))).encode()
+            return json.dumps(await self._on_loop(decode(line, dict[str, Any]))).encode()
         except (ValueError, LookupError, TypeError) as error:
             return json.dumps({"error": f"cannot answer that: {error}"}).encode()
 
-    async def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The loop's answer; or what keeps it from answering."""
+    async def _on_loop(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What the loop responds; or what blocks it."""
 
-        async def answer() -> dict[str, Any]:
-            return self._answer(question)
+        async def respond() -> dict[str, Any]:
+            return self._respond(question)
 
-        answering = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._loop))
+        response = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(respond(), self._loop))
         deadline = asyncio.get_running_loop().time() + QUESTION_SECONDS * PATIENCE_SHARE
         while asyncio.get_running_loop().time() < deadline:
-            await asyncio.wait([answering], timeout=LOOK_SECONDS)
-            if answering.done():
-                return answering.result()
+            await asyncio.wait([response], timeout=LOOK_SECONDS)
+            if response.done():
+                return response.result()
             held_up = self._held_up()
             if held_up is not None and held_up.seconds >= HELD_UP_SECONDS:
                 break
-        answering.cancel()
+        response.cancel()
         return {"heldUp": held_up._asdict() if (held_up := self._held_up()) is not None else None}

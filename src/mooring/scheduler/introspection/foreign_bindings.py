@@ -1,8 +1,8 @@
-"""Notices that somebody else binds pods of ours: another scheduler serves the same scheduler name.
+"""Detects bindings of our pods by another scheduler that serves the same scheduler name.
 
 Two schedulers that do not know of each other overfill nodes together, and each finds its bindings refused. A pod that
-waited here and is shown on a node where we did not put it was bound by somebody else; its Scheduled event says who.
-All are counted; one now and then is told in the log and as an event of the pod.
+waited here and is shown on a node where we did not put it was bound by another scheduler; its Scheduled event names it.
+All are counted; one now and then is logged and recorded as an event of the pod.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.watching.pod_observer import PodObserver
 
 GRACE_SECONDS = 15.0
-"""The last bindings of whoever led before us may still be on their way to us."""
-TOLD_APART_SECONDS = 300.0
+"""The last bindings of the previous leader may not have been watched yet."""
+REPORTS_APART_SECONDS = 300.0
 EVENT_TRIES, EVENT_PAUSE_SECONDS = 3, 2.0
 """Their event comes after their binding."""
 FORBIDDEN = 403
@@ -37,7 +37,7 @@ _log = Log("scheduler")
 
 
 class ForeignBindings(PodObserver):
-    """Told what we are about to bind and what the watch shows; says what does not go together."""
+    """Compares our own bindings with those that the watch shows."""
 
     def __init__(self, client: ApiClient, clock: Clock, reporter: Reporter, metrics: Metrics) -> None:
         self._client = client
@@ -47,12 +47,12 @@ class ForeignBindings(PodObserver):
         self._expected: dict[str, str] = {}
         """uid → where we are about to bind it, or have tried to."""
         self._acts_since: float | None = None
-        self._told_at: dict[str, float] = {}
-        self._untold: Counter[str] = Counter()
-        self._telling = BackgroundTasks()
+        self._reported_at: dict[str, float] = {}
+        self._unreported: Counter[str] = Counter()
+        self._reports = BackgroundTasks()
 
     def expect(self, pod: Pod, node: str) -> None:
-        """We are about to bind the pod there. Who never does, because another leads, has no rivals."""
+        """We are about to bind the pod there. A standby replica binds none, so it detects nothing."""
         if self._acts_since is None:
             self._acts_since = self._clock.monotonic()
         self._expected[pod.uid] = node
@@ -68,17 +68,17 @@ class ForeignBindings(PodObserver):
         if self._acts_since is None or now < self._acts_since + GRACE_SECONDS:
             return
         self._metric.inc(profile=profile)
-        self._untold[profile] += 1
-        if now >= self._told_at.get(profile, float("-inf")) + TOLD_APART_SECONDS:
-            self._told_at[profile] = now
-            self._telling.start(self._tell(pod), f"who bound {pod.key}")
+        self._unreported[profile] += 1
+        if now >= self._reported_at.get(profile, float("-inf")) + REPORTS_APART_SECONDS:
+            self._reported_at[profile] = now
+            self._reports.start(self._report(pod), f"who bound {pod.key}")
 
     async def close(self) -> None:
-        await self._telling.cancel()
+        await self._reports.cancel()
 
-    async def _tell(self, pod: Pod) -> None:
+    async def _report(self, pod: Pod) -> None:
         who, profile = await self._who_bound(pod), pod.spec.scheduler_name
-        count, self._untold[profile] = self._untold[profile], 0
+        count, self._unreported[profile] = self._unreported[profile], 0
         node = pod.spec.node_name
         _log.warning(
             f"Another scheduler binds pods of ours. {WHAT_TO_DO}",

@@ -1,4 +1,4 @@
-"""What others may ask of a running scheduler: `explain` about one pod, metrics about how many there are of what."""
+"""Queries of a running scheduler: `mooring explain` of one pod, and sizes for metrics."""
 
 from __future__ import annotations
 

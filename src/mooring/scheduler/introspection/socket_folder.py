@@ -80,7 +80,7 @@ def check_socket(path: Path) -> None:
 
 
 def is_trusted(connection: socket.socket) -> bool:
-    """Whether the process at the other end runs as this user or as root. Where the system cannot tell, folders must."""
+    """Whether the peer runs as this user or as root. Where the system does not show that, the folder's mode decides."""
     uid = peer_uid(connection)
     return uid is None or uid in (os.geteuid(), 0)
 

@@ -1,8 +1,8 @@
-"""Binds a pod through the API server, and finds out what became of a binding whose answer was lost.
+"""Binds a pod through the API server, and finds out what became of a binding whose response was lost.
 
-To take a lost answer for a failure would give the pod's room to another, while the pod may be there. So the binding is
-retried until the server answers. That it is there already is then what we wanted. A server that has no time or is not
-there for its proxy (503, 504) has not answered either: the pod keeps its room for a while, instead of waiting out a
+To take a lost response for a failure would give the pod's room to another, while the pod may be there. So the binding
+is retried until the server responds. That the pod is bound already is then success. A server that has no time or is not
+there for its proxy (503, 504) has not responded either: the pod keeps its room for a while, instead of waiting out a
 backoff after the server is well again.
 """
 
@@ -21,7 +21,7 @@ from mooring.framework.pod_metadata import NOTHING, BindingMetadata, check_metad
 
 BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=2.0)
 MOST_DOUBT_SECONDS = 60.0
-"""How long a server may answer without saying where the pod is."""
+"""How long a server may respond without the pod's node."""
 MOST_RETRIES_SECONDS = 15.0
 """How long a binding is retried in place while the server has no time for it; then the pod backs off."""
 NOT_FOUND = 404
@@ -81,7 +81,7 @@ class ApiBinder:
                 in_doubt_since, is_away = in_doubt_since or self._clock.monotonic(), True
                 _log.v(1).info("The answer to a binding was lost; asking again", pod=pod, node=node, err=error)
             except ApiError as error:
-                # A server that breaks down may have done what it was asked for; one that starts forbids everything.
+                # A server that breaks down may have done it; one that starts forbids everything.
                 if in_doubt_since is None and error.code < 500:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
@@ -99,13 +99,13 @@ class ApiBinder:
                 await retry.wait()
 
     def _patience(self, error: ApiError, where: str | None) -> float:
-        """How long after the first doubt such an answer is not yet taken for the last word."""
+        """How long after the first doubt such a response is not final."""
         if where is None:
             return MOST_DOUBT_SECONDS
         return MOST_RETRIES_SECONDS if where == "" and error.code in NO_TIME else -1.0
 
     async def _where(self, pod: Pod) -> str | None:
-        """The pod's node, "" if it has none or is no more; None if the server does not say."""
+        """The pod's node, "" if it has none or is no more; None if the server does not respond with it."""
         try:
             now = await self._client.get(Pod.KIND, pod.name, pod.namespace)
         except ApiError as error:

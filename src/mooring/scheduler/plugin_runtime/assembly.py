@@ -81,7 +81,7 @@ class Services:
     claims_in_flight: ClaimsInFlight = field(default_factory=ClaimsInFlight)
 
     def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
-        """Answers what one plugin's constructor asks for, by type."""
+        """Returns what one plugin's constructor requires, by type."""
         shared: Mapping[Any, Callable[[], Any]] = {
             Clock: lambda: self.clock,
             Log: lambda: Log(entry.name),
@@ -101,15 +101,15 @@ class Services:
             Metrics: lambda: self.metrics,
         }
 
-        def provide(asked: Any) -> Any:
-            origin = typing.get_origin(asked)
+        def provide(wanted: Any) -> Any:
+            origin = typing.get_origin(wanted)
             if origin is Objects:
-                return self.informers.store(typing.get_args(asked)[0])
+                return self.informers.store(typing.get_args(wanted)[0])
             if origin is Published:
                 return Published(self.clock)
-            if isinstance(asked, type) and issubclass(asked, Args):
+            if isinstance(wanted, type) and issubclass(wanted, Args):
                 return args
-            return shared[asked]()
+            return shared[wanted]()
 
         return provide
 
@@ -211,7 +211,7 @@ def _built(entry: PluginEntry, args: Args | None, services: Services) -> Instanc
     background = services.supervisor.for_plugin(entry.name)
     try:
         plugin = build(entry.cls, services.provider(entry, args, background))
-    except BaseException as error:  # what a constructor raises: to end the program is no way to say no, either
+    except BaseException as error:  # whatever a constructor raises, also SystemExit
         if isinstance(error, MooringError) or not is_its_own(error):
             raise
         raise OperatorMistake(
@@ -245,7 +245,7 @@ def _rules(
     refusers = {plugin.name for point in CAN_REFUSE for plugin, _ in points.get(point, ())}
     hints: dict[str, list[Hint]] = {name: _hints(plugin, can_refuse=name in refusers) for name, plugin in used.items()}
     if has_extenders:
-        # They cannot say what would help a pod that they refused: anything might.
+        # They register for no events: any may help a pod that they rejected.
         hints[EXTENDER] = registered_hints(None, can_refuse=True)
     gates = [(plugin.name, plugin.pre_enqueue) for plugin, _ in points.get(Point.PRE_ENQUEUE, ())]
     return ProfileRules(hints=hints, pre_enqueue=gates)

@@ -76,8 +76,8 @@ class ApiClaimWriter:
     async def write_extended_claim(
         self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
     ) -> None:
-        said = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(list(mappings))}
-        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": said}}
+        status = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(list(mappings))}
+        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
 
     async def release(self, release: ClaimRelease) -> None:

@@ -21,7 +21,7 @@ class Lifecycle:
     """Knows which instances have been started and have not ended."""
 
     def __init__(self, on_fault: Callable[[str, str], None] = lambda _plugin, _what: None) -> None:
-        """`on_fault` hears which plugin failed to "Start" or to "Stop"."""
+        """`on_fault` is called with the plugin that failed to "Start" or to "Stop"."""
         self._alive: list[Instance] = []
         self._on_fault = on_fault
 
@@ -64,7 +64,7 @@ class Lifecycle:
             self._alive.remove(instance)
 
     async def stop_all(self, left: Callable[[], float]) -> None:
-        """At shutdown; the background work is ended by whoever supervises all of it."""
+        """At shutdown; the `Supervisor` ends background work."""
         for instance in self._alive:
             await self._stop(instance, left())
         self._alive.clear()

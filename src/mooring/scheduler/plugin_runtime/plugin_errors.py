@@ -1,6 +1,6 @@
 """How often which plugin failed at which extension point: the metric beside the log line, the event and the condition.
 
-Counted is what a plugin raises, answers against the contract, or does not finish in its time; a refusal is no error.
+Counted are calls that raise, return what the contract does not allow, or time out; a rejection is no error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _trace(error: BaseException) -> str:
 
 
 class PluginErrors:
-    """`mooring_plugin_errors_total`, by plugin and point. Whoever makes one counts on the same metric."""
+    """`mooring_plugin_errors_total`, by plugin and point. All instances count on the same metric."""
 
     def __init__(self, metrics: PluginMetrics) -> None:
         self._counter = metrics.counter(

@@ -1,4 +1,4 @@
-"""Asking plugins at the points that may wait: each within its time, pre_bind side by side where plugins allow it.
+"""Calls plugins at the extension points that may wait: each with a timeout, PreBind in parallel where plugins allow it.
 
 A plugin that does not come back in its time is cancelled and has failed; one that does not even let itself be
 cancelled is left behind. Its pod goes on without it.
@@ -48,7 +48,7 @@ class PluginCaller:
     async def call(
         self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, method: Callable[[], Awaitable[T]]
     ) -> T:
-        """The plugin's answer. What it raises, and that it takes too long, is a `PluginFault`."""
+        """What the plugin returns. Whatever it raises, and a timeout, is a `PluginFault`."""
 
         async def timed() -> T:
             with calling(cycle, plugin, point):
@@ -57,7 +57,7 @@ class PluginCaller:
         seconds = _longest_wait(plugin, point)
         if seconds == math.inf:
             return await timed()
-        # As a task of its own: whoever does not end must not keep us from going on.
+        # As a task of its own: a call that does not end must not block the binding cycle.
         called = asyncio.get_running_loop().create_task(timed())
         self._calls.add(called)
         try:
@@ -72,7 +72,7 @@ class PluginCaller:
         return called.result()
 
     async def call_in_parallel(self, methods: Iterable[Callable[[], Awaitable[None]]]) -> None:
-        """All at once. The first that fails ends the others, and is the one that is heard of."""
+        """Concurrently. The first failure cancels the others, and is raised."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for method in methods:
@@ -102,7 +102,7 @@ async def _coroutine(method: Callable[[], Awaitable[None]]) -> None:
 
 
 def parallel_groups(plugins: Sequence[Plugin], needed: Collection[Plugin]) -> list[list[Plugin]]:
-    """Who is asked to pre_bind, in the profile's order; those that stand together in one list at the same time.
+    """The PreBind plugins to call, in the profile's order; those of one list concurrently.
 
     A plugin that wants to be alone separates its neighbours even where it has nothing to do.
     """

@@ -26,7 +26,7 @@ class Supervisor:
     """Keeps background tasks running until `stop`."""
 
     def __init__(self, clock: Clock, on_fault: Callable[[str, str], None] = lambda _plugin, _what: None) -> None:
-        """`on_fault` hears of each failure: whose it was, and "Background"."""
+        """`on_fault` is called at each failure with the plugin and "Background"."""
         self._clock = clock
         self._on_fault = on_fault
         self._tasks: set[asyncio.Task[None]] = set()

@@ -37,7 +37,7 @@ class ApiVolumeWriter:
 
 def _precondition(metadata: ObjectMeta, annotation: str) -> dict[str, Any]:
     """The annotation, if there is one, for this very version of the object."""
-    said: dict[str, Any] = {"resourceVersion": metadata.resource_version}
+    metadata_patch: dict[str, Any] = {"resourceVersion": metadata.resource_version}
     if (value := metadata.annotations.get(annotation)) is not None:
-        said["annotations"] = {annotation: value}
-    return said
+        metadata_patch["annotations"] = {annotation: value}
+    return metadata_patch

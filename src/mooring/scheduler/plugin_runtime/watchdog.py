@@ -1,8 +1,8 @@
 """Who holds up the loop: a synchronous call that computes for seconds, or never ends, is named while it does.
 
 Decisions, watches and bindings share one thread, so a plugin that does not return stops them all, and could not be
-timed either. A second thread asks the loop for a sign of life; where none comes, the stack of the loop's thread says
-whose code is running.
+timed either. A second thread schedules a callback on the loop; where it does not run, the stack of the loop's thread
+shows whose code is running.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watchdog:
         self._patience_seconds = patience_seconds
         self._is_over = threading.Event()
         self._is_alive = threading.Event()
-        self._asked_at: float | None = None
+        self._since: float | None = None
 
     def __enter__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -64,20 +64,20 @@ class Watchdog:
 
     def held_up(self) -> HeldUp | None:
         """What keeps the loop from running, and for how long; None while it runs. On any thread."""
-        asked_at = self._asked_at
-        if asked_at is None or self._is_alive.is_set() or (holder := running_on(self._watched)) is None:
+        since = self._since
+        if since is None or self._is_alive.is_set() or (holder := running_on(self._watched)) is None:
             return None
-        return HeldUp(*holder, seconds=round(time.monotonic() - asked_at, 1))
+        return HeldUp(*holder, seconds=round(time.monotonic() - since, 1))
 
     def _wait_for_life(self) -> None:
         """Until the loop goes on; every so often, and ever less often, log what keeps it from that."""
-        asked, patience = time.monotonic(), self._patience_seconds
-        self._asked_at = asked
+        since, patience = time.monotonic(), self._patience_seconds
+        self._since = since
         while not self._is_alive.wait(patience) and not self._is_over.is_set():
             if (found := self.held_up()) is not None:
                 who = "A plugin" if found.plugin else "Something"
                 _log.warning(f"{who} holds up all scheduling", **found._asdict())
-            patience = time.monotonic() - asked
-        self._asked_at = None
-        if (seconds := time.monotonic() - asked) >= self._patience_seconds:
+            patience = time.monotonic() - since
+        self._since = None
+        if (seconds := time.monotonic() - since) >= self._patience_seconds:
             _log.warning("Scheduling goes on", heldUpSeconds=round(seconds, 1))

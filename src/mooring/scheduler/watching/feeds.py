@@ -1,4 +1,4 @@
-"""From the watch of pods and nodes to state and queue: which change is what event for whom.
+"""From the watch of pods and nodes to state and queue: which change is which cluster event.
 
 A pod with a node is placed; one without a node and with one of our scheduler names waits in the queue; any other is
 left alone, and remembered, because a reloaded configuration may make it ours. A pod that has ended leaves the watch as
@@ -51,7 +51,7 @@ class PodFeed:
         self._waiting: dict[str, Pod] = {}
         self._uids: dict[str, str] = {}
         """namespace/name → uid of every pod we know: a recreated pod of the same name is another pod."""
-        self._strangers: dict[str, Pod] = {}
+        self._foreign: dict[str, Pod] = {}
         """namespace/name → a pod that waits for a scheduler that we are not; we may become it."""
 
     def is_ours(self, pod: Pod) -> bool:
@@ -68,7 +68,7 @@ class PodFeed:
         latest = self._waiting.pop(pod.uid, pod)
         if self._uids.get(pod.key) == pod.uid:
             del self._uids[pod.key]
-            self._strangers[pod.key] = latest
+            self._foreign[pod.key] = latest
         self._state.remove_pending(pod.uid)
         self._queue.delete(latest)
         self.nominator.deleted(latest, was_assumed=False)
@@ -85,8 +85,8 @@ class PodFeed:
                 self.leave(pod)
 
     def take_up(self) -> int:
-        """Let the pods in that wait for a profile that was added; tells how many."""
-        found = [pod for pod in self._strangers.values() if self.is_ours(pod)]
+        """Enqueue the pods that wait for a profile that was added; returns how many."""
+        found = [pod for pod in self._foreign.values() if self.is_ours(pod)]
         for pod in found:
             self.changed(pod)
         return len(found)
@@ -100,13 +100,13 @@ class PodFeed:
         return self._uids.get(key)
 
     def node_of(self, uid: str) -> str | None:
-        """Where the watch says the pod is."""
+        """The pod's node, as the watch shows it."""
         pod = self._state.pod(uid)
         return pod.node if pod is not None and pod.assumed_at is None else None
 
     def listed(self, pods: list[Pod]) -> None:
         present = {pod.uid for pod in pods}
-        self._strangers.clear()
+        self._foreign.clear()
         for key, uid in list(self._uids.items()):
             if uid not in present:
                 self._remove(key, uid)
@@ -118,18 +118,18 @@ class PodFeed:
         known = self._uids.get(pod.key)
         if known is not None and known != pod.uid:
             self._remove(pod.key, known)
-        self._strangers.pop(pod.key, None)
+        self._foreign.pop(pod.key, None)
         if pod.spec.node_name:
             self._uids[pod.key] = pod.uid
             return self._place(pod)
         if self.is_ours(pod) or pod.uid in self._waiting:
             self._uids[pod.key] = pod.uid
             return self._wait(pod)
-        self._strangers[pod.key] = pod
+        self._foreign[pod.key] = pod
         return ""
 
     def deleted(self, pod: Pod) -> str:
-        self._strangers.pop(pod.key, None)
+        self._foreign.pop(pod.key, None)
         if self._uids.get(pod.key) == pod.uid:
             return self._remove(pod.key, pod.uid)
         return ""
@@ -173,7 +173,7 @@ class PodFeed:
             # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
             self._queue.on_event(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
         if self._state.is_assumed(pod.uid):
-            # On its way to a node: it is in no queue, and its own updates wake nobody.
+            # Assumed: it is in no queue, and its own updates requeue no pod.
             if pod.is_terminating and old is not None and not old.is_terminating:
                 for observer in self._observers:
                     observer.deleted(pod)

@@ -1,4 +1,4 @@
-"""The kinds that plugins asked for, each kept up to date by one watch, whichever plugin or profile reads it.
+"""The kinds that plugins read, each kept up to date by one watch, whichever plugin or profile reads it.
 
 Built-in and custom kinds are one mechanism. A kind that the server lacks or forbids does not stop anything but the
 profiles whose plugins need it: `missing` names it for their pods' messages.
@@ -58,7 +58,7 @@ class ObjectStore(WatchedStore[K]):
 
 
 class Informers:
-    """One store and one watch per kind that was asked for."""
+    """One store and one watch per kind that plugins read."""
 
     def __init__(self, client: ApiClient, publish: Publish, on_synced: Callable[[type[KubeObject]], None]) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class Informers:
         self._tasks: asyncio.TaskGroup | None = None
 
     def store(self, kind: type[K]) -> ObjectStore[K]:
-        """The objects of a kind; asking for it is what makes it watched."""
+        """The objects of a kind, which is watched from now on."""
         if kind not in self._stores:
             store = ObjectStore(kind, self._publish, lambda: self._on_synced(kind))
             self._stores[kind] = store
@@ -78,24 +78,24 @@ class Informers:
         return self._stores[kind]
 
     def assume(self, written: KubeObject) -> None:
-        """Show what we have written before the watch does, if anybody looks at its kind."""
+        """Show what we have written before the watch does, if its kind is watched."""
         if (store := self._stores.get(type(written))) is not None:
             store.assume(written)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Watch, among these tasks, every kind that was asked for."""
+        """Watch, among these tasks, every kind with a store."""
         self._tasks = tasks
         self.follow()
 
     def follow(self) -> None:
-        """Watch those too that were asked for meanwhile."""
+        """Watch the kinds that got a store meanwhile."""
         assert self._tasks is not None
         for kind, reflector in self._reflectors.items():
             if kind not in self._watches:
                 self._watches[kind] = self._tasks.create_task(reflector.run(), name=f"watch {kind.KIND.name}")
 
     def keep_only(self, kinds: Collection[type[KubeObject]]) -> None:
-        """Nobody reads the others any more: they are forgotten, and no longer watched."""
+        """Drop the others: no plugin reads them any more."""
         for kind in self._stores.keys() - set(kinds):
             del self._stores[kind], self._reflectors[kind]
             if (watch := self._watches.pop(kind, None)) is not None:
@@ -106,7 +106,7 @@ class Informers:
             watch.cancel()
 
     async def settled(self, at_most_seconds: float) -> None:
-        """Until every kind has been listed or has a problem to tell; a start looks better without false alarms."""
+        """Until every kind has been listed or has a problem; a start looks better without false alarms."""
         try:
             async with asyncio.timeout(at_most_seconds):
                 for reflector in list(self._reflectors.values()):
@@ -115,7 +115,7 @@ class Informers:
             return
 
     def missing(self, kinds: Iterable[type[KubeObject]]) -> list[tuple[type[KubeObject], str]]:
-        """Which of these kinds have not been listed (or are gone), each with a sentence that says why."""
+        """Which of these kinds have not been listed (or are gone), each with the reason in a sentence."""
         return [
             (kind, self._reflectors[kind].problem or f"the first list of {kind.KIND.name} has not come yet")
             for kind in kinds

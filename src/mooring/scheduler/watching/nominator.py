@@ -1,6 +1,6 @@
 """Which pending pods are nominated to which node: by their status, and by decisions that the watch does not show yet.
 
-A nomination is there from the decision on, survives updates that do not speak of it, and ends when the pod is assumed,
+A nomination is there from the decision on, survives updates without one, and ends when the pod is assumed,
 placed or deleted. Pods of the same or lower priority count a nominated pod as if it were on its node, so to them its
 going is a pod's deletion.
 """
@@ -31,22 +31,22 @@ class Nominator:
             self._set(pod, pod.status.nominated_node_name)
 
     def updated(self, old: Pod, new: Pod) -> None:
-        """What the new status says holds; where neither speaks of a node, what we decided meanwhile."""
+        """The new status holds; where neither has a node, what was decided meanwhile."""
         before, now = old.status.nominated_node_name, new.status.nominated_node_name
         self._set(new, now or ("" if before else self._nominations.node_of(new.uid) or ""))
         if before and before != now:
-            self._tell_those_behind(old)
+            self._requeue_lower_priority_pods(old)
 
     def deleted(self, pod: Pod, *, was_assumed: bool) -> None:
         self._nominations.remove(pod.uid)
         if pod.status.nominated_node_name and not was_assumed:
-            self._tell_those_behind(pod)
+            self._requeue_lower_priority_pods(pod)
 
     def placed(self, uid: str) -> None:
         self._nominations.remove(uid)
 
     def decided(self, pod: Pod, nominate: str | None) -> None:
-        """The attempt failed: nominated to this node, to none (""), or as its status says (None)."""
+        """The attempt failed: nominated to this node, to none (""), or as in its status (None)."""
         self._set(pod, pod.status.nominated_node_name if nominate is None else nominate)
 
     def _set(self, pod: Pod, node: str) -> None:
@@ -58,5 +58,5 @@ class Nominator:
         except BadQuantity as error:
             _log.error("Nominated pod holds no place: its requests cannot be read", pod=pod, node=node, err=error)
 
-    def _tell_those_behind(self, pod: Pod) -> None:
+    def _requeue_lower_priority_pods(self, pod: Pod) -> None:
         self._queue.on_event(ASSIGNED_POD_DELETED, pod, None, only=lambda other: other.priority <= pod.priority)
