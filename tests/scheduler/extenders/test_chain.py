@@ -12,10 +12,10 @@ from mooring.base.errors import OperatorMistake
 from mooring.config.model import Extender, ExtenderTls, ManagedResource
 from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Pod, Rejection
-from mooring.scheduler.extenders.chain import NO_WORD, Extenders, accepted, refusals
+from mooring.scheduler.extenders.chain import NO_REASON, Extenders, accepted, refusals
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.scheduler.extenders.documents import Documents, DocumentStore, trimmed
-from mooring.scheduler.extenders.wire import FilterAnswer
+from mooring.scheduler.extenders.wire import FilterResult
 from mooring.testing import a_pod
 from mooring.testing.builders import a_node_object
 
@@ -23,14 +23,14 @@ DOCUMENT = Raw(b'{"metadata":{}}')
 CAPABLE = Extender("http://x", filter_verb="filter", node_cache_capable=True)
 NEEDY = Extender("http://x", filter_verb="filter")
 
-FILTERED: dict[str, tuple[Extender, FilterAnswer, set[str]]] = {
-    "names, from one that knows the nodes": (CAPABLE, FilterAnswer(node_names=("a",)), {"a"}),
-    "names win there over nodes": (CAPABLE, FilterAnswer(node_names=("a",), nodes=("b",)), {"a"}),
-    "nodes, where it gives no names": (CAPABLE, FilterAnswer(nodes=("b",)), {"b"}),
-    "nodes, from one that does not": (NEEDY, FilterAnswer(nodes=("b",)), {"b"}),
-    "its names do not count": (NEEDY, FilterAnswer(node_names=("a",)), set()),
-    "neither is no node": (CAPABLE, FilterAnswer(), set()),
-    "a name twice is that name": (CAPABLE, FilterAnswer(node_names=("a", "a")), {"a"}),
+FILTERED: dict[str, tuple[Extender, FilterResult, set[str]]] = {
+    "names, from one that knows the nodes": (CAPABLE, FilterResult(node_names=("a",)), {"a"}),
+    "names win there over nodes": (CAPABLE, FilterResult(node_names=("a",), nodes=("b",)), {"a"}),
+    "nodes, where it gives no names": (CAPABLE, FilterResult(nodes=("b",)), {"b"}),
+    "nodes, from one that does not": (NEEDY, FilterResult(nodes=("b",)), {"b"}),
+    "its names do not count": (NEEDY, FilterResult(node_names=("a",)), set()),
+    "neither is no node": (CAPABLE, FilterResult(), set()),
+    "a name twice is that name": (CAPABLE, FilterResult(node_names=("a", "a")), {"a"}),
 }
 
 
@@ -42,15 +42,15 @@ def test_which_nodes_an_answer_lets_through(config, answer, passed):
 @pytest.mark.parametrize("config", [CAPABLE, NEEDY])
 def test_a_node_that_was_not_asked_about_is_an_error(config):
     with pytest.raises(ExtenderFault, match='"moon" which is not found in the input'):
-        accepted(ExtenderClient(config), FilterAnswer(node_names=("moon",), nodes=("moon",)), ["a", "b"])
+        accepted(ExtenderClient(config), FilterResult(node_names=("moon",), nodes=("moon",)), ["a", "b"])
 
 
 def test_why_a_node_is_out():
-    answer = FilterAnswer(failed={"a": "hot", "b": "hot", "z": "far"}, failed_and_unresolvable={"b": "leaks"})
+    answer = FilterResult(failed={"a": "hot", "b": "hot", "z": "far"}, failed_and_unresolvable={"b": "leaks"})
     assert refusals(answer, ["a", "b", "c"]) == {
         "a": Rejection("hot"),
         "b": Rejection("leaks", code=UNRESOLVABLE),
-        "c": NO_WORD,
+        "c": NO_REASON,
     }
 
 
@@ -89,11 +89,11 @@ class Scripted:
         self.asked: list[list[str]] = []
         self.bound: list[str] = []
 
-    async def filter(self, pod: Raw, names: list[str], nodes: list[Raw]) -> FilterAnswer:
+    async def filter(self, pod: Raw, names: list[str], nodes: list[Raw]) -> FilterResult:
         self.asked.append(list(names))
         if self._passing is None:
             raise ExtenderFault(f"{self.name} is down")
-        return FilterAnswer(node_names=tuple(name for name in names if name in self._passing), failed=self._failed)
+        return FilterResult(node_names=tuple(name for name in names if name in self._passing), failed=self._failed)
 
     async def prioritize(self, pod: Raw, names: list[str], nodes: list[Raw]) -> Mapping[str, int]:
         if self._scores is None:
@@ -122,7 +122,7 @@ async def test_each_filter_is_asked_about_what_the_one_before_left():
 
 async def test_when_nothing_is_left_nobody_else_is_asked():
     first, second = Scripted("1", passing=""), Scripted("2", passing="a")
-    assert await chained(first, second).filter(a_pod(), ["a"]) == {"a": NO_WORD}
+    assert await chained(first, second).filter(a_pod(), ["a"]) == {"a": NO_REASON}
     assert second.asked == []
 
 
@@ -133,7 +133,7 @@ async def test_one_that_fails_fails_all_unless_it_is_ignorable():
         await chained(Scripted("bad"), good).filter(a_pod(), ["a", "b"])
     assert good.asked == []
     refused = await chained(Scripted("bad", ignorable=True), good).filter(a_pod(), ["a", "b"])
-    assert refused == {"b": NO_WORD}
+    assert refused == {"b": NO_REASON}
 
 
 async def test_scores_come_with_their_weights_and_names_of_their_own():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from mooring.scheduler.extenders.wire import (
-    FilterAnswer,
+    FilterResult,
+    MalformedResponse,
     MetaVictims,
-    NonsenseAnswer,
     binding_question,
     meta_victims_question,
     nodes_question,
@@ -67,31 +67,31 @@ def test_a_question(written, meant):
     assert json.loads(written) == meant
 
 
-ANSWERS: dict[str, tuple[str, FilterAnswer]] = {
-    "names": ('{"NodeNames": ["a"]}', FilterAnswer(node_names=("a",))),
+ANSWERS: dict[str, tuple[str, FilterResult]] = {
+    "names": ('{"NodeNames": ["a"]}', FilterResult(node_names=("a",))),
     "whole nodes, of which only the names count": (
         '{"Nodes": {"kind": "NodeList", "items": [{"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {}}]}}',
-        FilterAnswer(nodes=("a",)),
+        FilterResult(nodes=("a",)),
     ),
     "reasons": (
         '{"NodeNames": [], "FailedNodes": {"a": "hot"}, "FailedAndUnresolvableNodes": {"B": "leaks"}}',
-        FilterAnswer(node_names=(), failed={"a": "hot"}, failed_and_unresolvable={"B": "leaks"}),
+        FilterResult(node_names=(), failed={"a": "hot"}, failed_and_unresolvable={"B": "leaks"}),
     ),
     "names of fields in any case, names of nodes as they are": (
         '{"nodenames": ["A"], "FAILEDNODES": {"B": "hot"}, "error": ""}',
-        FilterAnswer(node_names=("A",), failed={"B": "hot"}),
+        FilterResult(node_names=("A",), failed={"B": "hot"}),
     ),
-    "whole nodes in any case": ('{"nodes": {"Items": [{"METADATA": {"Name": "a"}}]}}', FilterAnswer(nodes=("a",))),
-    "of two spellings the last": ('{"NodeNames": ["a"], "nodeNames": ["b"]}', FilterAnswer(node_names=("b",))),
+    "whole nodes in any case": ('{"nodes": {"Items": [{"METADATA": {"Name": "a"}}]}}', FilterResult(nodes=("a",))),
+    "of two spellings the last": ('{"NodeNames": ["a"], "nodeNames": ["b"]}', FilterResult(node_names=("b",))),
     "null everywhere": (
         '{"Nodes": null, "NodeNames": null, "FailedNodes": null, "FailedAndUnresolvableNodes": null, "Error": null}',
-        FilterAnswer(),
+        FilterResult(),
     ),
-    "null alone": ("null", FilterAnswer()),
-    "nothing said": ("{}", FilterAnswer()),
-    "no items is no nodes": ('{"Nodes": {"metadata": {}}}', FilterAnswer(nodes=())),
-    "an error": ('{"Error": "no quorum"}', FilterAnswer(error="no quorum")),
-    "fields that nobody knows": ('{"NodeNames": ["a"], "Mood": {"x": [1]}}', FilterAnswer(node_names=("a",))),
+    "null alone": ("null", FilterResult()),
+    "nothing said": ("{}", FilterResult()),
+    "no items is no nodes": ('{"Nodes": {"metadata": {}}}', FilterResult(nodes=())),
+    "an error": ('{"Error": "no quorum"}', FilterResult(error="no quorum")),
+    "fields that nobody knows": ('{"NodeNames": ["a"], "Mood": {"x": [1]}}', FilterResult(node_names=("a",))),
 }
 
 
@@ -114,7 +114,7 @@ NONSENSE = {
 
 @pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
 def test_nonsense_is_called_so(body):
-    with pytest.raises(NonsenseAnswer):
+    with pytest.raises(MalformedResponse):
         read_filter(body.encode())
 
 
@@ -133,7 +133,7 @@ def test_an_answer_to_prioritize(body, meant):
 
 @pytest.mark.parametrize("score", ["9223372036854775808", '"3"', "1.5"])
 def test_a_score_is_a_whole_number_of_64_bits(score):
-    with pytest.raises(NonsenseAnswer, match="Score"):
+    with pytest.raises(MalformedResponse, match="Score"):
         read_priorities(f'[{{"Host": "a", "Score": {score}}}]'.encode())
 
 
@@ -171,5 +171,5 @@ def test_any_answer_is_read_or_called_nonsense(body):
     for read in (read_filter, read_priorities, read_binding, read_victims):
         try:
             read(body)
-        except NonsenseAnswer:
+        except MalformedResponse:
             continue

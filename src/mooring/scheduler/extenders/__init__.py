@@ -1,7 +1,7 @@
-"""Extenders: HTTP services that have a say in decisions.
+"""Extenders: HTTP services that take part in decisions.
 
-`wire` is what is sent and answered, `documents` the objects as the API server wrote them, `client` one extender,
-`chain` all of them in order, `deciding` a decision with them.
+`wire` is requests and responses, `documents` the objects as the API server wrote them, `client` one extender,
+`chain` all of them in order, `extended_decision` a decision with them.
 """
 
 from mooring.scheduler.extenders.chain import Extenders

@@ -1,7 +1,7 @@
-"""All extenders, in the order they are asked: those that may be ignored come last (the configuration sorted them).
+"""All extenders, in the order they are called: ignorable ones come last (the configuration sorted them).
 
-Filters are asked one after another, each about the nodes that are left; scores all at once; victims one after another;
-one of them binds. What an ignorable extender cannot answer is as if it had not been asked.
+Filters are called one after another, each with the nodes that are left; scores concurrently; preemption one after
+another; one of them binds. An ignorable extender that fails is skipped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.scheduler.extenders.documents import Documents
 from mooring.state import State
 
-NO_WORD = Rejection(code=UNRESOLVABLE)
-"""A node that an extender dropped without a reason: kube-scheduler's status for what it was told nothing about."""
+NO_REASON = Rejection(code=UNRESOLVABLE)
+"""A node that an extender dropped without a reason: kube-scheduler's status for a node without a reason."""
 
 _log = Log("extender")
 
@@ -38,36 +38,36 @@ class Extenders:
         self._documents = documents
 
     def concern(self, pod: Pod) -> bool:
-        """Whether any of them has a say before this pod is bound."""
+        """Whether any of them takes part in scheduling this pod."""
         return self.judge(pod) or any(each.config.preempt_verb for each in self._interested(pod))
 
     def judge(self, pod: Pod) -> bool:
-        """Whether any of them has a say in which node is chosen for this pod."""
+        """Whether any of them filters or scores nodes for this pod."""
         return any(each.config.filter_verb or each.config.prioritize_verb for each in self._interested(pod))
 
     async def filter(self, pod: Pod, names: Sequence[str]) -> dict[str, Rejection]:
-        """Those of the nodes that will not do. Raises where one that counts does not answer properly."""
+        """The nodes that they reject. Raises where one that is not ignorable fails."""
         left, refused = list(names), dict[str, Rejection]()
         for extender in self._interested(pod):
             if not extender.config.filter_verb or not left:
                 continue
             try:
-                answer = await extender.filter(self._documents.of_pod(pod), left, self._nodes(extender, left))
-                passed = accepted(extender, answer, left)
+                response = await extender.filter(self._documents.of_pod(pod), left, self._nodes(extender, left))
+                passed = accepted(extender, response, left)
             except PluginFault as fault:
                 self._unless_ignorable(extender, fault, pod)
                 continue
-            refused |= refusals(answer, set(left) - passed)
+            refused |= refusals(response, set(left) - passed)
             left = [name for name in left if name in passed]
         return refused
 
     async def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[ExtenderScores, ...]:
-        """What each gives the nodes. One that cannot answer gives nothing, whether it is ignorable or not."""
-        asked = [each for each in self._interested(pod) if each.config.prioritize_verb]
-        answers = await asyncio.gather(*(self._scores(each, pod, names) for each in asked))
+        """The scores of each. One that fails scores nothing, whether it is ignorable or not."""
+        called_extenders = [each for each in self._interested(pod) if each.config.prioritize_verb]
+        responses = await asyncio.gather(*(self._scores(each, pod, names) for each in called_extenders))
         called: dict[str, int] = {}
         scores_of_all = []
-        for extender, scores in zip(asked, answers, strict=True):
+        for extender, scores in zip(called_extenders, responses, strict=True):
             times = called[extender.name] = called.get(extender.name, 0) + 1
             label = extender.name if times == 1 else f"{extender.name}#{times}"
             if scores is not None:
@@ -81,10 +81,10 @@ class Extenders:
             if not extender.config.preempt_verb or not left:
                 continue
             try:
-                answer = await extender.preempt(self._victims_question(extender, pod, left))
+                response = await extender.preempt(self._victims_request(extender, pod, left))
                 left = [
                     candidate
-                    for node, victims in answer.items()
+                    for node, victims in response.items()
                     if (candidate := _candidate(extender, node, victims, state)) is not None
                 ]
             except PluginFault as fault:
@@ -115,7 +115,7 @@ class Extenders:
         return (each for each in self._all if each.is_interested(pod))
 
     def _nodes(self, extender: ExtenderClient, names: Iterable[str]) -> list[Raw]:
-        """The whole nodes, for one that does not know them; a node that went meanwhile is not asked about."""
+        """The whole nodes, for one that does not know them; a node that is gone meanwhile is left out."""
         if extender.config.node_cache_capable:
             return []
         return [document for name in names if (document := self._documents.nodes.get(name)) is not None]
@@ -136,7 +136,7 @@ class Extenders:
                 debug.info("Extender scored node for pod", pod=pod, extender=extender.name, node=node, score=score)
         return scores
 
-    def _victims_question(self, extender: ExtenderClient, pod: Pod, candidates: Sequence[Candidate]) -> bytes:
+    def _victims_request(self, extender: ExtenderClient, pod: Pod, candidates: Sequence[Candidate]) -> bytes:
         document = self._documents.of_pod(pod)
         if extender.config.node_cache_capable:
             uids = {each.node: ([victim.uid for victim in each.victims], each.budget_violations) for each in candidates}
@@ -162,11 +162,11 @@ class Extenders:
         )
 
 
-def accepted(extender: ExtenderClient, answer: wire.FilterAnswer, asked: Sequence[str]) -> set[str]:
+def accepted(extender: ExtenderClient, response: wire.FilterResult, sent: Sequence[str]) -> set[str]:
     """The nodes that will do. Names count from an extender that knows the nodes, whole nodes otherwise."""
-    given = answer.node_names if extender.config.node_cache_capable else None
-    passed = set((answer.nodes or ()) if given is None else given)
-    if strange := passed.difference(asked):
+    given = response.node_names if extender.config.node_cache_capable else None
+    passed = set((response.nodes or ()) if given is None else given)
+    if strange := passed.difference(sent):
         raise ExtenderFault(
             f'extender "{extender.name}" claims a filtered node "{min(strange)}" which is not found in the input node '
             "list"
@@ -174,17 +174,17 @@ def accepted(extender: ExtenderClient, answer: wire.FilterAnswer, asked: Sequenc
     return passed
 
 
-def refusals(answer: wire.FilterAnswer, out: Iterable[str]) -> dict[str, Rejection]:
+def refusals(response: wire.FilterResult, out: Iterable[str]) -> dict[str, Rejection]:
     """Why each of these nodes is out; what evicting pods would not change counts more."""
-    said: dict[str, Rejection] = {}
+    rejections: dict[str, Rejection] = {}
     for name in out:
-        if (reason := answer.failed_and_unresolvable.get(name)) is not None:
-            said[name] = Rejection(reason, code=UNRESOLVABLE)
-        elif (reason := answer.failed.get(name)) is not None:
-            said[name] = Rejection(reason)
+        if (reason := response.failed_and_unresolvable.get(name)) is not None:
+            rejections[name] = Rejection(reason, code=UNRESOLVABLE)
+        elif (reason := response.failed.get(name)) is not None:
+            rejections[name] = Rejection(reason)
         else:
-            said[name] = NO_WORD
-    return said
+            rejections[name] = NO_REASON
+    return rejections
 
 
 def _candidate(extender: ExtenderClient, node: str, victims: wire.MetaVictims, state: State) -> Candidate | None:

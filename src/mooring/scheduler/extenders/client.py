@@ -1,4 +1,4 @@
-"""One extender: what it is asked, over HTTP or HTTPS, and a fault with its name where it does not answer properly."""
+"""One extender: its requests, over HTTP or HTTPS, and a fault with its name where it fails."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from mooring.engine import EXTENDER
 from mooring.framework import Pod
 from mooring.scheduler.extenders import wire
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 OK = 200
 
 
 class ExtenderFault(PluginFault):
-    """An extender is down, late, refuses to answer, or answers nonsense."""
+    """An extender is down or late, returns an error, or responds with nonsense."""
 
     def __init__(self, message: str) -> None:
         super().__init__(EXTENDER, message)
 
 
 class ExtenderClient:
-    """Asks one extender. Belongs to the event loop it is first used on."""
+    """Calls one extender. Belongs to the event loop it is first used on."""
 
     def __init__(self, config: Extender, fence: WriteFence | None = None) -> None:
         self.config = config
@@ -53,24 +53,24 @@ class ExtenderClient:
             for container in (*pod.spec.containers, *pod.spec.init_containers)
         )
 
-    async def filter(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> wire.FilterAnswer:
+    async def filter(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> wire.FilterResult:
         """Which of these nodes will do. Whole nodes are given where it does not know them."""
-        answer = await self._ask(self.config.filter_verb, self._about(pod, names, nodes), wire.read_filter)
-        if answer.error:
-            raise self._answered(self.config.filter_verb, answer.error)
-        return answer
+        response = await self._call(self.config.filter_verb, self._about(pod, names, nodes), wire.read_filter)
+        if response.error:
+            raise self._returned_error(self.config.filter_verb, response.error)
+        return response
 
     async def prioritize(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> dict[str, int]:
-        return await self._ask(self.config.prioritize_verb, self._about(pod, names, nodes), wire.read_priorities)
+        return await self._call(self.config.prioritize_verb, self._about(pod, names, nodes), wire.read_priorities)
 
     async def preempt(self, question: bytes) -> Mapping[str, wire.MetaVictims]:
-        return await self._ask(self.config.preempt_verb, question, wire.read_victims)
+        return await self._call(self.config.preempt_verb, question, wire.read_victims)
 
     async def bind(self, pod: Pod, node: str) -> None:
         question = wire.binding_question(pod.name, pod.namespace, pod.uid, node)
-        error = await self._ask(self.config.bind_verb, question, wire.read_binding, is_question=False)
+        error = await self._call(self.config.bind_verb, question, wire.read_binding, is_question=False)
         if error:
-            raise self._answered(self.config.bind_verb, error)
+            raise self._returned_error(self.config.bind_verb, error)
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -81,18 +81,18 @@ class ExtenderClient:
             return wire.nodes_question(pod, names=names)
         return wire.nodes_question(pod, nodes=nodes)
 
-    async def _ask(
-        self, verb: str, body: bytes, read: Callable[[bytes], Answer], *, is_question: bool = True
-    ) -> Answer:
+    async def _call(
+        self, verb: str, body: bytes, read: Callable[[bytes], Response], *, is_question: bool = True
+    ) -> Response:
         try:
-            answer = await self._send(verb, body, is_question)
+            response = await self._send(verb, body, is_question)
         except TimeoutError as error:
             raise self._fault(verb, f"it did not answer within {self.config.timeout_seconds:g} s") from error
         except (ValueError, OSError) as error:
             raise self._fault(verb, str(error) or type(error).__name__) from error
         try:
-            return read(answer)
-        except wire.NonsenseAnswer as error:
+            return read(response)
+        except wire.MalformedResponse as error:
             what = f"with what cannot be read: {self._without_credentials(str(error))}"
             raise ExtenderFault(f"extender {self.name} answered {verb} {what}") from error
 
@@ -129,7 +129,7 @@ class ExtenderClient:
         # Errors may hold the whole address, or the part of it that they stumbled over.
         return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {self._without_credentials(why)}")
 
-    def _answered(self, verb: str, error: str) -> ExtenderFault:
+    def _returned_error(self, verb: str, error: str) -> ExtenderFault:
         return ExtenderFault(f"extender {self.name} answered {verb}: {self._without_credentials(error)}")
 
     def _without_credentials(self, text: str) -> str:

@@ -35,7 +35,7 @@ class DocumentStore(Generic[T]):
         self._documents: dict[str, Raw] = {}
 
     def keep(self, found: T, document: Raw) -> None:
-        """Told by the watch before the feed hears of the object."""
+        """Called by the reflector before the feed."""
         if self._is_wanted(found):
             self._documents[self._key(found)] = self._kept(document)
         else:
@@ -79,13 +79,13 @@ class Documents:
 
     def __init__(self, extenders: Iterable[Extender]) -> None:
         extenders = list(extenders)
-        is_any_asked = any(each.filter_verb or each.prioritize_verb or each.preempt_verb for each in extenders)
+        is_any_called = any(each.filter_verb or each.prioritize_verb or each.preempt_verb for each in extenders)
         needy = [each for each in extenders if not each.node_cache_capable]
         wants_nodes = any(each.filter_verb or each.prioritize_verb for each in needy)
         wants_victims = any(each.preempt_verb for each in needy)
 
         def is_pod_wanted(pod: Pod) -> bool:
-            return wants_victims if pod.spec.node_name else is_any_asked
+            return wants_victims if pod.spec.node_name else is_any_called
 
         self.pods: DocumentStore[Pod] = DocumentStore(lambda pod: pod.uid, is_pod_wanted, trimmed)
         self.nodes: DocumentStore[Node] = DocumentStore(lambda node: node.name, lambda _: wants_nodes)

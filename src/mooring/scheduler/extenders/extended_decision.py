@@ -1,9 +1,9 @@
-"""A decision in which extenders have a say.
+"""A decision in which extenders take part.
 
 Filters, then the extenders, then the decision: on the state as it is by then. The cluster goes on while extenders
-think; nodes may come, go and fill. So the answers are kept by name, the filters are asked again with the answers at
+think; nodes may come, go and fill. So their results are kept by name, the filters run again with the results at
 hand, and only a node that passed both is taken, in the same step that assumes the pod on it. Where all nodes that were
-asked about are out by then but others pass, the extenders are asked once more.
+sent are out by then but others pass, the extenders are called once more.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def decide_with(
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed)
             cycle.budget = budget
-            results = await _ask(extenders, cycle, start) if extenders.judge(pod) else None
+            results = await _call_extenders(extenders, cycle, start) if extenders.judge(pod) else None
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
         decision = decide(
@@ -72,8 +72,8 @@ async def decide_with(
     return decision
 
 
-async def _ask(extenders: Extenders, cycle: EngineCycle, start: int) -> ExtenderResults:
-    """What they say of the nodes that pass the filters now."""
+async def _call_extenders(extenders: Extenders, cycle: EngineCycle, start: int) -> ExtenderResults:
+    """Their results for the nodes that pass the filters now."""
     pod = cycle.pod
     with within(cycle.budget):
         found = feasible(cycle, start)
@@ -112,7 +112,7 @@ async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state
         decision.help(replace(helped, plan=None, nominate=None, message=f"{MESSAGE_PREFIX}{fault}"))
         return
     if not candidates:
-        # A refusal as any other: it follows what plugins said before. An error stands alone.
+        # A rejection as any other: it follows the reasons of plugins before. An error stands alone.
         reasons = [reason for _, result in helped.results if isinstance(result, Refusal) for reason in result.reasons]
         decision.help(replace(helped, plan=None, nominate=None, message=", ".join([*reasons, NO_CANDIDATE])))
     elif candidates != list(plan.candidates):

@@ -1,7 +1,7 @@
-"""What is sent to extenders and what they answer: JSON with the names of kube-scheduler's Go fields.
+"""Requests to extenders and their responses: JSON with the names of kube-scheduler's Go fields.
 
 Written as Go writes it. Read as Go reads it: upper and lower case are the same, null is nothing, what is unknown is
-left alone; a value of the wrong type is a `NonsenseAnswer`.
+left alone; a value of the wrong type is a `MalformedResponse`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mooring.base.nesting import decode
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class NonsenseAnswer(Fault):
-    """An answer that does not have the shape it must have."""
+class MalformedResponse(Fault):
+    """A response of the wrong shape."""
 
 
 # Questions
@@ -38,25 +38,27 @@ def binding_question(name: str, namespace: str, uid: str, node: str) -> bytes:
 
 def victims_question(pod: Raw, victims: Mapping[str, tuple[Sequence[Raw], int]]) -> bytes:
     """preempt: per node the pods that would go, whole, and how many of them a budget protects."""
-    told = {node: {"Pods": list(pods), "NumPDBViolations": violations} for node, (pods, violations) in victims.items()}
-    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": told, "NodeNameToMetaVictims": None})
+    by_node = {
+        node: {"Pods": list(pods), "NumPDBViolations": violations} for node, (pods, violations) in victims.items()
+    }
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": by_node, "NodeNameToMetaVictims": None})
 
 
 def meta_victims_question(pod: Raw, victims: Mapping[str, tuple[Sequence[str], int]]) -> bytes:
     """preempt, for an extender that knows the pods: only their uids."""
-    told = {
+    by_node = {
         node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
         for node, (uids, violations) in victims.items()
     }
-    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": told})
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": by_node})
 
 
-# Answers
+# Responses
 
 
 @dataclass(frozen=True, slots=True)
-class FilterAnswer:
-    """Which nodes will do. An extender answers with names or with whole nodes; None is the way it did not choose."""
+class FilterResult:
+    """Which nodes pass. An extender returns names or whole nodes; None is the field it did not use."""
 
     node_names: tuple[str, ...] | None = None
     nodes: tuple[str, ...] | None = None
@@ -68,16 +70,16 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MetaVictims:
-    """Whom a node would lose, by uid, and how many of them a budget protects."""
+    """The victims on a node, by uid, and how many of them a budget protects."""
 
     uids: tuple[str, ...] = ()
     budget_violations: int = 0
 
 
-def read_filter(body: bytes) -> FilterAnswer:
+def read_filter(body: bytes) -> FilterResult:
     fields = _fields(body, "the answer")
     names = _read(fields, "NodeNames", list[str | None] | None)
-    return FilterAnswer(
+    return FilterResult(
         node_names=None if names is None else tuple(name or "" for name in names),
         nodes=_names_of_nodes(fields),
         failed=_reasons(fields, "FailedNodes"),
@@ -103,8 +105,10 @@ def read_binding(body: bytes) -> str:
 
 def read_victims(body: bytes) -> dict[str, MetaVictims]:
     fields = _fields(body, "the answer")
-    told = _read(fields, "NodeNameToMetaVictims", dict[str, Raw] | None) or {}
-    return {node: _meta_victims(_fields(victims, f"NodeNameToMetaVictims[{node}]")) for node, victims in told.items()}
+    by_node = _read(fields, "NodeNameToMetaVictims", dict[str, Raw] | None) or {}
+    return {
+        node: _meta_victims(_fields(victims, f"NodeNameToMetaVictims[{node}]")) for node, victims in by_node.items()
+    }
 
 
 def _meta_victims(fields: Mapping[str, Raw]) -> MetaVictims:
@@ -126,8 +130,8 @@ def _names_of_nodes(fields: Mapping[str, Raw]) -> tuple[str, ...] | None:
 
 
 def _reasons(fields: Mapping[str, Raw], name: str) -> dict[str, str]:
-    told = _read(fields, name, dict[str, str | None] | None) or {}
-    return {node: reason or "" for node, reason in told.items()}
+    by_node = _read(fields, name, dict[str, str | None] | None) or {}
+    return {node: reason or "" for node, reason in by_node.items()}
 
 
 NULL = Raw(b"null")
@@ -150,7 +154,7 @@ def _decoded(raw: bytes | Raw, type_: Any, what: str) -> Any:
     try:
         return decode(raw, type_)
     except msgspec.DecodeError as error:
-        raise NonsenseAnswer(f"{what}: {error}") from error
+        raise MalformedResponse(f"{what}: {error}") from error
 
 
 def _wrapped(number: int) -> int:

@@ -1,7 +1,7 @@
 """One attempt, as metrics, a warning and a trace see it: how long each extension point and each plugin took.
 
 A decision writes moments down (`engine.stopwatch`); here they become numbers, once it is over. Statuses are not
-watched either: what a decision carries says how each plugin answered.
+watched either: a decision carries what each plugin returned.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tracer(Protocol):
 
 
 class _Pattern:
-    """Decisions that asked the same plugins with the same answers: where their times and their count belong.
+    """Decisions that called the same plugins with the same results: where their times and their count belong.
 
     Most decisions are alike, so this is worked out once for many of them.
     """
@@ -70,7 +70,7 @@ class _Pattern:
 
     def __init__(self, decision: Decision, runs: Sequence[Run], points: Histogram) -> None:
         self.count = 0
-        self.evaluated = [(*asked, decision.profile) for asked in _evaluated(decision, runs)]
+        self.evaluated = [(*called, decision.profile) for called in _evaluated(decision, runs)]
         self.points = [
             (points.at[point.metric_name, _status(decision, point), decision.profile], first, last)
             for point, first, last in _stretches(runs)
@@ -121,7 +121,7 @@ class AttemptMetrics:
         self._volume_failures = volume_failures
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
         self._past: dict[tuple[str, ...], float] = {}
-        """Who was asked how often by profiles that decide no more."""
+        """How often plugins were called by profiles that were replaced."""
         self._warned: dict[tuple[str, ExtensionPoint], float] = {}
         self.chance = chance
         self._tracer = tracer
@@ -132,7 +132,7 @@ class AttemptMetrics:
         return Stopwatch(self._now, is_sampled=self.chance() < SAMPLED_SHARE or not self._executions.at)
 
     def decided(self, profile: Profile, decision: Decision) -> None:
-        """Every point of the decision is observed, and who was asked."""
+        """Observe every extension point of the decision, and the plugins called."""
         watch = decision.cycle.watch
         if watch is None:
             return
@@ -155,26 +155,26 @@ class AttemptMetrics:
         if decision.fault is not None:
             self._count_volume_failure(decision.fault)
 
-    def placed(self, profile: Profile, decision: Decision, answer: PlacementRefused | PluginFault | Permitted) -> None:
+    def placed(self, profile: Profile, decision: Decision, result: PlacementRefused | PluginFault | Permitted) -> None:
         """A node was chosen, and this is what came of reserve and permit."""
         watch = decision.cycle.watch
         if watch is None:
             return
-        is_permits, reserved, permitted = isinstance(answer, Permitted), 0.0, 0.0
+        is_permits, reserved, permitted = isinstance(result, Permitted), 0.0, 0.0
         for run in watch.runs[watch.seen :]:
             if run.point is ExtensionPoint.PERMIT:
                 is_permits, permitted = True, permitted + run.ended - run.began
             else:
                 reserved += run.ended - run.began
-        name, status = profile.name, _status_of(answer)
+        name, status = profile.name, _status_of(result)
         self._points.at["Reserve", SUCCESS if is_permits else status, name].observe(reserved)
         if is_permits:
             self._points.at["Permit", status, name].observe(permitted)
         if watch.is_sampled:
-            self._sample(decision, watch, answer if isinstance(answer, PluginFault) else None)
+            self._sample(decision, watch, result if isinstance(result, PluginFault) else None)
         watch.seen = len(watch.runs)
-        if isinstance(answer, PluginFault):
-            self._count_volume_failure(answer)
+        if isinstance(result, PluginFault):
+            self._count_volume_failure(result)
 
     def over(self, decision: Decision) -> None:
         """The loop goes on to the next pod: what held it up, if anything did?"""
@@ -183,7 +183,7 @@ class AttemptMetrics:
             return
         seconds = self._now() - watch.began
         if seconds >= self.slow_seconds:
-            self._tell_slow(decision, watch, seconds)
+            self._report_slow(decision, watch, seconds)
         self._close(decision, watch, "schedule", decision.fault)
 
     def ended(self, decision: Decision, fault: PluginFault | None = None) -> None:
@@ -236,7 +236,7 @@ class AttemptMetrics:
         if fault.is_of_volumes and fault.point in VOLUME_STAGES:
             self._volume_failures.at[VOLUME_STAGES[fault.point],] += 1
 
-    def _tell_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
+    def _report_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
         times = sorted(_by_plugin(watch.runs).items(), key=lambda item: -item[1])
         if times and times[0][1] >= seconds * DOMINATING_SHARE:
             (point, plugin), took = times[0]
@@ -290,7 +290,7 @@ def _by_plugin(runs: Iterable[Run]) -> dict[tuple[ExtensionPoint, str], float]:
 
 
 def _evaluated(decision: Decision, runs: Iterable[Run]) -> set[tuple[str, str]]:
-    """Who was asked at which point and had something to say: who skipped does not count."""
+    """Which plugins were called at which point and did not skip."""
     cycle = decision.cycle
     skipped = {ExtensionPoint.PRE_FILTER: cycle.skipped_filters, ExtensionPoint.PRE_SCORE: cycle.skipped_scores}
     return {
@@ -308,19 +308,19 @@ def _how_it_failed(decision: Decision) -> tuple[object, ...]:
     return (
         None if fault is None else (fault.plugin, fault.point),
         None if refusal is None else (refusal[0], refusal[1].code),
-        tuple((plugin, _answered(answer)) for plugin, answer in decision.post_filtered.results),
+        tuple((plugin, _result_status(result)) for plugin, result in decision.post_filtered.results),
     )
 
 
 def _status(decision: Decision, point: ExtensionPoint) -> str:
-    """How a point of the decision ended, as kube-scheduler would say it."""
+    """The status of an extension point of the decision, by kube-scheduler's names."""
     fault = decision.fault
     if fault is not None and _is_at(fault, point):
         return ERROR
     if point is ExtensionPoint.PRE_FILTER and decision.refusal is not None:
         return decision.refusal[1].code.value
     if point is ExtensionPoint.POST_FILTER and decision.post_filtered.results:
-        return _answered(decision.post_filtered.results[-1][1])
+        return _result_status(decision.post_filtered.results[-1][1])
     return SUCCESS
 
 
@@ -330,22 +330,22 @@ def _is_at(fault: PluginFault, point: ExtensionPoint) -> bool:
     )
 
 
-def _answered(answer: object) -> str:
-    if isinstance(answer, PluginFault):
+def _result_status(result: object) -> str:
+    if isinstance(result, PluginFault):
         return ERROR
-    return answer.code.value if isinstance(answer, Refusal) else SUCCESS
+    return result.code.value if isinstance(result, Refusal) else SUCCESS
 
 
-def _status_of(answer: PlacementRefused | PluginFault | Permitted) -> str:
-    if isinstance(answer, PluginFault):
+def _status_of(result: PlacementRefused | PluginFault | Permitted) -> str:
+    if isinstance(result, PluginFault):
         return ERROR
-    if isinstance(answer, PlacementRefused):
-        return answer.refusal.code.value
-    return Code.WAIT.value if answer.waits else SUCCESS
+    if isinstance(result, PlacementRefused):
+        return result.refusal.code.value
+    return Code.WAIT.value if result.waits else SUCCESS
 
 
 def _plugin_status(decision: Decision, point: ExtensionPoint, plugin: str) -> str:
-    """How one plugin answered. A filter has succeeded when it could be asked, whatever it said of single nodes."""
+    """One plugin's status. A filter succeeds when it could be called, whatever it returned for single nodes."""
     cycle, fault = decision.cycle, decision.fault
     if fault is not None and fault.plugin == plugin and fault.point == point.metric_name:
         return ERROR
@@ -357,5 +357,7 @@ def _plugin_status(decision: Decision, point: ExtensionPoint, plugin: str) -> st
     if point is ExtensionPoint.PRE_SCORE and plugin in cycle.skipped_scores:
         return SKIP
     if point is ExtensionPoint.POST_FILTER:
-        return next((_answered(answer) for name, answer in decision.post_filtered.results if name == plugin), SUCCESS)
+        return next(
+            (_result_status(result) for name, result in decision.post_filtered.results if name == plugin), SUCCESS
+        )
     return SUCCESS

@@ -48,12 +48,12 @@ class Row:
     """The feature gate without which the metric is absent."""
 
     def make(self) -> Series:
-        name, told = PREFIX + self.name, f"[{self.stability}] {self.help}"
+        name, description = PREFIX + self.name, f"[{self.stability}] {self.help}"
         if self.buckets:
-            return Histogram(name, told, self.labels, self.buckets)
+            return Histogram(name, description, self.labels, self.buckets)
         if self.is_gauge:
-            return Gauge(name, told, self.labels)
-        return Counter(name, told, self.labels)
+            return Gauge(name, description, self.labels)
+        return Counter(name, description, self.labels)
 
 
 HINTS, ASYNC_PREEMPTION, ASYNC_CALLS = "SchedulerQueueingHints", "SchedulerAsyncPreemption", "SchedulerAsyncAPICalls"
@@ -161,7 +161,7 @@ ROWS = (
         doubling(0.1, 14),
         gate=CONDITIONS,
     ),
-    # What Mooring does not do, whatever the gate says: there are never series, but for those without labels
+    # What Mooring does not do, whatever the gate: there are never series, but for those without labels
     Row("async_api_call_execution_total", ALPHA, "API calls made.", ("call_type", "result"), gate=ASYNC_CALLS),
     Row(
         "async_api_call_execution_duration_seconds",

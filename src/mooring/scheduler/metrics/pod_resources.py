@@ -1,7 +1,7 @@
-"""`/metrics/resources`: what every pod of the cluster requests and is limited to, as kube-scheduler tells it.
+"""`/metrics/resources`: what every pod of the cluster requests and is limited to, as kube-scheduler exposes it.
 
-Three to six series a pod, so they stand on a page of their own. Nothing is kept until somebody serves the page; then
-each pod costs a small record, and pods with the same containers share what they ask for. It is worked out when the page
+Three to six series a pod, so they stand on a page of their own. Nothing is kept until the page is served; then each
+pod costs a small record, and pods with the same containers share their requests. It is worked out when the page
 is read first, on the thread that serves it, and written without a metrics library: a big cluster has a million lines.
 """
 
@@ -37,34 +37,34 @@ class _Line(NamedTuple):
     value: str
 
 
-class _Asked(msgspec.Struct, array_like=True):
-    """Everything in a pod that says how much it asks for."""
+class _Resources(msgspec.Struct, array_like=True):
+    """The parts of a pod that its requests and limits follow from."""
 
     containers: list[ResourceRequirements]
     init_containers: list[tuple[bool, ResourceRequirements]]
-    """Whether it is a sidecar, and what it asks for."""
+    """Whether it is a sidecar, and its resources."""
     overhead: Quantities
     whole_pod: ResourceRequirements | None
 
 
 class _Shares:
-    """What pods with the same containers ask for; worked out when it is first told."""
+    """The lines of pods with the same containers; worked out when they are first read."""
 
-    __slots__ = ("__weakref__", "_encoded", "_told")
+    __slots__ = ("__weakref__", "_by_metric", "_encoded")
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
-        self._told: dict[str, list[_Line]] | None = None
+        self._by_metric: dict[str, list[_Line]] | None = None
 
-    def told(self) -> dict[str, list[_Line]]:
+    def by_metric(self) -> dict[str, list[_Line]]:
         """Per metric, its lines."""
-        if self._told is None:
-            asked = msgspec.msgpack.decode(self._encoded, type=_Asked)
-            self._told = {
-                REQUEST: list(_lines(_total(asked, lambda resources: resources.requests, is_overhead_for_all=True))),
-                LIMIT: list(_lines(_total(asked, lambda resources: resources.limits, is_overhead_for_all=False))),
+        if self._by_metric is None:
+            of_pod = msgspec.msgpack.decode(self._encoded, type=_Resources)
+            self._by_metric = {
+                REQUEST: list(_lines(_total(of_pod, lambda resources: resources.requests, is_overhead_for_all=True))),
+                LIMIT: list(_lines(_total(of_pod, lambda resources: resources.limits, is_overhead_for_all=False))),
             }
-        return self._told
+        return self._by_metric
 
 
 class _Record(NamedTuple):
@@ -104,7 +104,7 @@ class PodResources:
         spec = pod.spec
         inits = [(each.restart_policy == "Always", each.resources) for each in spec.init_containers]
         encoded = msgspec.msgpack.encode(
-            _Asked([each.resources for each in spec.containers], inits, spec.overhead, spec.resources)
+            _Resources([each.resources for each in spec.containers], inits, spec.overhead, spec.resources)
         )
         shares = self._shared.get(encoded)
         if shares is None:
@@ -112,7 +112,7 @@ class PodResources:
         return _Record(pod.namespace, pod.name, spec.node_name, spec.scheduler_name, spec.priority, shares)
 
     def text(self) -> bytes:
-        """The page. May be asked for on another thread: only copies are walked through."""
+        """The page. May be called on another thread: only copies are walked through."""
         records = list(self._records.values())
         return "".join(line for name in (REQUEST, LIMIT) for line in _family(name, records)).encode()
 
@@ -120,7 +120,7 @@ class PodResources:
 def _family(name: str, records: list[_Record]) -> Iterator[str]:
     has_begun = False
     for record in records:
-        lines = record.shares.told()[name]
+        lines = record.shares.by_metric()[name]
         if not lines:
             continue
         if not has_begun:
@@ -149,14 +149,14 @@ def _unit(resource: str) -> str:
     return _UNITS.get(resource, "")
 
 
-def _total(asked: _Asked, which: Which, *, is_overhead_for_all: bool) -> Amounts:
+def _total(of_pod: _Resources, which: Which, *, is_overhead_for_all: bool) -> Amounts:
     """By the rule of `objects.requests`, but exactly, and of every resource that is named."""
     running: Amounts = {}
-    for resources in asked.containers:
+    for resources in of_pod.containers:
         _add(running, _amounts(which(resources)))
     sidecars: Amounts = {}
     peak: Amounts = {}
-    for is_sidecar, resources in asked.init_containers:
+    for is_sidecar, resources in of_pod.init_containers:
         wanted = _amounts(which(resources))
         if is_sidecar:
             _add(sidecars, wanted)
@@ -166,10 +166,10 @@ def _total(asked: _Asked, which: Which, *, is_overhead_for_all: bool) -> Amounts
             _add(wanted, sidecars)
         peak = {name: max(peak.get(name, Fraction()), wanted.get(name, Fraction())) for name in peak | wanted}
     total = {name: max(running.get(name, Fraction()), peak.get(name, Fraction())) for name in running | peak}
-    if asked.whole_pod is not None:
-        named = _amounts(which(asked.whole_pod))
+    if of_pod.whole_pod is not None:
+        named = _amounts(which(of_pod.whole_pod))
         total |= {name: amount for name, amount in named.items() if is_pod_level(name)}
-    for name, amount in _amounts(asked.overhead).items():
+    for name, amount in _amounts(of_pod.overhead).items():
         if is_overhead_for_all or total.get(name):
             total[name] = total.get(name, Fraction()) + amount
     return total

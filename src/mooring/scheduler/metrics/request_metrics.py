@@ -13,16 +13,18 @@ _BY_VERB = ("verb", "host")
 
 
 class RequestMetrics:
-    """The client's `RequestObserver`. Told on the thread that decides; other clients are not counted."""
+    """The client's `RequestObserver`. Called on the thread that decides; other clients are not counted."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "rest_client_requests_total", "[ALPHA] Requests to the API server.", ("code", "method", "host")
         )
-        self._seconds = _spread("rest_client_request_duration_seconds", "Until the answer began.", SECONDS)
-        self._sent = _spread("rest_client_request_size_bytes", "What was sent.", BYTES)
-        self._received = _spread("rest_client_response_size_bytes", "What was answered; watches excepted.", BYTES)
-        self._held = _spread("rest_client_rate_limiter_duration_seconds", "How long our own limit held back.", SECONDS)
+        self._seconds = _histogram("rest_client_request_duration_seconds", "Until the answer began.", SECONDS)
+        self._sent = _histogram("rest_client_request_size_bytes", "What was sent.", BYTES)
+        self._received = _histogram("rest_client_response_size_bytes", "What was answered; watches excepted.", BYTES)
+        self._held = _histogram(
+            "rest_client_rate_limiter_duration_seconds", "How long our own limit held back.", SECONDS
+        )
         for each in (self._requests, self._seconds, self._sent, self._received, self._held):
             registry.register(each)
 
@@ -38,5 +40,5 @@ class RequestMetrics:
         self._held.at[method, host].observe(seconds)
 
 
-def _spread(name: str, told: str, bounds: tuple[float, ...]) -> Histogram:
-    return Histogram(name, f"[ALPHA] {told}", _BY_VERB, bounds)
+def _histogram(name: str, description: str, bounds: tuple[float, ...]) -> Histogram:
+    return Histogram(name, f"[ALPHA] {description}", _BY_VERB, bounds)

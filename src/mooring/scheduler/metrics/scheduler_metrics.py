@@ -1,7 +1,7 @@
-"""What happens in the scheduler, as numbers. Told by the loop, the bindings and the queue; read by the serving thread.
+"""What happens in the scheduler, as numbers. Written by loop, cycles and queue; read by the serving thread.
 
 Counting one attempt must cost next to nothing, so series are plain numbers, and what can be read off the queue and the
-state is read when somebody asks, not when it changes.
+state is read when metrics are scraped, not when it changes.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ class SchedulerMetrics:
         self.registry = CollectorRegistry()
         self._metrics: dict[str, Series] = dict(registered(self.registry, gates))
         register_process(self.registry, gates)
-        self._attempt_seconds = self._spread("scheduling_attempt_duration_seconds")
-        self._attempts_needed = self._spread("pod_scheduling_attempts").at[()]
-        self._sli_seconds = self._spread("pod_scheduling_sli_duration_seconds")
-        self._entries = self._counts("queue_incoming_pods_total")
+        self._attempt_seconds = self._histogram("scheduling_attempt_duration_seconds")
+        self._attempts_needed = self._histogram("pod_scheduling_attempts").at[()]
+        self._sli_seconds = self._histogram("pod_scheduling_sli_duration_seconds")
+        self._entries = self._counter("queue_incoming_pods_total")
         has_hints = "queueing_hint_execution_duration_seconds" in self._metrics
-        self._hints = self._spread("queueing_hint_execution_duration_seconds") if has_hints else None
-        self._event_seconds = self._spread("event_handling_duration_seconds")
+        self._hints = self._histogram("queueing_hint_execution_duration_seconds") if has_hints else None
+        self._event_seconds = self._histogram("event_handling_duration_seconds")
         dominated = Counter(
             "mooring_plugin_slow_attempts_total",
             "Slow attempts of which one plugin took the greater part.",
             ("plugin", "extension_point", "profile"),
         )
         self.registry.register(dominated)
-        self._points = self._spread("framework_extension_point_duration_seconds")
+        self._points = self._histogram("framework_extension_point_duration_seconds")
         self.attempts = AttemptMetrics(
             clock,
-            decisions=self._spread("scheduling_algorithm_duration_seconds").at[()],
+            decisions=self._histogram("scheduling_algorithm_duration_seconds").at[()],
             points=self._points,
-            executions=self._spread("plugin_execution_duration_seconds"),
+            executions=self._histogram("plugin_execution_duration_seconds"),
             dominated=dominated,
-            volume_failures=self._counts("volume_scheduling_stage_error_total"),
+            volume_failures=self._counter("volume_scheduling_stage_error_total"),
             tracer=tracer,
         )
         """How long plugins take."""
@@ -82,15 +82,15 @@ class SchedulerMetrics:
         return generate_latest(self.registry)
 
     def watch(self, sizes: Callable[[], Iterable[Sizes]]) -> None:
-        """Read these numbers whenever somebody asks."""
+        """Read these numbers at every scrape."""
         self.registry.register(_Sizes(sizes, self._metrics))
 
-    def _counts(self, name: str) -> Counter:
+    def _counter(self, name: str) -> Counter:
         metric = self._metrics[name]
         assert isinstance(metric, Counter), f"{name} is no counter"
         return metric
 
-    def _spread(self, name: str) -> Histogram:
+    def _histogram(self, name: str) -> Histogram:
         metric = self._metrics[name]
         assert isinstance(metric, Histogram), f"{name} is no histogram"
         return metric
@@ -98,11 +98,11 @@ class SchedulerMetrics:
     def _count(self, name: str, *labels: str) -> None:
         """One more, unless its gate is off."""
         if name in self._metrics:
-            self._counts(name).at[labels] += 1
+            self._counter(name).at[labels] += 1
 
     def _observe(self, name: str, value: float, *labels: str) -> None:
         if name in self._metrics:
-            self._spread(name).at[labels].observe(value)
+            self._histogram(name).at[labels].observe(value)
 
     # An attempt
 
@@ -131,21 +131,21 @@ class SchedulerMetrics:
         self._observe("permit_wait_duration_seconds", seconds, status)
 
     def leads(self, lease: str, is_leading: bool) -> None:
-        """Whether this process leads; the series is there only where somebody is elected. May come from any thread."""
+        """Whether this process leads; the series exists only with leader election. May come from any thread."""
         status = self._metrics.get("master_status")
         if status is None:
-            told = "[ALPHA] 1 on the scheduler that leads, 0 on those that stand by."
-            status = self._metrics["master_status"] = Gauge("leader_election_master_status", told, ("name",))
+            description = "[ALPHA] 1 on the scheduler that leads, 0 on those that stand by."
+            status = self._metrics["master_status"] = Gauge("leader_election_master_status", description, ("name",))
             self.registry.register(status)
         assert isinstance(status, Gauge)
         status.at[lease,] = float(is_leading)
 
     def took_slow_path(self, lease: str) -> None:
-        """Renewing needed another look, because somebody had written the lease meanwhile. From the electing thread."""
+        """A renewal had to read the lease again: another client had written it. From the electing thread."""
         slow = self._metrics.get("slowpath")
         if slow is None:
-            told = "[ALPHA] Renewals of the lease that needed another look."
-            slow = self._metrics["slowpath"] = Counter("leader_election_slowpath_total", told, ("name",))
+            description = "[ALPHA] Renewals of the lease that needed another look."
+            slow = self._metrics["slowpath"] = Counter("leader_election_slowpath_total", description, ("name",))
             self.registry.register(slow)
         assert isinstance(slow, Counter)
         slow.at[lease,] += 1
@@ -172,7 +172,7 @@ class SchedulerMetrics:
         self._event_seconds.at[event,].observe(seconds)
 
     def gated(self, profile: str, status: str, seconds: float) -> None:
-        """All pre_enqueue plugins were asked about a pod."""
+        """PreEnqueue plugins were run for a pod."""
         self._points.at["PreEnqueue", status, profile].observe(seconds)
 
     def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
@@ -216,7 +216,7 @@ class _Sizes(Collector):
         self._metrics = metrics
 
     def describe(self) -> Iterable[Any]:
-        """Said empty: the table has registered the names, and there may be no numbers yet."""
+        """Empty: the table has registered the names, and there may be no numbers yet."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
 """Counters and histograms as plain numbers: what an attempt adds to them must cost next to nothing.
 
-One thread writes, and the one that serves reads copies: no lock is needed. A family without series is not told at all,
+One thread writes, and the one that serves reads copies: no lock is needed. A family without series is not exposed,
 as Prometheus' Go client does it.
 """
 
@@ -87,7 +87,7 @@ class Buckets:
 
 
 class _Series(dict[Labels, Buckets]):
-    """Made when first asked for."""
+    """Made at first use."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         super().__init__()

@@ -32,7 +32,7 @@ PATH = "/v1/traces"
 MOST_WAITING = 2048
 MOST_AT_ONCE = 256
 PAUSE_SECONDS = 1.0
-ANSWER_SECONDS = 10.0
+RESPONSE_SECONDS = 10.0
 COMPLAINTS_APART_SECONDS = 60.0
 INTERNAL, FAILED = 1, 2
 """OTLP's numbers for a span within one program, and for a status that is an error."""
@@ -66,7 +66,7 @@ class OtlpTracer:
 
     def stop(self) -> None:
         self._waiting.put(None)
-        self._thread.join(ANSWER_SECONDS)
+        self._thread.join(RESPONSE_SECONDS)
 
     def record(self, part: Part, /) -> None:
         decision = part.decision
@@ -114,8 +114,8 @@ class OtlpTracer:
         headers = {"Content-Type": "application/json", **self._options.headers}
         try:
             request = urllib.request.Request(self._options.url, body, headers)
-            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
-                answer.read()
+            with urllib.request.urlopen(request, timeout=RESPONSE_SECONDS) as response:
+                response.read()
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.dropped.at[()] += len(batch)
             if time.monotonic() - self._complained >= COMPLAINTS_APART_SECONDS:
@@ -158,8 +158,10 @@ def _spans(seen: _Seen) -> Iterator[dict[str, Any]]:
     """The part, within it the points, within those the plugins' turns."""
     attempt = _identity(f"{seen.trace}/schedule", 8)
     whole = attempt if seen.name == "schedule" else _identity(f"{seen.trace}/{seen.name}", 8)
-    told = {"pod": seen.pod, "profile": seen.profile, "attempt": str(seen.attempt), "node": seen.node}
-    yield _span(seen, seen.name, whole, "" if whole == attempt else attempt, seen.began, seen.ended, told, seen.message)
+    attributes = {"pod": seen.pod, "profile": seen.profile, "attempt": str(seen.attempt), "node": seen.node}
+    yield _span(
+        seen, seen.name, whole, "" if whole == attempt else attempt, seen.began, seen.ended, attributes, seen.message
+    )
     for number, (point, turns, ended) in enumerate(seen.runs):
         point_id = _identity(f"{whole}/{number}", 8)
         yield _span(seen, point.metric_name, point_id, whole, turns[0][1], ended, {})
@@ -179,7 +181,7 @@ def _span(
     parent: str,
     began: float,
     ended: float,
-    told: Mapping[str, str],
+    attributes: Mapping[str, str],
     error: str = "",
 ) -> dict[str, Any]:
     span: dict[str, Any] = {
@@ -190,7 +192,7 @@ def _span(
         "kind": INTERNAL,
         "startTimeUnixNano": str(int((began + seen.offset) * 1e9)),
         "endTimeUnixNano": str(int((ended + seen.offset) * 1e9)),
-        "attributes": [_attribute(key, value) for key, value in told.items() if value],
+        "attributes": [_attribute(key, value) for key, value in attributes.items() if value],
     }
     if error:
         span["status"] = {"code": FAILED, "message": error}

@@ -1,6 +1,6 @@
-"""Shadow mode: decide for the pods of another scheduler without touching them, and say where we agree and differ.
+"""Shadow mode: decide for the pods of another scheduler without touching them, and report where we agree and differ.
 
-`judging` compares one deed of theirs with one decision of ours; `shadow` says when, and on which view of the cluster;
+`judging` compares one action of theirs with one decision of ours; `shadow` decides when, and on which cluster state;
 `wiring` builds the ordinary scheduler with an `executor` that touches nothing; `summary` and `report` show the result.
 """
 

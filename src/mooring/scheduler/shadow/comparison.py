@@ -1,4 +1,4 @@
-"""What is told of one comparison: whose pod, what they did, how it was judged, and on which view of the cluster."""
+"""One comparison: whose pod, what they did, how it was judged, and on which view of the cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Earlier:
     bindings: int = 0
     """How many bindings had been seen by then."""
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         decided = {"node": self.node} if self.node is not None else {"message": self.message}
         return {"time": timestamp(self.at), "attempt": self.attempt, **decided}
 
@@ -90,7 +90,7 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         """Everything, for the report."""
         judged = self.judgement
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "time": timestamp(self.at),
             "pod": self.pod,
             "uid": self.uid,
@@ -101,15 +101,15 @@ class Comparison:
             "theirs": dict(self.theirs),
         }
         if judged.cause is not None:
-            told["cause"] = judged.cause.value
+            document["cause"] = judged.cause.value
         if judged.plugin:
-            told["plugin"] = judged.plugin
+            document["plugin"] = judged.plugin
         if judged.evidence:
-            told["evidence"] = dict(judged.evidence)
+            document["evidence"] = dict(judged.evidence)
         if self.moment is not Moment.THEN:
-            told["moment"] = self.moment.value
+            document["moment"] = self.moment.value
         if self.ours:
-            told["ours"] = dict(self.ours)
+            document["ours"] = dict(self.ours)
         if self.earlier is not None:
-            told["earlier"] = self.earlier.told()
-        return told
+            document["earlier"] = self.earlier.as_json()
+        return document

@@ -1,4 +1,4 @@
-"""In which order another scheduler decided, as far as it can be told from outside.
+"""In which order another scheduler decided, as far as it can be seen from outside.
 
 A scheduler decides one pod after the other, but what it does about them runs beside that and appears in any order. It
 takes pods in the order in which they came, or by priority where they queue up; both we know. So the state on which it
@@ -89,7 +89,7 @@ class DecisionOrder:
 
     @contextmanager
     def without(self, uids: Iterable[str], again: Iterable[PlacedPod] = ()) -> Iterator[None]:
-        """For a moment, in which nobody else looks, these pods are on no node, and those are there again."""
+        """For a moment, without an await, these pods are on no node, and those are there again."""
         taken = [pod for uid in uids if (pod := self._state.remove_pod(uid)) is not None]
         returned = [pod for pod in again if self._state.pod(pod.uid) is None]
         for pod in returned:

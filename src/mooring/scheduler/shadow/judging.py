@@ -1,7 +1,7 @@
-"""Is what another scheduler did with a pod what our decision says, and if not, which plugin made the difference?
+"""Does another scheduler's action on a pod equal our decision, and if not, which plugin made the difference?
 
 Pure: a decision and what the other did go in, a judgement with its evidence comes out. Of equally good nodes either may
-take any. When a decision is asked for, and on which state, is decided elsewhere.
+take any. When a decision is made, and on which state, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Cause(StrEnum):
     PLACED = "placed"
     """They find no node, and we do."""
     ROOM = "room"
-    """Others would have to go for the pod, or nobody."""
+    """The victims differ, or only one of us preempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def not_comparable(why: str) -> Judgement:
 
 
 def is_looked_at(decision: Decision, node: str) -> bool:
-    """Whether the decision says anything about the node; one for a nominated pod may speak of that node alone."""
+    """Whether the decision evaluated the node; one for a nominated pod may evaluate that node alone."""
     columns = decision.columns()
     return node == decision.node or node in decision.rejections or (columns is not None and node in columns.nodes)
 
@@ -168,7 +168,7 @@ def _failed(decision: Decision) -> Judgement:
 
 
 def judge_refusal(decision: Decision, message: str) -> Judgement:
-    """They said that no node will do, with this message."""
+    """They found no node, with this message."""
     if decision.fault is not None:
         return _failed(decision)
     if decision.node is not None:
@@ -183,7 +183,7 @@ def judge_refusal(decision: Decision, message: str) -> Judgement:
 
 
 def judge_nomination(decision: Decision, node: str, message: str | None) -> Judgement:
-    """They nominated the pod to `node`, where others go for it; `message` is what they said with it, if anything."""
+    """They nominated the pod to `node`, where others go for it; `message` is their condition's, if any."""
     if decision.node is not None:
         return Judgement(Result.DIFFER, f"they make room on {node}; we would take {decision.node}", Cause.PLACED)
     if decision.fault is not None:

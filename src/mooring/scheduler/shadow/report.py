@@ -36,9 +36,9 @@ class JsonLines:
             raise OperatorMistake.found_in("the command line", [Problem("--shadow-report", what)]) from error
 
     def write(self, comparison: Comparison) -> None:
-        """A full disk must not end the comparing; it is said once."""
+        """A full disk must not end the comparisons; it is logged once."""
         try:
-            # Someone will look at the file in a terminal.
+            # The file is read in terminals.
             line = visible_json(_encode(comparison.as_json()).decode())
             self._file.write(line.encode() + b"\n")
             self._is_lost = False

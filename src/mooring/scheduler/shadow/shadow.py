@@ -2,14 +2,14 @@
 
 Their decision was taken on a state between the moment in which we first saw the pod and the moment in which the watch
 shows what they did; we never see which. So it is compared with the state just before the deed appears (pods bound until
-then count), and a difference is told only if no other view of that stretch explains it:
+then count), and a difference is reported only if no other view of that stretch explains it:
 
 - the same state with the bindings around it in the order of the pods' turns, and with pods that went just now: what
   they do about pods runs beside their decisions;
 - our own decision of earlier, where nothing was bound since, or where their work before the binding (volumes and
   devices for their node) has already changed what we see.
 
-What cannot be compared is told as such, with the reason. Nothing here waits or writes.
+What cannot be compared is reported as such, with the reason. Nothing here waits or writes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Doubt:
 
 
 class Shadow:
-    """Tells `tell` of each comparison, once."""
+    """Calls `report` with each comparison, once."""
 
     def __init__(
         self,
@@ -93,16 +93,16 @@ class Shadow:
         state: State,
         queue: SchedulingQueue,
         clock: Clock,
-        tell: Callable[[Comparison], None],
+        report: Callable[[Comparison], None],
         *,
         shares: Mapping[str, int] | None = None,
         hindrance: Callable[[Pod], str | None] = lambda _pod: None,
         is_extended: Callable[[Pod], bool] = lambda _pod: False,
         budget: TimeBudget | None = None,
     ) -> None:
-        """`shares` says per profile how many per cent of the nodes they look at (0: kube-scheduler's adaptive rule).
+        """`shares` is per profile how many per cent of the nodes they look at (0: kube-scheduler's adaptive rule).
 
-        `hindrance` says why a pod cannot be decided about now, if so; `is_extended` whether extenders have a say in it;
+        `hindrance` returns why a pod cannot be decided now, if so; `is_extended` whether extenders take part in it;
         `budget` is the time for one decision.
         """
         self._profiles = profiles
@@ -113,7 +113,7 @@ class Shadow:
         self._state = state
         self._queue = queue
         self._clock = clock
-        self._tell = tell
+        self._report = report
         self._hindrance = hindrance
         self._is_extended = is_extended
         self._budget = budget
@@ -150,7 +150,7 @@ class Shadow:
             self._turns.bindings,
         )
 
-    # What the watch shows of their pods, before state and queue hear of it
+    # What the watch shows of their pods, before state and queue are updated
 
     def shown(self, pod: Pod) -> None:
         """A pod without a node: new, or changed."""
@@ -178,7 +178,7 @@ class Shadow:
         node = pod.spec.node_name
         pending = self._pending.pop(pod.uid, None)
         if pending is None:
-            self._report(pod, Subject.BINDING, {"node": node}, not_comparable(SEEN_WITH_NODE))
+            self._report_not_compared(pod, Subject.BINDING, {"node": node}, not_comparable(SEEN_WITH_NODE))
             return
         self._applying[pod.uid] = pending.turn
         self._drop_refusals(pod.uid)
@@ -197,7 +197,7 @@ class Shadow:
             self._drop_refusals(pod.uid)
         elif not is_new:
             return
-        self._report(pod, Subject.BINDING, {"node": pod.spec.node_name}, not_comparable(MISSED))
+        self._report_not_compared(pod, Subject.BINDING, {"node": pod.spec.node_name}, not_comparable(MISSED))
 
     def gone(self, uid: str) -> None:
         """A pod was deleted, theirs or not, waiting or on a node."""
@@ -208,7 +208,7 @@ class Shadow:
             return
         self._awaited_no_longer(uid)
         if not pending.is_compared:
-            self._report(pending.pod, Subject.BINDING, {"node": None}, not_comparable(GONE))
+            self._report_not_compared(pending.pod, Subject.BINDING, {"node": None}, not_comparable(GONE))
 
     def absent(self, present: Iterable[str]) -> None:
         """A new list has only these pods."""
@@ -216,7 +216,7 @@ class Shadow:
             self.gone(uid)
 
     def settle(self, *, everything: bool = False) -> None:
-        """Tell the differences that nothing explained in time. `everything`: we end, and nothing more will come."""
+        """Report the differences that nothing explained in time. `everything`: we end, and nothing more will come."""
         now = self._clock.monotonic()
         for doubt in list(self._doubts):
             if everything or now - doubt.since >= BESIDE_SECONDS:
@@ -309,16 +309,16 @@ class Shadow:
         if remembered is not None and remembered.result is not Result.AGREE:
             remembered = None
         if decision is None or decision.fault is not None:
-            self._tell(comparison)
+            self._report(comparison)
         elif self._is_extended(pod):
             judgement = remembered or not_comparable(EXTENDED)
-            self._tell(replace(comparison, judgement=judgement, moment=Moment.EARLIER))
+            self._report(replace(comparison, judgement=judgement, moment=Moment.EARLIER))
         elif judgement.result is Result.AGREE:
-            self._tell(comparison)
+            self._report(comparison)
         elif remembered is not None:
-            self._tell(replace(comparison, judgement=remembered, moment=Moment.EARLIER))
+            self._report(replace(comparison, judgement=remembered, moment=Moment.EARLIER))
         elif judgement.result is Result.NOT_COMPARABLE:
-            self._tell(comparison)
+            self._report(comparison)
         else:
             self._doubt(comparison, judge, pending.turn)
 
@@ -351,7 +351,7 @@ class Shadow:
                 judgement, _ = doubt.judge()
             if judgement.result is Result.AGREE:
                 self._doubts.remove(doubt)
-                self._tell(replace(doubt.comparison, judgement=judgement, moment=Moment.BESIDE))
+                self._report(replace(doubt.comparison, judgement=judgement, moment=Moment.BESIDE))
                 return
         if not doubt.awaited:
             self._close(doubt)
@@ -376,21 +376,23 @@ class Shadow:
         profile = self._profiles[pod.spec.scheduler_name]
         return decide(profile, pod, self._state, cache=self._cache, budget=self._budget)
 
-    # Telling
+    # Reporting
 
     def _close(self, doubt: _Doubt) -> None:
         self._doubts.remove(doubt)
-        self._tell(doubt.comparison)
+        self._report(doubt.comparison)
 
     def _drop_refusals(self, uid: str) -> None:
-        """They found a node after all: what they said before was about another moment."""
+        """They found a node after all: their message before was about another moment."""
         for doubt in list(self._doubts):
             if doubt.comparison.uid == uid and doubt.comparison.subject is Subject.REFUSAL:
                 self._doubts.remove(doubt)
-                self._tell(replace(doubt.comparison, judgement=not_comparable(PLACED_SOON)))
+                self._report(replace(doubt.comparison, judgement=not_comparable(PLACED_SOON)))
 
-    def _report(self, pod: Pod, subject: Subject, theirs: Mapping[str, object], judgement: Judgement) -> None:
-        self._tell(self._comparison(pod, subject, theirs, judgement, None, None))
+    def _report_not_compared(
+        self, pod: Pod, subject: Subject, theirs: Mapping[str, object], judgement: Judgement
+    ) -> None:
+        self._report(self._comparison(pod, subject, theirs, judgement, None, None))
 
     def _comparison(
         self,
@@ -426,7 +428,7 @@ def _best(decision: Decision) -> frozenset[str]:
 
 
 def _refusal(pod: Pod) -> str | None:
-    """What they say of a pod that they cannot place."""
+    """Their message about a pod that they cannot place."""
     condition = pod.condition("PodScheduled")
     is_refused = condition is not None and condition.status == "False" and condition.reason == "Unschedulable"
     return condition.message if condition is not None and is_refused else None

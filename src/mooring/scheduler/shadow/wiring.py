@@ -85,7 +85,7 @@ def build_shadow(
         before=[BeforeUpdate(shadow, core.state, names)],
         after=[AfterUpdate(shadow)],
         companions=[settle_forever],
-        is_explained=False,  # the other scheduler answers for these pods
+        is_explained=False,  # the other scheduler explains these pods
         shutdown_seconds=shutdown_seconds,
         may_schedule=may_schedule,
     )
