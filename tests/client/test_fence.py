@@ -217,21 +217,21 @@ async def test_writes_in_flight_are_cut_off_when_the_lease_could_not_be_renewed(
     await retried
 
 
-async def test_a_write_that_was_not_sent_is_not_counted_as_a_request(client, server, fence, time):
-    told: list[str] = []
+async def test_a_write_that_was_not_sent_is_not_counted_as_a_request(server, clock, fence, time):
+    codes: list[str] = []
 
     class Observer:
-        def responded(self, method: str, host: str, code: str, seconds: float, sent: int) -> None:
-            told.append(code)
+        def responded(self, method: str, host: str, code: str, seconds: float, sent: int, /) -> None:
+            codes.append(code)
 
-        def received(self, method: str, host: str, size: int) -> None: ...
-        def held_back(self, method: str, host: str, seconds: float) -> None: ...
+        def received(self, method: str, host: str, size: int, /) -> None: ...
+        def held_back(self, method: str, host: str, seconds: float, /) -> None: ...
 
-    client.transport.observer = Observer()
     server.lists.append({})
     time.seconds += LEASE_SECONDS + 1
-    held = asyncio.create_task(client.bind("default", "web", "u1", "here"))
-    await steps()
-    fence.extend(time() + LEASE_SECONDS)
-    await held
-    assert told == ["200"]
+    async with ApiClient(server.connection(), clock=clock, fence=fence, observer=Observer()) as client:
+        held = asyncio.create_task(client.bind("default", "web", "u1", "here"))
+        await steps()
+        fence.extend(time() + LEASE_SECONDS)
+        await held
+    assert codes == ["200"]

@@ -591,9 +591,8 @@ async def test_metrics_name_the_host_alone():
 
         received = held_back = responded
 
-    client = ApiClient(Connection(server=f"https://{USER}127.0.0.1:1/{QUERY}", source="test"))
-    async with client:
-        client.transport.observer = Observer()
+    where = Connection(server=f"https://{USER}127.0.0.1:1/{QUERY}", source="test")
+    async with ApiClient(where, observer=Observer()) as client:
         with pytest.raises(Fault):
             await client.get(Pod.KIND, "web", "default")
     assert seen == ["127.0.0.1:1"]

@@ -206,30 +206,40 @@ class ConnectionPool:
         sock = await aiohappyeyeballs.start_connection(
             addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1, loop=loop
         )
-        tunnel = _Tunnel(loop)
-        transport: asyncio.Transport | None = None
+        connection = HttpConnection(loop)
         try:
             _set_options(sock)
-            transport, _ = await loop.create_connection(lambda: tunnel, sock=sock)
-            _write_at_once(transport)
-            if self._proxy is not None and self._proxy.is_tls:
-                trust = context or ssl.create_default_context()
-                transport = await _handshake(loop, transport, tunnel, trust, self._proxy.host)
-            connection = HttpConnection(loop)
-            if context is None:
-                transport.set_protocol(connection)
+            if self._proxy is None:
+                transport = await _opened(sock, connection, context, self._server_name)
             else:
-                if self._proxy is not None:
-                    await tunnel.open(transport, self._server, self._proxy)
-                transport = await _handshake(loop, transport, connection, context, self._server_name)
+                trust = (context or ssl.create_default_context()) if self._proxy.is_tls else None
+                if context is None:
+                    transport = await _opened(sock, connection, trust, self._proxy.host)
+                else:
+                    tunnel = _Tunnel()
+                    transport = await _opened(sock, tunnel, trust, self._proxy.host)
+                    transport = await self._through(tunnel, transport, connection, context)
         except BaseException:
-            if transport is not None:
-                transport.abort()
             sock.close()
             raise
         connection.attach(transport)
         self._taken.add(connection)
         return connection
+
+    async def _through(
+        self, tunnel: _Tunnel, transport: asyncio.Transport, connection: HttpConnection, context: ssl.SSLContext
+    ) -> asyncio.Transport:
+        assert self._proxy is not None
+        try:
+            await tunnel.open(transport, self._server, self._proxy)
+            loop = asyncio.get_running_loop()
+            secured = await loop.start_tls(transport, connection, context, server_hostname=self._server_name)
+        except BaseException:
+            transport.abort()
+            raise
+        if secured is None:
+            raise ConnectionResetError
+        return secured
 
     async def _resolve(self, host: str, port: int) -> list[Any]:
         """The addresses of the name; one lookup at a time serves all connections."""
@@ -249,15 +259,13 @@ class ConnectionPool:
 
 
 class _Tunnel(asyncio.Protocol):
-    """The connection before its first request: through a proxy it is made to reach the server."""
+    """Has a proxy connect us to the server. What follows on the connection is between the server and us."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._received = b""
-        self._head: asyncio.Future[bytes] | None = None
+        self._head: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def open(self, transport: asyncio.Transport, server: Endpoint, proxy: Endpoint) -> None:
-        self._head = self._loop.create_future()
         lines = [f"CONNECT {server.authority} HTTP/1.1", f"Host: {server.authority}"]
         if proxy.authorization is not None:
             lines.append(f"Proxy-Authorization: {proxy.authorization}")
@@ -271,7 +279,7 @@ class _Tunnel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        if self._head is None or self._head.done():
+        if self._head.done():
             return
         head, found, _ = self._received.partition(b"\r\n\r\n")
         if found:
@@ -280,8 +288,19 @@ class _Tunnel(asyncio.Protocol):
             self._head.set_exception(BadResponse("the head of the proxy's response is too large"))
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._head is not None and not self._head.done():
+        if not self._head.done():
             self._head.set_exception(BadResponse("the proxy closed the connection"))
+
+
+async def _opened(
+    sock: socket.socket, protocol: asyncio.Protocol, trust: ssl.SSLContext | None, name: str
+) -> asyncio.Transport:
+    loop = asyncio.get_running_loop()
+    if trust is None:
+        transport, _ = await loop.create_connection(lambda: protocol, sock=sock)
+    else:
+        transport, _ = await loop.create_connection(lambda: protocol, sock=sock, ssl=trust, server_hostname=name)
+    return transport
 
 
 def _set_options(sock: socket.socket) -> None:
@@ -292,25 +311,6 @@ def _set_options(sock: socket.socket) -> None:
         for option, value in _KEEP_ALIVE:
             if hasattr(socket, option):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
-async def _handshake(
-    loop: asyncio.AbstractEventLoop,
-    transport: asyncio.Transport,
-    protocol: asyncio.Protocol,
-    context: ssl.SSLContext,
-    name: str,
-) -> asyncio.Transport:
-    secured = await loop.start_tls(transport, protocol, context, server_hostname=name)
-    if secured is None:
-        raise ConnectionResetError
-    return secured
-
-
-def _write_at_once(transport: asyncio.WriteTransport) -> None:
-    """Without a buffer `write` calls the kernel. uvloop before 0.23 would otherwise do so at the end of its pass: some
-    milliseconds later, or any time later if the process is stopped in between."""
-    transport.set_write_buffer_limits(high=0)
 
 
 def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> asyncio.Future[list[Any]]:
