@@ -19,7 +19,7 @@ from typing import IO
 PATIENCE_SECONDS = 90.0
 
 # What a scheduler complains of where the machine is busy with other things.
-SLOW = ("One plugin takes most of a slow", "holds up all scheduling", "Scheduling goes on")
+SLOW = ("One plugin takes most of a slow", "blocks all scheduling", "Scheduling resumed")
 
 
 def clean_environment(home: Path) -> dict[str, str]:

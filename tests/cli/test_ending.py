@@ -49,17 +49,17 @@ CASES = {
     "a task does not let itself be cancelled": (
         "global kept; kept = asyncio.create_task(deaf(), name='bind web')",
         ["done"],
-        '"A task does not let itself be cancelled; leaving it behind" task="bind web"',
+        '"Task ignores its cancellation; abandoning it" task="bind web"',
     ),
     "a worker of the loop does not come back": (
         "global kept; kept = asyncio.create_task(asyncio.to_thread(wait_for_ever))",
         ["done"],
-        '"A thread does not end; leaving it behind"',
+        '"Thread does not end; abandoning it"',
     ),
     "a thread does not end": (
         "threading.Thread(target=wait_for_ever, name='poller').start()",
         ["done"],
-        '"A thread does not end; leaving it behind" thread="poller"',
+        '"Thread does not end; abandoning it" thread="poller"',
     ),
 }
 

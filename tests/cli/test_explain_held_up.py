@@ -72,10 +72,10 @@ async def test_explain_names_the_plugin_that_holds_up_the_scheduler(cluster: Clu
         assert out.startswith("Pod default/sleeper waits for a node")
         line = 1 + PLUGINS.splitlines().index("            time.sleep(3600)")
         where = f"in reserve at {cluster.home}/mine.py:{line}, for "
-        assert err.startswith(f"Error: the scheduler does not answer: plugin Sleeps holds it up {where}")
+        assert err.startswith(f"Error: the scheduler does not respond: plugin Sleeps blocks it {where}")
         assert "Traceback" not in err
         code, out, _ = await cluster.explained("sleeper", "-o", "json")
-        assert (code, "plugin Sleeps holds it up" in json.loads(out)["problem"]) == (1, True)
+        assert (code, "plugin Sleeps blocks it" in json.loads(out)["problem"]) == (1, True)
 
 
 async def test_explain_shows_for_whom_a_pod_waits_on_permit_and_how_long(cluster: Cluster):

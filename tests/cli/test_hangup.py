@@ -96,7 +96,7 @@ async def test_signals_from_the_start_to_the_end_end_nothing_and_the_first_reloa
                     one.process.send_signal(signal.SIGHUP)
                     await asyncio.sleep(0.005)
                 await ours
-                await asyncio.to_thread(one.mentions, "Configuration read again; nothing in it has changed")
+                await asyncio.to_thread(one.mentions, "Configuration reloaded; nothing in it has changed")
                 one.process.send_signal(signal.SIGTERM)
                 while one.process.poll() is None:
                     one.process.send_signal(signal.SIGHUP)

@@ -11,7 +11,7 @@ def test_sigusr2_makes_it_tell_what_it_believes_and_go_on():
     with private_home() as home, Program("up", "--nodes=1", "--write-kubeconfig=k", home=home) as program:
         program.ready()
         program.process.send_signal(signal.SIGUSR2)
-        assert "differences=0" in program.mentions("Compared with the API server")
+        assert "differences=0" in program.mentions("Compared the cache with the API server")
         program.mentions("Dump of cached NodeInfo")
         program.mentions("Dump of scheduling queue")
         assert program.end() == 0

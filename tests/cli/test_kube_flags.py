@@ -215,7 +215,7 @@ def test_information_can_go_to_a_stream_of_its_own(mooring: Mooring):
     finally:
         log.settings().info_stream = None
     assert "Wrote configuration" in answer.out
-    assert "Mooring speaks JSON" in answer.err
+    assert "Mooring uses JSON" in answer.err
 
 
 def test_master_names_the_server(mooring: Mooring):

@@ -132,7 +132,7 @@ def test_explain_says_why_no_node_would_do_and_what_is_waited_for(up: Running, a
     assert "0/2 nodes are available: 2 Insufficient cpu." in answer.out
     assert "\n      2 nodes: " in answer.out
     assert "It is tried again when one of these happens:" in answer.out
-    assert "asked for by NodeResourcesFit" in answer.out
+    assert "registered by NodeResourcesFit" in answer.out
 
 
 def test_explain_answers_as_json(up: Running, asks: Mooring):

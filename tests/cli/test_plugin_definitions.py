@@ -130,7 +130,7 @@ async def test_elsewhere_a_pod_that_waits_for_a_kind_names_the_command_to_paste(
                 with Program("explain", "web", "--kubeconfig=k", home=home) as explain:
                     assert await asyncio.to_thread(explain.ended) == 0
     assert "it is tried again when racks.v1.example.com can be listed" in explain.written()
-    assert "asked for by" not in explain.written()
+    assert "registered by" not in explain.written()
     assert message == (
         "profile default-scheduler waits for what its plugin ByRack reads: the server has no racks.example.com (v1); "
         "is its CustomResourceDefinition installed? This installs it: mooring crd generate ByRack --plugins racks.py | "

@@ -101,7 +101,9 @@ async def test_a_mounted_config_map_is_followed_and_what_is_broken_changes_nothi
             assert await cluster.lands_on("second") == "two"
 
             mount.show(scheduler__yaml=PINNED, pin__py="def broken(:")
-            said = await asyncio.to_thread(scheduler.mentions, "Configuration not reloaded; the last good version")
+            said = await asyncio.to_thread(
+                scheduler.mentions, "Configuration not reloaded; keeping the last good version"
+            )
             assert "mount/pin.py:1" in said
             assert "SyntaxError" in said
             assert await cluster.lands_on("third") == "two"
@@ -150,7 +152,9 @@ async def test_a_changed_helper_of_a_plugin_is_noticed_and_what_is_broken_change
             assert await cluster.lands_on("second") == "two"
 
             (mine / "helpers.py").write_text("\nNODE = \n")
-            said = await asyncio.to_thread(scheduler.mentions, "Configuration not reloaded; the last good version")
+            said = await asyncio.to_thread(
+                scheduler.mentions, "Configuration not reloaded; keeping the last good version"
+            )
             assert "mine/helpers.py:2" in said
             assert await cluster.lands_on("third") == "two"
 

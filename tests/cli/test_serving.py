@@ -58,7 +58,7 @@ def test_a_scheduler_answers_probes_and_shows_its_metrics_and_its_plugins():
             )
             assert fetch(port, "/metrics")[0] == 403
             token = token_in(home / "k")
-            program.mentions("Prometheus gives no traffic")
+            program.mentions("No traffic from Prometheus")
             status, text = fetch(port, "/metrics", token)
             assert status == 200
             assert "networktraffic_prometheus_answers 0.0\n" in text
@@ -98,7 +98,7 @@ def test_health_is_asked_of_a_running_scheduler(mooring: Mooring):
             assert fetch(port, "/metrics/resources", token_in(home / "k"))[0] == 200
     nobody = mooring("health", f"--port={port}")
     assert nobody.code == 1
-    assert f"Nobody listens at https://127.0.0.1:{port}/healthz" in nobody.err
+    assert f"Nothing listens at https://127.0.0.1:{port}/healthz" in nobody.err
 
 
 def test_a_scheduler_that_does_not_answer_is_not_waited_for_longer_than_asked(mooring: Mooring):
@@ -107,7 +107,7 @@ def test_a_scheduler_that_does_not_answer_is_not_waited_for_longer_than_asked(mo
         silent.listen()
         answer = mooring("health", f"--port={silent.getsockname()[1]}", "--timeout=50ms")
     assert answer.code == 1
-    assert "does not answer within 50ms" in answer.err
+    assert "does not respond within 50ms" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def test_two_shadows_beside_a_scheduler():
                 codes = [await asyncio.to_thread(program.end) for program in (same, other, scheduler)]
             report = [json.loads(line) for line in (home / "walled.jsonl").read_text(encoding="utf-8").splitlines()]
     assert codes == [0, 0, 0]
-    assert agrees == "agree           default/web  on first: the only node that will do"
+    assert agrees == "agree           default/web  on first: the only feasible node"
     assert differs == "differ          default/web  on first: NotFirst refuses first: node(s) first"
     counted = 'mooring_shadow_decisions_total{profile="default-scheduler",result="agree",subject="binding"} 1.0\n'
     assert counted in metrics
@@ -85,7 +85,7 @@ async def test_two_shadows_beside_a_scheduler():
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--scheduler-name=theirs"], ["--scheduler-name", "says with --shadow whose pods to watch"]),
+        (["--scheduler-name=theirs"], ["--scheduler-name", "names with --shadow the scheduler to compare with"]),
         (["--shadow-report=r.jsonl"], ["--shadow-report", "give --shadow too"]),
         (["--shadow", "--leader-elect"], ["--leader-elect", "a shadow binds nothing"]),
         (["--shadow", "--scheduler-name="], ["--scheduler-name", "needs a name"]),

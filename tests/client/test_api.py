@@ -249,7 +249,7 @@ async def test_a_server_that_takes_a_request_and_never_answers_is_given_up(clien
         await asyncio.Event().wait()
 
     server.answer = answer
-    with pytest.raises(Unreachable, match="it does not answer in time"):
+    with pytest.raises(Unreachable, match="it does not respond in time"):
         await client.transport.request("GET", "/api/v1/nodes", seconds=0.1)
 
 
@@ -259,7 +259,7 @@ async def test_a_watch_that_neither_brings_anything_nor_ends_is_given_up(client,
             async for _ in chunks:
                 pass
 
-    with pytest.raises(Unreachable, match="it does not answer in time"):
+    with pytest.raises(Unreachable, match="it does not respond in time"):
         await follow()
 
 
@@ -279,7 +279,7 @@ async def test_a_log_line_says_when_our_own_limit_holds_us_back_and_only_now_and
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if "holds requests back" in line]
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "Client-side throttling" in line]
     assert "qps=2" in said
     assert "burst=1" in said
     assert "GET /api/v1/nodes/n2" in said
@@ -290,7 +290,7 @@ async def test_a_short_wait_is_not_worth_a_line(server, clock, capsys):
     async with ApiClient(server.connection(), clock=clock, qps=2, burst=3) as client:
         for _ in range(6):
             await client.get(NODES, "n1")
-    assert "holds requests back" not in capsys.readouterr().err
+    assert "Client-side throttling" not in capsys.readouterr().err
 
 
 async def test_a_client_beside_another_has_limits_of_its_own(server, clock):
@@ -384,5 +384,5 @@ async def test_a_server_that_accepts_and_then_cuts_is_unreachable(client, server
 async def test_a_closed_client_says_so(server, clock):
     client = ApiClient(server.connection(), clock=clock)
     await client.close()
-    with pytest.raises(Unreachable, match="closed by us"):
+    with pytest.raises(Unreachable, match="closed by this client"):
         await client.server_version()

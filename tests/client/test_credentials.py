@@ -216,7 +216,7 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
     "it prints another version": (
         "give(token='x')",
         {"api_version": "client.authentication.k8s.io/v1beta1"},
-        f"printed {V1} ExecCredential where client.authentication.k8s.io/v1beta1 ExecCredential was asked for",
+        f"printed {V1} ExecCredential where client.authentication.k8s.io/v1beta1 ExecCredential was requested",
     ),
     "it gives nothing": ("give()", {}, "neither a token nor a client certificate"),
     "it gives half a certificate": ("give(clientCertificateData='x')", {}, "a client certificate without its key"),

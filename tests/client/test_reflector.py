@@ -367,8 +367,8 @@ async def test_rights_that_vanish_while_running_are_named_and_what_is_known_stay
             assert reflector.problem is not None
             assert 'resources: ["pods"], verbs: ["list", "watch"]' in reflector.problem
             assert reflector.is_listed
-            assert errors.getvalue().count("Cannot follow a kind of object") == 1
-            while errors.getvalue().count("Cannot follow a kind of object") < 2:  # said again, minutes later
+            assert errors.getvalue().count("Failed to list/watch resource") == 1
+            while errors.getvalue().count("Failed to list/watch resource") < 2:  # said again, minutes later
                 clock.advance(10)
                 await asyncio.sleep(0.001)
             assert clock.monotonic() >= REMINDER_SECONDS
@@ -377,7 +377,7 @@ async def test_rights_that_vanish_while_running_are_named_and_what_is_known_stay
 async def test_refused_credentials_name_where_they_came_from(waiting_client, server, feed):
     server.lists += [(401, a_status(401, "Unauthorized", "Unauthorized"))]
     problem = await problem_of(Reflector(waiting_client, Pod, feed))
-    assert "does not accept our credentials (from a test)" in problem
+    assert "does not accept the credentials (from a test)" in problem
 
 
 async def test_an_object_of_the_wrong_shape_is_logged_and_the_others_go_on(client, server, feed, errors, watch):

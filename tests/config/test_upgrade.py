@@ -242,7 +242,7 @@ REFUSED: dict[str, tuple[str, Any, Any, str, str]] = {
         {"multiPoint": on("ScoreByLabel")},
         None,
         "profiles[0].plugins.multiPoint",
-        "it exists since v1beta3, and the file says v1beta2",
+        "it exists since v1beta3, and the file is v1beta2",
     ),
     "preEnqueue before it was": (
         "v1beta1",

@@ -253,7 +253,7 @@ REFUSED = {
     "an image with a space in its name": (("--image=a b",), "--image\n    must be a name that can be pulled"),
     "a port that nobody probes": (
         ("--", "--secure-port=1"),
-        "-- --secure-port\n    the manifest's probes ask port 10259",
+        "-- --secure-port\n    the manifest's probes use port 10259",
     ),
     "a shadow with the rights to write": (("--", "--shadow"), "-- --shadow\n    write --as shadow"),
     "a shadow that reloads, which no shadow does": (

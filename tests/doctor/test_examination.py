@@ -59,7 +59,7 @@ class TestContact:
     @pytest.mark.parametrize(
         ("code", "said", "to_do"),
         [
-            (401, "does not accept our credentials", "Renew"),
+            (401, "does not accept the credentials", "Renew"),
             (403, "refuses", "system:public-info-viewer"),
             (404, "is no API server", "Correct the server's address"),
             (503, "answers 503", "load balancer"),
@@ -76,7 +76,7 @@ class TestContact:
         cluster.codes["/version"] = 403
         cluster.words = 'User "u" cannot impersonate resource "users"'
         finding = await only(findings("server", impersonate=Impersonation("another")))
-        assert finding.said.startswith("our user may not speak for another")
+        assert finding.said.startswith("the user may not impersonate another")
         assert "administrator" in finding.to_do
 
     async def test_an_unverified_certificate_is_noticed(self, findings):
@@ -192,7 +192,7 @@ class TestRights:
         cluster.allows = lambda asked: (asked["resource"], asked["verb"]) != ("events", "list")
         finding = await only(findings("rights"))
         assert finding.verdict is Verdict.NOTICE
-        assert finding.said == '"somebody" may not list events (for naming another scheduler that binds our pods)'
+        assert finding.said == '"somebody" may not list events (for naming another scheduler that binds these pods)'
 
     async def test_how_to_get_them_all_is_said_once_at_the_end(self, cluster, findings):
         cluster.allows = lambda _: False
@@ -328,7 +328,7 @@ class TestRivals:
         ]
         finding = await only(findings("rivals"))
         assert finding.verdict is Verdict.NOTICE
-        assert finding.said == "the scheduler says about pod shop/web: Bound to node-1 by somebody."
+        assert finding.said == "the scheduler reports about pod shop/web: Bound to node-1 by somebody."
         assert "another schedulerName" in finding.to_do
 
     async def test_events_may_not_be_read(self, cluster, findings):

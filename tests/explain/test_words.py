@@ -108,8 +108,8 @@ def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
               1 node: node-9
 
           It is tried again when one of these happens:
-            Node: Add, UpdateNodeAllocatable   (asked for by NodeResourcesFit)
-            Pod: Delete   (asked for by NodeResourcesFit)
+            Node: Add, UpdateNodeAllocatable   (registered by NodeResourcesFit)
+            Pod: Delete   (registered by NodeResourcesFit)
 
         In the queue it is unschedulable: it is tried again when one of the events above happens, or after five minutes.
         """)
@@ -163,7 +163,7 @@ def test_a_scheduler_that_remembers_nothing_says_so():
         Pod shop/web waits for a node (profile default-scheduler, Pending).
           SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
 
-        The scheduler here serves a, default-scheduler and remembers no decision about this pod.
+        The scheduler here serves a, default-scheduler and has no decision about this pod in memory.
         """)
 
 
@@ -263,7 +263,7 @@ def test_an_event_that_no_plugin_asked_for_is_not_said_to_be_asked_for():
         {"plugin": "Mine", "resource": "Node", "actions": ["UpdateNodeTaint"], "follows": "NodeAdd"},
     ]
     text = told(a_refusal(rejections=[], waitsFor=waits))
-    assert "    Node: Add   (asked for by Mine)\n" in text
+    assert "    Node: Add   (registered by Mine)\n" in text
     assert "Node: UpdateNodeTaint   (follows from NodeAdd of Mine: a new node often arrives with a taint)" in text
 
 

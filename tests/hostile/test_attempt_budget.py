@@ -65,7 +65,7 @@ async def test_a_pod_that_exceeds_its_budget_is_set_aside_and_others_are_bound(s
         await live.bound("ours-too")
         assert live.scheduler.queue.where("tenant/hostile") == "unschedulable"
         logged = capsys.readouterr().err
-        assert "Scheduling attempt was interrupted; pod is set aside" in logged
+        assert "Scheduling attempt exceeded its time budget; pod is set aside" in logged
         assert f"{__file__}:" in logged
 
 

@@ -174,7 +174,7 @@ async def test_the_address_that_is_shown_is_of_use(server):
     async with a_live_scheduler(server, config) as live:
         await live.node("node-1")
         await live.pod("web")
-        assert f"extender http://127.0.0.1:{port}/ext cannot be asked to filter" in await live.refused("web")
+        assert f"extender http://127.0.0.1:{port}/ext cannot be called for filter" in await live.refused("web")
 
 
 # Plugins: their own errors hold addresses too.
@@ -263,7 +263,7 @@ def test_a_tracing_endpoint_shows_only_its_host(capfd, url):
     tracer = OtlpTracer(options)
     tracer._send([])
     err = capfd.readouterr().err
-    assert "Traces could not be sent" in err
+    assert "Failed to send traces" in err
     assert_hidden(err, repr(options))
 
 

@@ -295,7 +295,7 @@ def test_a_running_scheduler_keeps_its_configuration_when_the_file_becomes_neste
         with Program("up", *flags, home=home) as up:
             up.ready()
             config.write_text(GOOD + NESTED)
-            line = up.mentions("Configuration not reloaded; the last good version")
+            line = up.mentions("Configuration not reloaded; keeping the last good version")
             assert "levels deep" in line
             config.write_text(GOOD + "parallelism: 8\n")
             up.mentions("Configuration reloaded")

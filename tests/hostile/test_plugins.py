@@ -240,7 +240,7 @@ async def test_an_object_whose_keys_raise_is_in_no_index_and_others_are(server, 
         await live.node("node-2")
         await live.pod("ours")
         assert await live.bound("ours") == ["node-2"]
-    assert "An object is not in an index" in capsys.readouterr().err
+    assert "Object is missing from an index" in capsys.readouterr().err
 
 
 def _decide_badly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,7 @@ def test_what_is_no_http_makes_few_lines():
     with served(**MANY) as server:
         for _ in range(50):
             assert status_of(server.send(b"GET metrics HTTP/1.1\r\n\r\n")) == 400
-        assert 1 <= server.log.count("A request is no HTTP") <= FEW_LINES
+        assert 1 <= server.log.count("Malformed HTTP request") <= FEW_LINES
         assert len(server.log.splitlines()) < 2 * FEW_LINES
 
 

@@ -160,7 +160,7 @@ def test_a_process_of_another_user_is_not_asked(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
         found = asked()
     assert found.answers == []
-    assert "is served by another user and was not asked" in found.problems[0]
+    assert "is served by another user and was not queried" in found.problems[0]
     assert received in ([], [b""])
 
 
@@ -191,7 +191,7 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
     monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
     with planted(silent):
         [problem] = asked().problems
-        assert "did not answer within 0.2 s" in problem
+        assert "did not respond within 0.2 s" in problem
         assert path.exists()
 
 
@@ -228,7 +228,7 @@ def flooded(mebibytes: int) -> list[str]:
 
 def test_an_answer_without_end_is_not_read_to_its_end():
     [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=400)
-    assert f"answered with more than {explain_client.MOST_ANSWER_BYTES} bytes" in problem
+    assert f"responded with more than {explain_client.MOST_ANSWER_BYTES} bytes" in problem
 
 
 def trickle(connection: socket.socket) -> None:
@@ -242,7 +242,7 @@ def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.Mon
     monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.0)
     with planted(trickle):
         [problem] = asked().problems
-    assert "did not answer within" in problem or "cannot be asked" in problem
+    assert "did not respond within" in problem or "cannot be queried" in problem
 
 
 @pytest.fixture
@@ -280,12 +280,12 @@ def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: 
 
 
 NO_ANSWER = {
-    "garbage": (answering(b"<html>\n"), "answered what cannot be read"),
-    "nothing": (answering(b""), "closed the connection without an answer"),
-    "an error": (answering(b'{"error": "cannot answer that"}\n'), "the scheduler answered with an error"),
-    "silence": (silent, "did not answer within 0.2 s"),
-    "a byte at a time": (dripping, "did not answer within 0.2 s"),
-    "that it is busy": (answering(b'{"heldUp": null}\n'), "is busy and has not answered in time"),
+    "garbage": (answering(b"<html>\n"), "sent an invalid response"),
+    "nothing": (answering(b""), "closed the connection without a response"),
+    "an error": (answering(b'{"error": "invalid request"}\n'), "the scheduler responded with an error"),
+    "silence": (silent, "did not respond within 0.2 s"),
+    "a byte at a time": (dripping, "did not respond within 0.2 s"),
+    "that it is busy": (answering(b'{"heldUp": null}\n'), "is busy and has not responded in time"),
 }
 
 
@@ -297,7 +297,7 @@ def test_explain_fails_with_a_sentence_where_the_answer_is(
         monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
     with planted(scheduler), pytest.raises(Fault, match=sentence):
         explain()
-    assert "A scheduler runs here and does not answer, so this is all that is known." in capsys.readouterr().out
+    assert "A scheduler runs here and does not respond, so this is all that is known." in capsys.readouterr().out
 
 
 def test_explain_reports_an_answer_of_another_shape(explain: Explain):
@@ -340,9 +340,9 @@ async def test_a_scheduler_bounds_a_question():
             b"x" * (explain_socket.MOST_QUESTION_BYTES + 1): b"a question has at most 65536 bytes",
             b"[" * 60_000 + b"\n": b"levels deep",
             b'{"explain":' * 900 + b"1" + b"}" * 900 + b"\n": b"levels deep",
-            b'{"explain": "\xff"}\n': b"cannot answer that",
-            b"[1]\n": b"cannot answer that",
-            b"\n": b"cannot answer that",
+            b'{"explain": "\xff"}\n': b"invalid request",
+            b"[1]\n": b"invalid request",
+            b"\n": b"invalid request",
         }.items():
             assert message in await question(path, line)
         assert (await question(path, b'{"explain": "a/b"}\n')).startswith(b'{"asked": "a/b"')

@@ -125,7 +125,7 @@ def prometheus(cluster: Cluster) -> Iterator[str]:
     cache = os.environ.get("MOORING_CACHE") or caches / "mooring"
     command = ("env", f"MOORING_CACHE={cache}", sys.executable, script)
     with Program(*traffic, f"--port={port}", home=cluster.home, program=command) as running:
-        running.mentions("Prometheus answers")
+        running.mentions("Prometheus responds")
         yield f"http://127.0.0.1:{port}"
 
 
@@ -155,7 +155,7 @@ def test_network_traffic_in_place_of_kube_scheduler(cluster: Cluster, image_root
     cluster.nodes(3)
     with container.start(*own_port()) as scheduler:
         scheduler.ready()
-        scheduler.mentions("Prometheus answers")
+        scheduler.mentions("Prometheus responds")
         kubectl(cluster, "create", "-f", "-", input=text_of("network-traffic", "pod.yaml"))
         assert cluster.bound("web") == "node-3"
         assert scheduler.end() == 0, scheduler.written()

@@ -159,7 +159,7 @@ def test_the_commands_of_the_page_do_what_it_describes(operator: Operator):
         uninstall, leader = page.pop("Uninstall"), page.pop("High availability")
         for block in [*leader, *(block for part in page.values() for block in part)]:
             operator.types(block)
-        mooring.mentions("Compared with the API server")
+        mooring.mentions("Compared the cache with the API server")
         assert mooring.end() == 0, mooring.written()
     for block in uninstall:
         operator.types(block)

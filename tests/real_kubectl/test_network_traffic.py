@@ -110,7 +110,7 @@ def test_the_pod_goes_to_the_node_that_receives_least(monitoring, monkeypatch: p
     # The file as it is: its address is reached through what stands for the cluster's network here.
     monkeypatch.setenv("http_proxy", monitoring(THREE).address)
     with mooring_up("--nodes=3", "--config=config.yaml", files={"config.yaml": CONFIG.read_text()}) as kubectl:
-        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus answers" nodes=3')
+        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus responds" nodes=3')
         assert schedule(kubectl, "web") == "node-3"
         for node in THREE:
             kubectl.mooring.mentions(f"[NetworkTraffic] node '{node}' bandwidth: ")
@@ -128,7 +128,7 @@ def test_a_node_whose_exporter_is_dead_does_not_win(monitoring):
     prometheus.lose("node-3")
     files = with_args(prometheusAddress=prometheus.address)
     with mooring_up("--nodes=3", "--config=config.yaml", files=files) as kubectl:
-        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus answers" nodes=2')
+        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus responds" nodes=2')
         assert schedule(kubectl, "web") == "node-2"
         kubectl.mooring.mentions('source="no fresh sample: the median"')
 
@@ -137,9 +137,9 @@ def test_pods_are_scheduled_when_prometheus_has_gone(monitoring):
     prometheus = monitoring(THREE)
     files = with_args(prometheusAddress=prometheus.address, refreshSeconds=2)
     with mooring_up("--nodes=3", "--config=config.yaml", files=files) as kubectl:
-        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus answers" nodes=3')
+        kubectl.mooring.mentions('"[NetworkTraffic] Prometheus responds" nodes=3')
         prometheus.end()
-        kubectl.mooring.mentions("Prometheus gives no traffic; the last values count")
+        kubectl.mooring.mentions("No traffic from Prometheus; the last values count")
         assert schedule(kubectl, "soon") in THREE
         kubectl.mooring.mentions("the last values are stale; every node counts alike")
         assert schedule(kubectl, "later") in THREE

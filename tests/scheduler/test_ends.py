@@ -138,10 +138,10 @@ async def test_a_server_that_starts_or_keeps_its_version_to_itself_is_lived_with
         running = asyncio.create_task(scheduler.run())
         await asyncio.wait_for(scheduler.ready.wait(), PATIENCE_SECONDS)
         await ended(scheduler, running)
-    assert "The API server did not tell its version" in capsys.readouterr().err
+    assert "Failed to read the API server's version" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("code", "said"), [(401, "does not accept our credentials: not now"), (404, "answers 404")])
+@pytest.mark.parametrize(("code", "said"), [(401, "does not accept the credentials: not now"), (404, "responds 404")])
 async def test_a_server_that_does_not_know_us_is_said_at_once(code, said):
     async with (
         Halting(silent="/none", version=code) as url,

@@ -62,7 +62,7 @@ async def _is_ready(process: asyncio.subprocess.Process) -> bool:
     except ValueError:  # a line without an end
         return False
     except TimeoutError as error:
-        raise Fault(f"the embedded cluster did not answer within {START_SECONDS:g} s.") from error
+        raise Fault(f"the embedded cluster did not respond within {START_SECONDS:g} s.") from error
 
 
 async def _pass_on(process: asyncio.subprocess.Process) -> str:

@@ -63,7 +63,7 @@ def cluster_options(command: F) -> F:
 
 def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
     if nodes is not None and cluster_file is not None:
-        raise click.UsageError("--nodes and --cluster exclude each other: the file says which nodes there are.")
+        raise click.UsageError("--nodes and --cluster exclude each other: the file defines the nodes.")
 
 
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:

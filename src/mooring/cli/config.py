@@ -62,7 +62,7 @@ def convert(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
     print_yaml(result.text)
 
 
-@config.command(short_help="Say which plugin runs where, with what.")
+@config.command(short_help="List the plugins of each extension point with their arguments.")
 @click.argument("file")
 @plugins_option
 @gates_option

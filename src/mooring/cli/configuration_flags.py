@@ -33,16 +33,16 @@ _FLAGS: Mapping[str, tuple[click.ParamType[Any], str, str, str]] = {
         click.FLOAT,
         "50",
         "NUMBER",
-        "Requests a second to the API server; without it there is no limit of ours. Only without --config.",
+        "Requests a second to the API server; unlimited by default. Only without --config.",
     ),
     "--kube-api-burst": (click.IntRange(min=0), "100", "NUMBER", "Requests at once, likewise."),
     "--kube-api-content-type": (
         click.STRING,
         "application/vnd.kubernetes.protobuf",
         "TYPE",
-        "Of no effect: Mooring speaks JSON.",
+        "No effect: Mooring uses JSON.",
     ),
-    "--profiling": (GoBool(), "true", "BOOL", "Of no effect on profiles: there are none of Go's to fetch."),
+    "--profiling": (GoBool(), "true", "BOOL", "No effect: there are no Go profiles to fetch."),
     "--contention-profiling": (GoBool(), "true", "BOOL", "Of no effect."),
     "--write-config-to": (click.STRING, "", "FILE", "Write the completed configuration to FILE and end."),
 }
@@ -91,7 +91,7 @@ class ConfigurationFlags:
         if self.contention_profiling:
             _log.warning("has no meaning here: there is no /debug/pprof, which is Go's", flag="--contention-profiling")
         if self.kube_api_content_type not in (None, "", "application/json"):
-            _log.warning("has no meaning here: Mooring speaks JSON", flag="--kube-api-content-type")
+            _log.warning("has no meaning here: Mooring uses JSON", flag="--kube-api-content-type")
         deprecated = {
             "--kube-api-qps": self.kube_api_qps,
             "--kube-api-burst": self.kube_api_burst,

@@ -25,13 +25,13 @@ FORMS = {"plain": ("plain",), "vector": ("vector",), "both": ("plain", "vector")
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--family", "families", multiple=True, metavar="F", help="Only this family. May be given several times.")
-@click.option("--plugin", "plugins", multiple=True, metavar="NAME", help="Compare only what this plugin says.")
+@click.option("--plugin", "plugins", multiple=True, metavar="NAME", help="Compare only the results of this plugin.")
 @click.option(
     "--form",
     type=click.Choice(list(FORMS)),
     default="both",
     show_default=True,
-    help="Which form of a plugin's rule is asked where it has both.",
+    help="Which form of a plugin's rule runs where it has both.",
 )
 @click.option(
     "--churn/--no-churn",
@@ -40,7 +40,7 @@ FORMS = {"plain": ("plain",), "vector": ("vector",), "both": ("plain", "vector")
     help="Decide once more after the cluster has changed and changed back.",
 )
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="RECORDER", help="Ask this recorder about fresh cases."
+    "--against", type=click.Path(path_type=Path), metavar="RECORDER", help="Compare fresh cases with this recorder."
 )
 @click.option("--slow", is_flag=True, help="Look for hostile pods that are slow to decide.")
 @click.option("--seed", metavar="S", help="Which fresh cases.  [default: 1]")

@@ -37,7 +37,7 @@ def generate(plugin: str, plugins: tuple[str, ...]) -> None:
     entry = plugin_named(plugin, plugins)
     kinds = [kind for kind in entry.object_types if issubclass(kind, CustomResource)]
     if not kinds:
-        raise OperatorMistake(f"{plugin} watches no custom kind: its constructor asks for no Objects[…] of one.")
+        raise OperatorMistake(f"{plugin} watches no custom kind: its constructor takes no Objects[…] of one.")
     print_yaml("---\n".join(_yaml(definition_of(kind)) for kind in kinds))
 
 

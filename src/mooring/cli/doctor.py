@@ -31,7 +31,7 @@ QUESTIONS_AT_ONCE = 4
 @gates_option
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; found as `mooring run` finds it.")
 @click.option("--context", metavar="NAME", help="Another context of the kubeconfig than the current one.")
-@click.option("--as", "user", metavar="USER", help="Ask what USER may do: system:serviceaccount:NAMESPACE:NAME.")
+@click.option("--as", "user", metavar="USER", help="Check the rights of USER: system:serviceaccount:NAMESPACE:NAME.")
 @click.option("--as-group", "groups", multiple=True, metavar="GROUP", help="A group of that user.")
 @click.option("--shadow", is_flag=True, help="It shall run with --shadow, which only reads.")
 @election_options
@@ -100,7 +100,7 @@ def _examined(
     try:
         plan = plan_of(config_file, plugins, gates, shadow, election)
     except OperatorMistake as mistake:
-        findings.append(bad("config", str(mistake), "Correct it; `mooring config check` checks it alone."))
+        findings.append(bad("config", str(mistake), "Correct it; `mooring config check` checks the file by itself."))
         plan = plan_of(None, (), gates, shadow, election)
         what = "the default configuration, for what follows"
     else:

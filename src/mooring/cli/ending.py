@@ -44,7 +44,7 @@ def close_loop(
         patience = min(PATIENCE_SECONDS, left() / 2)
         _, late = loop.run_until_complete(around(asyncio.wait(tasks, timeout=patience)))
         for task in late:
-            _warn("A task does not let itself be cancelled; leaving it behind", task=task.get_name())
+            _warn("Task ignores its cancellation; abandoning it", task=task.get_name())
         _left_behind.update(late)
     if not _left_behind:  # they could not be ended either
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -65,7 +65,7 @@ def leave(code: int) -> NoReturn:
         if not late:
             sys.exit(code)
         for thread in late:
-            _warn("A thread does not end; leaving it behind", thread=thread.name)
+            _warn("Thread does not end; abandoning it", thread=thread.name)
     sys.stdout.flush()
     sys.stderr.flush()
     # Python itself would wait for threads, and complain about tasks.

@@ -49,7 +49,9 @@ def _of_this_version() -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise Fault(f"the scheduler's answer cannot be read ({what}); is it of another version of Mooring?") from error
+        raise Fault(
+            f"the scheduler's response cannot be decoded ({what}); is it of another version of Mooring?"
+        ) from error
 
 
 POD_KINDS = ("pod", "pods", "po")
@@ -134,13 +136,13 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
 def _silence(answer: dict[str, Any]) -> str:
     """Why a scheduler that could be reached knows nothing about pods now."""
     if "error" in answer:
-        return f"the scheduler answered with an error: {answer['error']}"
+        return f"the scheduler responded with an error: {answer['error']}"
     held_up = answer["heldUp"]
     if held_up is None:
-        return "the scheduler is busy and has not answered in time; ask again"
-    by = f"plugin {held_up['plugin']} holds it up" if held_up["plugin"] else "it is held up"
+        return "the scheduler is busy and has not responded in time; try again"
+    by = f"plugin {held_up['plugin']} blocks it" if held_up["plugin"] else "it is blocked"
     since = f"for {held_up['seconds']:g} s"
-    return f"the scheduler does not answer: {by} in {held_up['method']} at {held_up['at']}, {since} now."
+    return f"the scheduler does not respond: {by} in {held_up['method']} at {held_up['at']}, {since} now."
 
 
 def _answered(answers: list[dict[str, Any]], uid: str) -> dict[str, Any]:

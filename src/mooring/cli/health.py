@@ -20,7 +20,7 @@ MOST_BYTES = 64_000
 
 
 @click.command()
-@click.option("--url", metavar="URL", help="What to ask, instead of a port here: https://host:10259/readyz.")
+@click.option("--url", metavar="URL", help="URL to probe instead of a local port: https://host:10259/readyz.")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
@@ -34,7 +34,7 @@ MOST_BYTES = 64_000
     type=click.Choice(["healthz", "livez", "readyz"]),
     default="healthz",
     show_default=True,
-    help="Which question to ask.",
+    help="Which endpoint to probe.",
 )
 @click.option(
     "--timeout",
@@ -42,7 +42,7 @@ MOST_BYTES = 64_000
     default="5s",
     show_default=True,
     metavar="DURATION",
-    help="How long to wait for the answer.",
+    help="How long to wait for the response.",
 )
 @click.option("--ca-file", metavar="FILE", help="Verify the server's certificate by this authority.")
 def health(url: str | None, port: int, check: str, timeout: float, ca_file: str | None) -> None:
@@ -65,7 +65,7 @@ def health(url: str | None, port: int, check: str, timeout: float, ca_file: str 
         raise OperatorMistake.found_in("the command line", [Problem("--timeout", "must be longer than 0")])
     status, text = _asked(target, timeout, _trust(ca_file))
     if status != 200:
-        raise Fault(f"{target} answers {status}: {text.strip() or 'nothing'}")
+        raise Fault(f"{target} responds {status}: {text.strip() or 'nothing'}")
     print_lines(text.strip())
 
 
@@ -103,12 +103,12 @@ def _asked(target: str, seconds: float, trust: ssl.SSLContext) -> tuple[int, str
         answer = connection.getresponse()
         return answer.status, answer.read(MOST_BYTES).decode(errors="replace")
     except TimeoutError as error:
-        raise Fault(f"{target} does not answer within {go_duration(seconds)}.") from error
+        raise Fault(f"{target} does not respond within {go_duration(seconds)}.") from error
     except ConnectionRefusedError as error:
-        raise Fault(f"Nobody listens at {target}: is the scheduler running, and with this --secure-port?") from error
+        raise Fault(f"Nothing listens at {target}: is the scheduler running, and with this --secure-port?") from error
     except ssl.SSLCertVerificationError as error:
         raise Fault(f"{target} shows a certificate that is not to be trusted: {error.verify_message}.") from error
     except (OSError, http.client.HTTPException) as error:
-        raise Fault(f"{target} cannot be asked: {error}.") from error
+        raise Fault(f"{target} cannot be probed: {error}.") from error
     finally:
         connection.close()

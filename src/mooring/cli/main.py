@@ -24,7 +24,7 @@ COMMANDS = {
     "run": ("mooring.cli.run:run", "Run the scheduler against an API server."),
     "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
     "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
-    "explain": ("mooring.cli.explain:explain", "Say why a pod runs where it does, or why it is still pending."),
+    "explain": ("mooring.cli.explain:explain", "Explain why a pod runs where it does, or why it is pending."),
     "manifests": ("mooring.cli.manifests:manifests", "Print what runs a configuration in a cluster."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
     "conformance": ("mooring.cli.conformance:conformance", "Compare decisions with the real kube-scheduler's."),
@@ -32,7 +32,7 @@ COMMANDS = {
     "plugin": ("mooring.cli.plugin:plugin", "List, show, create or test plugins."),
     "doctor": ("mooring.cli.doctor:doctor", "Check a configuration against a cluster: rights, kinds, lease, clock."),
     "crd": ("mooring.cli.crd:crd", "Print the CustomResourceDefinitions that a plugin needs."),
-    "health": ("mooring.cli.health:health", "Ask a running scheduler whether it is well."),
+    "health": ("mooring.cli.health:health", "Probe the health of a running scheduler."),
     "version": ("mooring.cli.version:version", "Print Mooring's version."),
 }
 

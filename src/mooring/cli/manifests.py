@@ -224,7 +224,7 @@ def _election(asked: Asked, configuration: Configuration, flags: Sequence[str], 
         message = "name the file before `--`: the manifest brings it, and grants the rights that it needs"
         problems.append(Problem("-- --config", message))
     if parsed.get("secure_port", PORT) != PORT:
-        message = f"the manifest's probes ask port {PORT}, got {parsed['secure_port']}; leave it out"
+        message = f"the manifest's probes use port {PORT}, got {parsed['secure_port']}; leave it out"
         problems.append(Problem("-- --secure-port", message))
     if parsed.get("shadow") and mode is not Mode.SHADOW:
         problems.append(Problem("-- --shadow", "write --as shadow, which also grants a shadow's rights and no others"))
@@ -315,13 +315,13 @@ def _deployed(asked: Asked, known: Known) -> Deployed:
     text = read_text(asked.config_file)
     config = without_kubeconfig(text, asked.config_file)
     if config != text:
-        _log.warning("clientConnection.kubeconfig is left out: in a pod, its service account says how to connect")
+        _log.warning("clientConnection.kubeconfig is left out: a pod connects with its service account")
     ingress, problems = ingress_of(asked.metrics_from, asked.probes_from)
     usual = Memory()
     memory = Memory(asked.memory_request or usual.request, asked.memory_limit or usual.limit)
     holds_credentials = _holds_credentials(known.configuration)
     if holds_credentials:
-        _log.info("The configuration holds credentials: it goes into a Secret and not into a ConfigMap")
+        _log.info("The configuration holds credentials: it is stored in a Secret instead of a ConfigMap")
     found = deployed(
         known.mode,
         name=known.name,

@@ -26,7 +26,7 @@ def metric_options(command: F) -> F:
         cls=Flag,
         default="",
         metavar="FILE",
-        help="A YAML file with `allowListMapping`, which says the same as --allow-metric-labels.",
+        help="A YAML file with `allowListMapping`, the same as --allow-metric-labels.",
     )(command)
     command = click.option(
         LABELS,

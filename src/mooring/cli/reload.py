@@ -30,7 +30,7 @@ def reload_options(*, by_signal: bool) -> Callable[[F], F]:
     rows = {
         "--watch-config": f"{watching} Without this, SIGHUP reloads it once." if by_signal else watching,
         "--reload-plugins": "When reloading, run plugin files again that have changed. "
-        "Who can edit them runs code as the scheduler.",
+        "Anyone who can edit them can run code as the scheduler.",
     }
 
     def added(command: F) -> F:

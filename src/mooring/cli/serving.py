@@ -46,17 +46,22 @@ _SERVING: Mapping[str, Row] = {
         click.STRING,
         None,
         "CERT,KEY[:NAMES]",
-        "A certificate for clients that ask for these host names. May be given several times.",
+        "A certificate for TLS clients that request these host names (SNI). May be given several times.",
     ),
-    "--tls-min-version": (click.STRING, "", "VERSION", "The oldest TLS that is spoken, such as VersionTLS13."),
-    "--tls-cipher-suites": (GoList(), (), "NAMES", "The cipher suites of TLS 1.2 that are spoken."),
+    "--tls-min-version": (click.STRING, "", "VERSION", "The minimum TLS version, such as VersionTLS13."),
+    "--tls-cipher-suites": (GoList(), (), "NAMES", "The cipher suites of TLS 1.2."),
     "--tls-curve-preferences": (GoList(), (), "NUMBERS", "The key exchange, by Go's number: one of 29, 23, 24, 25."),
 }
 _AUTHENTICATION: Mapping[str, Row] = {
-    "--authentication-kubeconfig": (click.STRING, "", "FILE", "The API server that is asked whose tokens these are."),
+    "--authentication-kubeconfig": (click.STRING, "", "FILE", "The API server for TokenReviews."),
     "--authentication-skip-lookup": (GoBool(), False, "BOOL", "Do not read the cluster's authorities."),
     "--authentication-tolerate-lookup-failure": (GoBool(), True, "BOOL", "Go on if they cannot be read."),
-    "--authentication-token-webhook-cache-ttl": (GoDuration(), "10s", "DURATION", "How long a token is believed."),
+    "--authentication-token-webhook-cache-ttl": (
+        GoDuration(),
+        "10s",
+        "DURATION",
+        "How long a TokenReview result is cached.",
+    ),
     "--client-ca-file": (click.STRING, "", "FILE", "Authorities of client certificates, instead of the cluster's."),
     "--requestheader-client-ca-file": (
         click.STRING,
@@ -72,19 +77,29 @@ _AUTHENTICATION: Mapping[str, Row] = {
         GoList(),
         ("x-remote-extra-",),
         "PREFIXES",
-        "How headers begin that say more about the user.",
+        "Prefixes of the headers with extra user attributes.",
     ),
 }
 _AUTHORIZATION: Mapping[str, Row] = {
-    "--authorization-kubeconfig": (click.STRING, "", "FILE", "The API server that is asked who may read what."),
+    "--authorization-kubeconfig": (click.STRING, "", "FILE", "The API server for SubjectAccessReviews."),
     "--authorization-always-allow-paths": (
         GoList(),
         ("/healthz", "/readyz", "/livez"),
         "PATHS",
-        "What anybody may read; a path may end in *.",
+        "Paths served without authorization; a path may end in *.",
     ),
-    "--authorization-webhook-cache-authorized-ttl": (GoDuration(), "10s", "DURATION", "How long a yes is believed."),
-    "--authorization-webhook-cache-unauthorized-ttl": (GoDuration(), "10s", "DURATION", "How long a no is believed."),
+    "--authorization-webhook-cache-authorized-ttl": (
+        GoDuration(),
+        "10s",
+        "DURATION",
+        "How long an allowed SubjectAccessReview is cached.",
+    ),
+    "--authorization-webhook-cache-unauthorized-ttl": (
+        GoDuration(),
+        "10s",
+        "DURATION",
+        "How long a denied SubjectAccessReview is cached.",
+    ),
 }
 
 

@@ -28,8 +28,8 @@ SUMMARY_SECONDS = 60.0
 _NEEDS_SHADOW = {
     "scheduler_name": (
         "--scheduler-name",
-        "says with --shadow whose pods to watch; without it, write a configuration file whose profiles have a "
-        "schedulerName and give it with --config",
+        "names with --shadow the scheduler to compare with; without it, write a configuration file whose profiles "
+        "have a schedulerName and give it with --config",
     ),
     "shadow_report": ("--shadow-report", "is where --shadow writes its comparisons; give --shadow too"),
 }
@@ -73,7 +73,7 @@ def shadow_options(command: F) -> F:
             "--scheduler-name",
             default=None,
             metavar="NAME",
-            help="With --shadow: whose pods to decide for, instead of those of the profiles' own names.",
+            help="With --shadow: the schedulerName whose pods to compare, instead of the profiles' own.",
         ),
         click.option(
             "--shadow",
@@ -81,7 +81,7 @@ def shadow_options(command: F) -> F:
             type=GoBool(),
             default=False,
             metavar="BOOL",
-            help="Only watch: decide for the pods of another scheduler, bind nothing, and say where the two differ.",
+            help="Only watch: decide for the pods of another scheduler, bind nothing, and report where the two differ.",
         ),
     ):
         command = option(command)

@@ -214,7 +214,7 @@ class _Listener:
         if holder is not None and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "A plugin holds up the end of the process" if holder.plugin else "The end of the process is held up",
+                "A plugin blocks the shutdown" if holder.plugin else "Shutdown is blocked",
                 **holder._asdict(),
                 seconds=round(seconds, 1),
             )

@@ -58,7 +58,7 @@ def version_option(command: F) -> F:
         expose_value=False,
         callback=_print_version,
         metavar="[raw]",
-        help="Print the version and end; `raw` prints all there is to say.",
+        help="Print the version and end; `raw` prints all fields.",
     )(command)
 
 

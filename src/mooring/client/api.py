@@ -241,7 +241,7 @@ class ApiClient:
     def _nonsense(self, detail: str) -> ApiError:
         where = self.connection
         return ApiError(
-            200, "NotAnApiServer", f"{where.host} (from {where.source}) answered what no API server answers: {detail}"
+            200, "NotAnApiServer", f"{where.host} (from {where.source}) did not respond like an API server: {detail}"
         )
 
 

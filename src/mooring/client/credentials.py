@@ -92,7 +92,7 @@ class Credentials:
         except (OSError, UnicodeDecodeError) as error:
             if self._token is None:
                 raise Fault(f"{self._connection.source}: token file {file} cannot be read: {error}") from error
-            _log.warning("Cannot read the token file again; using the token it had", file=file, err=error)
+            _log.warning("Failed to reload the token file; using the previous token", file=file, err=error)
             return self._token
         if not token and self._token is None:
             raise Fault(f"{self._connection.source}: token file {file} is empty")
@@ -122,7 +122,7 @@ class Credentials:
                 self._ssl_context = self._new_ssl_context()
             except OperatorMistake as mistake:
                 # Perhaps the certificate was replaced and its key not yet. What we have still works.
-                _log.warning("Cannot use the changed certificates; using the ones we had", err=mistake.summary)
+                _log.warning("Failed to load the changed certificates; using the previous ones", err=mistake.summary)
                 files = self._ssl_files
         self._ssl_checked, self._ssl_files = now, files
         return self._ssl_context

@@ -104,7 +104,7 @@ def _understood(output: bytes, plugin: ExecPlugin, connection: Connection) -> Ex
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise Fault(
             f"{blame} printed {answer.api_version or 'no apiVersion'} {answer.kind or 'without a kind'} "
-            f"where {plugin.api_version} ExecCredential was asked for"
+            f"where {plugin.api_version} ExecCredential was requested"
         )
     status = answer.status or _Status()
     if not status.token and not status.client_certificate_data:

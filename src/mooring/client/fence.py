@@ -118,7 +118,7 @@ class WriteFence:
         """Until writes may leave again. Where the lease is lost that is never: the process ends."""
         while not self.is_open:
             if not self._waiters:
-                _log.warning("The lease has expired; holding writes back until it is renewed")
+                _log.warning("Lease expired; writes are held until it is renewed")
             loop = asyncio.get_running_loop()
             waiter = loop.create_future()
             self._waiters.append((loop, waiter))

@@ -187,7 +187,7 @@ class EventRecorder:
                     tasks.create_task(self._send_queued())
         except TimeoutError:
             self.dropped += (lost := self._queue.qsize())
-            _log.warning("Some events could not be written before the end", count=lost)
+            _log.warning("Events were dropped at shutdown", count=lost)
 
     async def _send_forever(self) -> None:
         while True:
@@ -271,7 +271,7 @@ class EventRecorder:
             except Exception as error:
                 # Whatever it is: events are not worth a scheduler.
                 if attempt == TRIES or not isinstance(error, MooringError):
-                    _log.error("Giving up on an event", event=series.name, reason=series.reason, err=error)
+                    _log.error("Event dropped after retries", event=series.name, reason=series.reason, err=error)
                     return False
                 await self._clock.sleep(SECONDS_BETWEEN_TRIES)
                 continue
@@ -285,7 +285,7 @@ class EventRecorder:
         # A server that forbids events forbids all of them; one line says it.
         log = _log if error.code != self._refused_with else _log.v(4)
         self._refused_with = error.code
-        log.warning("The server refused an event", event=series.name, reason=series.reason, err=error)
+        log.warning("API server rejected an event", event=series.name, reason=series.reason, err=error)
 
     async def _group_is_missing(self) -> bool:
         """Whether the 404 was about events.k8s.io as a whole, and not about the event's namespace."""

@@ -213,12 +213,12 @@ class Reflector(Generic[T]):
                 raise
             why = error.message
         except TimeoutError:
-            why = f"it brought nothing for {SILENT_LIST_SECONDS:g} s, and did not say that everything had come"
+            why = f"it was silent for {SILENT_LIST_SECONDS:g} s without the bookmark that ends the initial events"
         finally:
             if is_partial := self._gathered is not None:
                 self._gathered, self._version = None, None
         if is_partial:
-            self._log.v(4).info("No streaming list; listing instead", kind=self.kind.name, why=why)
+            self._log.v(4).info("Streaming list is not available; listing instead", kind=self.kind.name, why=why)
         return not is_partial
 
     async def _list(self) -> None:
@@ -266,7 +266,7 @@ class Reflector(Generic[T]):
                     raise
                 # Not a problem yet: it is one if the next request fails too.
                 is_cut = True
-                self._log.v(2).info("A watch was cut; resuming it", kind=self.kind.name, err=error)
+                self._log.v(2).info("Watch closed; resuming it", kind=self.kind.name, err=error)
         if self._gathered is not None:
             return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
@@ -367,7 +367,7 @@ class Reflector(Generic[T]):
         self._undecodable[key] = meta.resource_version
         message, _, field = str(error).partition(" - at `$.")
         self._log.error(
-            "Skipping an object that cannot be read",
+            "Skipping an object that cannot be decoded",
             kind=self.kind.name,
             object=f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name,
             field=field.rstrip("`"),
@@ -384,7 +384,7 @@ class Reflector(Generic[T]):
                 self._trouble(self._forbidden(error))
             case 401:
                 where = self._client.connection
-                self._trouble(f"{where.host} does not accept our credentials (from {where.source}): {error.message}")
+                self._trouble(f"{where.host} does not accept the credentials (from {where.source}): {error.message}")
             case _:
                 self._trouble(f"the server cannot list or watch {self.kind.name}: {error.message}")
 
@@ -426,14 +426,14 @@ class Reflector(Generic[T]):
     def _trouble(self, problem: str, *, is_unserved: bool = False) -> None:
         now = self._clock.monotonic()
         if problem != self.problem or now >= self._said_at + REMINDER_SECONDS:
-            self._log.warning("Cannot follow a kind of object", kind=self.kind.name, problem=problem)
+            self._log.warning("Failed to list/watch resource", kind=self.kind.name, problem=problem)
             self._said_at = now
         self.problem, self.is_unserved = problem, is_unserved
         self.settled.set()
 
     def _healthy(self) -> None:
         if self.problem is not None:
-            self._log.info("Following a kind of object again", kind=self.kind.name)
+            self._log.info("List/watch recovered", kind=self.kind.name)
         self.problem, self.is_unserved = None, False
 
     async def _back_off(self, at_least: float | None = None) -> None:

@@ -85,7 +85,7 @@ def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None =
     wait = float(seconds) if seconds or retry_after is not None else None
     code = code or status.code
     kind = Forbidden if code == 403 else ApiError
-    return kind(code, status.reason, status.message or f"the server answered {code}", retry_after=wait)
+    return kind(code, status.reason, status.message or f"the server responded {code}", retry_after=wait)
 
 
 class Transport:
@@ -183,7 +183,9 @@ class Transport:
             if not must_wait or attempt == TRIES_WHEN_BUSY:
                 raise refusal
             pause = min(refusal.retry_after or 1.0, LONGEST_WAIT_SECONDS)
-            _log.v(2).info("The API server asks us to wait", code=response.status, seconds=pause, path=_bare(path))
+            _log.v(2).info(
+                "API server requested a delay (Retry-After)", code=response.status, seconds=pause, path=_bare(path)
+            )
             await self._clock.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -305,7 +307,7 @@ class Transport:
 
     def _open(self) -> ConnectionPool:
         if self._is_closed:
-            raise Unreachable(f"the connection to the API server {self.connection.host} was closed by us")
+            raise Unreachable(f"the connection to the API server {self.connection.host} was closed by this client")
         server = Endpoint.of(self.connection.server)
         proxy = Endpoint.of(self.connection.proxy_url) if self.connection.proxy_url is not None else None
         # A proxy gets the whole address of what is not encrypted, and sees nothing of what is.
@@ -335,7 +337,7 @@ def _why(error: BaseException) -> str:
         case socket.gaierror():
             return "its name cannot be resolved; check the server's address"
         case TimeoutError():
-            return "it does not answer in time; check the address, and that no firewall is in between"
+            return "it does not respond in time; check the address, and that no firewall is in between"
         case ConnectionRefusedError():
             return "connection refused; is the server running, and is this its port?"
         case Disconnected() | ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError():
@@ -364,7 +366,7 @@ class _Pace:
             if seconds >= LONG_WAIT_SECONDS and now >= self._logged_at + LINES_APART_SECONDS:
                 self._logged_at = now
                 _log.warning(
-                    "Our own limit holds requests back; raise qps and burst of clientConnection, or leave them out",
+                    "Client-side throttling; raise qps and burst of clientConnection, or leave them out",
                     seconds=round(seconds, 1),
                     qps=self._qps,
                     burst=int(self._burst),

@@ -63,7 +63,7 @@ def _check_age(tree: Tree, since: dict[str, str], version: str, problems: Proble
         # VERSIONS begins with the newest.
         if tree.get(name) is not None and VERSIONS.index(version) > VERSIONS.index(first):
             problems.error(
-                tree.fields[name], f'unknown field "{name}": it exists since {first}, and the file says {version}'
+                tree.fields[name], f'unknown field "{name}": it exists since {first}, and the file is {version}'
             )
 
 

@@ -92,7 +92,9 @@ def _allocation_score(profile: ProfileEdit, problems: Problems) -> None:
     if len(active) > 1 or (active and fit is not None):
         names = ", ".join([*active, *([FIT] if fit else [])])
         at = next((entry for entry in (*active.values(), fit) if entry is not None), profile.tree)
-        problems.error(at, f"{names} score together, which v1 cannot say: NodeResourcesFit has one strategy. Keep one.")
+        problems.error(
+            at, f"{names} score together, which v1 cannot express: NodeResourcesFit has one strategy. Keep one."
+        )
         active = {}
     for name, old in active.items():
         _use_strategy(profile, name, old, problems)
@@ -139,7 +141,7 @@ def _strategy(name: str, args: Tree | None, problems: Problems) -> dict[str, Any
         # Weight 0 meant "not counted" to these two; v1 would read it as 1.
         counted = [item for item in resources.items if (weight := item.get("weight")) is None or weight.value != 0]
         if not counted:
-            problems.error(resources, "every weight is 0, so nothing would be counted; v1 cannot say that")
+            problems.error(resources, "every weight is 0, so nothing would be counted; v1 cannot express that")
         resources = Tree(list(counted), resources.path, resources.line)
     if resources is not None:
         strategy["resources"] = resources
@@ -205,7 +207,7 @@ def _with_expressions(term: Tree, required: list[dict[str, Any]]) -> dict[str, A
 def _gone_without_successor(profile: ProfileEdit, problems: Problems) -> None:
     for point in profile.points():
         for name, instead in (
-            ("ServiceAffinity", "say it with InterPodAffinity in the pods"),
+            ("ServiceAffinity", "use InterPodAffinity in the pods"),
             ("NodePreferAvoidPods", "use taints with effect PreferNoSchedule"),
         ):
             entry = profile.find(point, "enabled", name)
@@ -227,7 +229,7 @@ def _constraints_without_type(profile: ProfileEdit, _problems: Problems) -> None
 def _strategy_too_early(profile: ProfileEdit, problems: Problems) -> None:
     args = profile.args(FIT)
     if args is not None and (strategy := args.get("scoringStrategy")) is not None:
-        problems.error(strategy, 'unknown field "scoringStrategy": it exists since v1beta2, and the file says v1beta1')
+        problems.error(strategy, 'unknown field "scoringStrategy": it exists since v1beta2, and the file is v1beta1')
 
 
 def _volume_limits(profile: ProfileEdit, problems: Problems) -> None:

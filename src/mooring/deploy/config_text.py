@@ -1,4 +1,4 @@
-"""A configuration's text without `clientConnection.kubeconfig`: in a pod, the service account says how to connect.
+"""A configuration's text without `clientConnection.kubeconfig`: a pod connects with its service account.
 
 The lines of the field are cut out, so that comments and the order of the file stay; the meaning of the rest does not
 change, and that is checked.
@@ -32,7 +32,7 @@ def without_kubeconfig(text: str, source: str) -> str:
     except OperatorMistake:
         is_same = False
     if not is_same:
-        message = "write it on a line of its own, or leave it out: in a pod, the service account says how to connect"
+        message = "write it on a line of its own, or leave it out: a pod connects with its service account"
         raise OperatorMistake.found_in(source, [Problem(".".join(_PATH), message, first + 1)])
     return cut
 

@@ -26,7 +26,7 @@ from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
-NAMING = "naming another scheduler that binds our pods"
+NAMING = "naming another scheduler that binds these pods"
 """Nothing fails without it: the other one then stays nameless."""
 EXTENDED_RESOURCES = "DRAExtendedResource"
 

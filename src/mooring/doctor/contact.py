@@ -64,30 +64,30 @@ def _not_reached(where: Connection, error: Exception) -> Finding:
             return bad("server", str(error), to_do)
         case ApiError(code=401):
             to_do = f"Renew the token, the certificate or the credential plugin in {where.source}."
-            return bad("server", f"{where.host} does not accept our credentials: {error.message}", to_do)
+            return bad("server", f"{where.host} does not accept the credentials: {error.message}", to_do)
         case ApiError(code=403) if where.impersonate is not None and "impersonate" in error.message:
-            said = f"our user may not speak for {where.impersonate.user}: {error.message}"
+            said = f"the user may not impersonate {where.impersonate.user}: {error.message}"
             to_do = "Use the kubeconfig of an administrator, or run it in the pod, without --as."
             return bad("server", said, to_do)
         case ApiError(code=404):
-            said = f"{where.host} answers, and is no API server: it has no /version"
-            return bad("server", said, f"Correct the server's address in {where.source}; does a proxy answer for it?")
+            said = f"{where.host} responds, and is no API server: it has no /version"
+            return bad("server", said, f"Correct the server's address in {where.source}; is it a proxy?")
         case ApiError() if error.code >= 500:
-            said = f"{where.host} answers {error.code}: {error.message}"
+            said = f"{where.host} responds {error.code}: {error.message}"
             return bad("server", said, "Look whether the API server, or a load balancer before it, is well.")
         case ApiError():
-            said = f"{where.host} refuses to tell its version ({error.code}): {error.message}"
+            said = f"{where.host} refuses to report its version ({error.code}): {error.message}"
             to_do = "Bind the user to the ClusterRole system:public-info-viewer, which every cluster has."
             return bad("server", said, to_do)
         case MooringError():
             return bad("server", str(error), f"Correct the credentials in {where.source}.")
         case _:
-            said = f"{where.host} answers what no API server answers: {error}"
+            said = f"{where.host} does not respond like an API server: {error}"
             return bad("server", said, f"Check the server's address in {where.source}.")
 
 
 def _reached(where: Connection, took: float) -> Finding:
-    said = f"{where.address} (from {where.source}) answered in {took * 1000:.0f} ms"
+    said = f"{where.address} (from {where.source}) responded in {took * 1000:.0f} ms"
     if took >= SLOW_SECONDS:
         to_do = "Look at the network in between, and at the server's load: every binding waits as long."
         return notice("server", said, to_do)
@@ -123,10 +123,14 @@ def _clock(ahead: float) -> Finding:
 async def _trust(where: Connection, clock: Clock) -> list[Finding]:
     if not where.is_tls:
         to_do = "Use https:// if it is not on this machine; credentials are not sent over plain HTTP."
-        return [notice("tls", f"{where.address} is plain HTTP: who is in between can read and change all of it", to_do)]
+        return [
+            notice(
+                "tls", f"{where.address} is plain HTTP: anyone on the network path can read and change all of it", to_do
+            )
+        ]
     if where.insecure_skip_tls_verify:
         to_do = f"Give certificate-authority(-data) instead of insecure-skip-tls-verify in {where.source}."
-        return [notice("tls", "the server's certificate is not verified: anybody can pose as the server", to_do)]
+        return [notice("tls", "the server's certificate is not verified: anyone can pose as the server", to_do)]
     now = datetime.fromtimestamp(clock.now(), UTC)
     ends = list(_ends(where, await _server_certificate(where)))
     findings = [_ending(what, until, now, where) for what, until in ends if until - now < ENDS_SOON]

@@ -75,7 +75,7 @@ def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) ->
         said = f"the server has no {shown}; pods of profiles with {who} wait until it has"
         return bad(CHECK, said, f"Install its definition: {install_command(names[0], plugins)}")
     since = SINCE.get(kind.KIND)
-    said = f"the server has no {shown}; {who} takes it that there are no such objects"
+    said = f"the server has no {shown}; {who} treats it as an empty list"
     when = f"Kubernetes {since} and later has it" if since else "Kubernetes has it"
     return notice(CHECK, said, f"Nothing, if no pod needs it; otherwise upgrade or switch the API on: {when}.")
 

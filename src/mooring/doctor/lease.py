@@ -25,14 +25,14 @@ async def examine_lease(client: ApiClient, election: LeaderElection, ahead_secon
         lease = await client.get(LEASES, election.resource_name, election.resource_namespace)
     except ApiError as error:
         if error.code == 404:
-            return good(CHECK, f"nobody has held the lease {name} yet")
+            return good(CHECK, f"no scheduler has held the lease {name} yet")
         return unknown(CHECK, f"the lease {name} cannot be read: {error}")
     except MooringError as error:
         return unknown(CHECK, f"the lease {name} cannot be read: {error}")
     spec: dict[str, Any] = lease.get("spec") or {}
     holder = spec.get("holderIdentity")
     if not holder:
-        return good(CHECK, f"nobody holds the lease {name}")
+        return good(CHECK, f"no scheduler holds the lease {name}")
     return _held(name, str(holder), spec, client.clock.now() + ahead_seconds, election)
 
 
@@ -41,7 +41,7 @@ def _held(name: str, holder: str, spec: dict[str, Any], now: float, election: Le
     try:
         silent = max(0.0, now - parse_timestamp(str(spec.get("renewTime", ""))))
     except ValueError:
-        return unknown(CHECK, f"{holder} holds the lease {name}, and does not say when it was renewed")
+        return unknown(CHECK, f"{holder} holds the lease {name}, and its renewTime is missing")
     if silent > lasts:
         said = f"{holder} holds the lease {name} and has not renewed it for {silent:.0f} s, which is too long"
         to_do = f"Look why it died. A scheduler that starts now takes over after {lasts:g} s."

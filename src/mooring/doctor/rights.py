@@ -37,7 +37,7 @@ async def examine_rights(client: ApiClient, user: str | None, rights: Sequence[R
         allowed = await asyncio.gather(*(_is_allowed(client, right) for right in rights))
     except MooringError as error:
         to_do = "Bind the user to the ClusterRole system:basic-user, which every cluster has."
-        return [unknown(CHECK, f"the server does not say what {who} may do: {error}", to_do)]
+        return [unknown(CHECK, f"the rights of {who} cannot be reviewed: {error}", to_do)]
     missing = [right for right, is_allowed in zip(rights, allowed, strict=True) if not is_allowed]
     if not missing:
         return [good(CHECK, f"{who} has all {len(rights)} rights that this configuration needs")]

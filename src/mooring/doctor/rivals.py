@@ -35,7 +35,7 @@ async def examine_rivals(client: ApiClient, profiles: Collection[str]) -> list[F
         events = await client.list(CORE_EVENTS, field_selector="reason=Scheduled")
         noticed = await client.list(CORE_EVENTS, field_selector=f"reason={BOUND_BY_ANOTHER}")
     except MooringError as error:
-        return [unknown(CHECK, f"who else binds pods of these profiles cannot be seen: {error}")]
+        return [unknown(CHECK, f"cannot check whether another scheduler binds pods of these profiles: {error}")]
     active: dict[str, dict[str, _Active]] = {name: {} for name in profiles}
     for event in events:
         profile = _profile(event)
@@ -47,7 +47,7 @@ async def examine_rivals(client: ApiClient, profiles: Collection[str]) -> list[F
     findings = [_together(profile, names) for profile in profiles if (names := _overlapping(active[profile].items()))]
     if not findings:
         findings = [_noticed(last) for profile in profiles if (last := _latest(noticed, profile))]
-    return findings or [good(CHECK, f"nobody else was seen to bind pods of {', '.join(profiles)}")]
+    return findings or [good(CHECK, f"no other scheduler binds pods of {', '.join(profiles)}")]
 
 
 def _profile(event: Mapping[str, Any]) -> str:
@@ -62,7 +62,7 @@ def _latest(events: Sequence[Mapping[str, Any]], profile: str) -> Mapping[str, A
 def _noticed(event: Mapping[str, Any]) -> Finding:
     pod = event.get("involvedObject") or {}
     told = str(event.get("message", "")).partition(f" {WHAT_TO_DO}")[0]
-    said = f"the scheduler says about pod {pod.get('namespace')}/{pod.get('name')}: {told}"
+    said = f"the scheduler reports about pod {pod.get('namespace')}/{pod.get('name')}: {told}"
     return notice(CHECK, said, TO_DO)
 
 

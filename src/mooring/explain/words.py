@@ -106,9 +106,9 @@ def _without_decision(found: Evidence) -> Iterator[str]:
         yield f'No scheduler here serves "{found["profile"]}"; the one that runs serves {", ".join(asked)}.{hint}'
         yield "The schedulerName of a pod cannot be changed: create the pod again with another."
     elif asked:
-        yield f"The scheduler here serves {', '.join(asked)} and remembers no decision about this pod."
+        yield f"The scheduler here serves {', '.join(asked)} and has no decision about this pod in memory."
     elif found.get("isUnanswered"):
-        yield "A scheduler runs here and does not answer, so this is all that is known."
+        yield "A scheduler runs here and does not respond, so this is all that is known."
     else:
         yield "No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known."
 
@@ -142,7 +142,7 @@ def _refused(decision: Evidence) -> Iterator[str]:
     if hint := (decision.get("fault") or {}).get("hint"):
         yield f"  Hint: {hint}."
     if any(said_by := decision.get("refusedBy", ())):
-        yield f"  Said by {', '.join(said_by)}."
+        yield f"  Rejected by {', '.join(said_by)}."
     if decision.get("rejections"):
         yield ""
         if said_by:
@@ -154,7 +154,7 @@ def _refused(decision: Evidence) -> Iterator[str]:
         yield ""
         yield "  It is tried again when one of these happens:"
         for wait in waits:
-            why = f"asked for by {wait['plugin']}"
+            why = f"registered by {wait['plugin']}"
             if wait.get("follows"):
                 why = f"follows from {wait['follows']} of {wait['plugin']}: a new node often arrives with a taint"
             yield f"    {wait['resource']}: {', '.join(wait['actions'])}   ({why})"

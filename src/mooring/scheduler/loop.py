@@ -250,5 +250,5 @@ def _unwelcome(where: Connection, error: ApiError) -> str:
     """Why the first contact failed, and what to do."""
     server = f"{where.host} (from {where.source})"
     if error.code == 401:
-        return f"{server} does not accept our credentials: {error.message}; renew the token or certificate there"
-    return f"{server} answers {error.code}, as no API server does: {error.message}; correct the address there"
+        return f"{server} does not accept the credentials: {error.message}; renew the token or certificate there"
+    return f"{server} responds {error.code}, unlike an API server: {error.message}; correct the address there"

@@ -36,11 +36,11 @@ def _pods(known: Mapping[str, PlacedPod], listed: Mapping[str, PlacedPod]) -> It
     for uid, pod in listed.items():
         ours = known.get(uid)
         if ours is None:
-            yield f"Pod {pod.key} runs on node {pod.node}, and we do not know it."
+            yield f"Pod {pod.key} runs on node {pod.node} and is not in the cache."
         elif ours.node != pod.node:
-            yield f"Pod {pod.key} runs on node {pod.node}, and we believe it is on node {ours.node}."
+            yield f"Pod {pod.key} runs on node {pod.node}; the cache has it on node {ours.node}."
         elif ours.requests != pod.requests:
-            yield f"Pod {pod.key} on node {pod.node} requests other amounts than we believe."
+            yield f"Pod {pod.key} on node {pod.node} requests other amounts than the cache has."
     for uid, ours in known.items():
         if uid not in listed and ours.assumed_at is None:
             yield f"Pod {ours.key} is on no node, and we believe it is on node {ours.node}."
@@ -58,4 +58,4 @@ def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:
         for resource in table.requested:
             ours, right = view.requested(resource), min(LARGEST, sums.get(view.name, {}).get(resource, 0))
             if ours != right:
-                yield f"Node {view.name} has {right} of {resource} requested, and we count {ours}."
+                yield f"Node {view.name} has {right} of {resource} requested; the cache counts {ours}."

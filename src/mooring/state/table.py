@@ -353,7 +353,7 @@ def allocatable_of(node: Node) -> Amounts:
             except BadQuantity as problem:
                 amounts[resource] = 0
                 log.error(
-                    "Node offers an amount that cannot be read; counting it as 0",
+                    "Node has an invalid quantity; counting it as 0",
                     node=node,
                     field=f"status.allocatable[{resource}]",
                     err=problem,

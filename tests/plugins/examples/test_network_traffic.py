@@ -20,7 +20,7 @@ HTML = HttpResponse(200, b"<!DOCTYPE html><html><title>Sign in</title></html>")
 
 
 def an_answer(label: str = "kubernetes_node", /, **received: float | str) -> dict[str, Any]:
-    """What Prometheus answers when these nodes have received so much."""
+    """What Prometheus responds when these nodes have received so much."""
     result = [{"metric": {label: node}, "value": [1_700_000_000.123, str(n)]} for node, n in received.items()]
     return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
@@ -192,7 +192,7 @@ async def test_an_outage_goes_on_with_the_last_values_and_then_neutrally_and_is_
         await services.background.step()
         assert scores(plugin, "a", "b") == {"a": 75, "b": 0}
     assert [line.partition(":")[0] for line in warnings(services)] == [
-        "[NetworkTraffic] Prometheus gives no traffic; the last values count"
+        "[NetworkTraffic] No traffic from Prometheus; the last values count"
     ]
 
     services.clock.advance(1)

@@ -92,7 +92,7 @@ async def test_when_one_victim_cannot_be_evicted_the_last_stays_and_the_pod_is_t
     assert ("delete", "b") in world.server.asked
     assert not asked(world, "last")
     assert world.activated
-    assert "Could not evict pod" in capsys.readouterr().err
+    assert "Failed to evict pod" in capsys.readouterr().err
 
 
 async def test_when_the_last_victim_cannot_be_evicted_the_pod_is_tried_again(world, capsys):

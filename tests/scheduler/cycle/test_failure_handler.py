@@ -52,7 +52,7 @@ async def test_what_changed_during_the_attempt_is_what_goes_back(world):
 
 GONE = {
     "deleted": (lambda world, pod: world.pods.deleted(pod), "Pod doesn't exist in informer cache"),
-    "bound by somebody else": (
+    "bound by another client": (
         lambda world, pod: world.pods.changed(a_pod("web", uid=pod.uid, node="node-1")),
         "Pod has been assigned to node. Abort adding it back to queue.",
     ),

@@ -213,7 +213,7 @@ async def test_an_eviction_that_the_server_refuses_is_tried_again(server, monkey
         await a_pod_of(live, "high", "high")
         assert await live.bound("high") == ["node-1"]
         assert refused == ["low"]
-        assert "Could not evict pod" in capsys.readouterr().err
+        assert "Failed to evict pod" in capsys.readouterr().err
 
 
 def refuse_once(monkeypatch: pytest.MonkeyPatch, live: Live, verb: str) -> list[str]:

@@ -73,7 +73,7 @@ async def test_a_question_is_repeated_once_and_not_on_a_new_connection():
     async with served(lambda request: b"{}" if request == 1 else None) as (client, came):
         await client.filter(POD, [], [])
         for _ in range(2):
-            with pytest.raises(ExtenderFault, match="cannot be asked to filter"):
+            with pytest.raises(ExtenderFault, match="cannot be called for filter"):
                 await client.filter(POD, [], [])
         assert came == [1, 1, 2, 3]
 

@@ -159,7 +159,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
     ),
     "one that is slow": (
         lambda _: asyncio.Event().wait(),
-        "extender {} cannot be asked to filter: it did not answer within 0.2 s",
+        "extender {} cannot be called for filter: it did not respond within 0.2 s",
     ),
 }
 
@@ -188,7 +188,7 @@ async def test_an_extender_that_is_down_is_named(server, unused_tcp_port):
         await live.node("a")
         await live.pod("web")
         message = await live.refused("web")
-        assert message.startswith(f"extender http://127.0.0.1:{unused_tcp_port}/x cannot be asked to filter: ")
+        assert message.startswith(f"extender http://127.0.0.1:{unused_tcp_port}/x cannot be called for filter: ")
         assert "secret" not in message
 
 

@@ -24,7 +24,7 @@ async def test_what_agrees_is_said_to_agree_and_everything_is_dumped(
         await live.refused("too-big")
         assert await live.scheduler.inspect() == []
     said = capsys.readouterr().err
-    assert '"Compared with the API server" differences=0' in said
+    assert '"Compared the cache with the API server" differences=0' in said
     assert '"Dump of cached NodeInfo" node="one" pods="default/web"' in said
     assert "unschedulable=1" in said
     assert 'refusedBy="NodeResourcesFit"' in said
@@ -42,7 +42,7 @@ async def test_a_difference_that_lasts_is_named(server: EmbeddedApiServer, capsy
         while not looking.done():
             await asyncio.sleep(0)
             clock.advance(0.1)
-        assert looking.result() == ["Node ghost does not exist, and we believe it does."]
+        assert looking.result() == ["Node ghost is in the cache and does not exist."]
     assert '"Cache mismatch" what="Node ghost does not exist' in capsys.readouterr().err
 
 
@@ -53,4 +53,4 @@ async def test_a_server_that_does_not_answer_is_said(server: EmbeddedApiServer, 
         await live.bound("web")
         await live.client.close()
         assert await live.scheduler.inspect() == []
-    assert "Cannot compare with the API server" in capsys.readouterr().err
+    assert "Failed to compare the cache with the API server" in capsys.readouterr().err

@@ -63,7 +63,7 @@ async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
     control = ExplainSocket("https://one", lambda _: {"odd": object()})
     await control.open()
     [answer] = await asyncio.to_thread(questions_to, "https://one")
-    assert "cannot answer that" in answer["error"]
+    assert "invalid request" in answer["error"]
     await control.close()
 
 
@@ -94,7 +94,7 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
     control = ExplainSocket("https://one", lambda _: {})
     await control.open()
-    assert "`mooring explain` cannot ask this scheduler" in capsys.readouterr().err
+    assert "`mooring explain` cannot reach this scheduler" in capsys.readouterr().err
     await control.close()
 
 

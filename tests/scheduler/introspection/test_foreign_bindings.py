@@ -96,7 +96,7 @@ async def test_what_somebody_else_binds_is_counted_and_told(scene, capsys, name)
     assert note.startswith("Bound to node-2 by default-scheduler-host-7, which serves schedulerName default-scheduler")
     assert "another schedulerName" in note
     said = capsys.readouterr().err
-    assert "Another scheduler binds pods of ours" in said
+    assert "Another scheduler is binding pods of this profile" in said
     assert 'by="default-scheduler-host-7"' in said
 
 
@@ -109,7 +109,7 @@ async def test_many_are_counted_and_told_once_in_a_while(scene, capsys):
     await scene.shown("later", "node-2")
     assert len(scene.reporter.notes) == 2
     assert scene.count() == 21
-    assert "podsSinceLastSaid=20" in capsys.readouterr().err
+    assert "podsSinceLastReport=20" in capsys.readouterr().err
 
 
 async def test_each_profile_has_its_own_rivals(scene):
@@ -130,7 +130,7 @@ async def test_the_event_may_come_after_the_binding(scene):
 async def test_without_the_right_to_list_events_it_is_said_where_to_look(scene):
     scene.at_work().server.events = [ApiError(403, "Forbidden", "no")]
     await scene.shown("other", "node-2")
-    assert "we may not list events" in scene.reporter.notes[0]
+    assert "this scheduler may not list events" in scene.reporter.notes[0]
     assert len(scene.server.asked) == 1
 
 

@@ -111,7 +111,7 @@ def test_a_collector_that_is_away_costs_attempts_and_one_line(capsys):
     bench.attempt(Taking(bench.clock))
     tracer.stop()
     assert tracer.dropped.at[()] == 1
-    assert "Traces could not be sent; is the collector's OTLP/HTTP receiver there?" in capsys.readouterr().err
+    assert "Failed to send traces; is the collector's OTLP/HTTP receiver running?" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_left_out():

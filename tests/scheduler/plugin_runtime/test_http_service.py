@@ -55,7 +55,7 @@ async def test_an_answer_that_is_no_success_is_an_answer_too(http, address, path
 
 
 async def test_who_does_not_answer_in_time_is_named(http, address):
-    with pytest.raises(Fault, match=f"^{address} did not answer within 0.05 s$"):
+    with pytest.raises(Fault, match=f"^{address} did not respond within 0.05 s$"):
         await http.get(f"{address}/slow?token=secret", timeout_seconds=0.05)
 
 

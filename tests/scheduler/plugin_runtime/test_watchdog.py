@@ -25,7 +25,7 @@ class Said:
     def warning(self, words: str, **values: Any) -> None:
         self.lines.append((words, values))
         self.is_told.set()
-        if words == "Scheduling goes on":
+        if words == "Scheduling resumed":
             self.is_over.set()
         if values.get("plugin"):
             self.is_named.set()
@@ -61,7 +61,7 @@ async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(ser
         await live.node("node-1")
         await live.pod("web")
         assert await live.bound("web") == ["node-1"]
-    named = [values for words, values in said.lines if words == "A plugin holds up all scheduling"]
+    named = [values for words, values in said.lines if words == "A plugin blocks all scheduling"]
     assert named
     assert (named[0]["plugin"], named[0]["method"]) == ("Computes", "filter")
     assert "test_watchdog.py:" in named[0]["at"]
@@ -72,7 +72,7 @@ async def test_what_is_no_plugins_fault_is_told_by_its_place(said, monkeypatch):
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
         computes_until(said.is_told)
     words, values = said.lines[0]
-    assert (words, values["plugin"], values["seconds"] > 0) == ("Something holds up all scheduling", "", True)
+    assert (words, values["plugin"], values["seconds"] > 0) == ("Something blocks all scheduling", "", True)
 
 
 async def test_when_it_goes_on_that_is_told_too(said):

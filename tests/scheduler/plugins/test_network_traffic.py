@@ -1,4 +1,4 @@
-"""NetworkTraffic in a live scheduler: a stand-in for Prometheus answers well, badly, late or not at all."""
+"""NetworkTraffic in a live scheduler: a stand-in for Prometheus responds well, badly, late or not at all."""
 
 from __future__ import annotations
 
@@ -141,7 +141,10 @@ async def test_pods_are_scheduled_while_prometheus_answers_html_and_one_line_say
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
-    assert capsys.readouterr().err.count(f"{prometheus.address} answered HTML, not as Prometheus answers a query") == 1
+    assert (
+        capsys.readouterr().err.count(f"{prometheus.address} returned HTML, which is not a Prometheus query result")
+        == 1
+    )
 
 
 async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometheus):
@@ -156,7 +159,7 @@ async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometh
 async def test_prometheus_is_asked_again_when_it_did_not_answer_in_time(server, prometheus, capsys):
     prometheus.hangs = True
     async with a_live_scheduler(server, prometheus.configuration()):
-        await until_said(f"{prometheus.address} did not answer within 1 s", capsys)
+        await until_said(f"{prometheus.address} did not respond within 1 s", capsys)
         await prometheus.heard_in_all(2)
 
 

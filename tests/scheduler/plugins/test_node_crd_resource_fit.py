@@ -78,6 +78,6 @@ async def test_a_wrong_type_that_a_looser_schema_let_in_costs_that_node_alone(
         await live.pod("web", scheduler="secondary-scheduler")
         assert await live.bound("web") == ["node-2"]
     written = capfd.readouterr().err
-    assert '"Skipping an object that cannot be read" kind="clusterscopedresources.scheduling.sigs.k8s.io"' in written
+    assert '"Skipping an object that cannot be decoded" kind="clusterscopedresources.scheduling.sigs.k8s.io"' in written
     assert 'object="node-1"' in written
     assert "resourcesFilter" in written

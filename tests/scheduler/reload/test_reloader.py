@@ -156,7 +156,7 @@ async def test_a_changed_file_that_changes_nothing_is_said(world, capsys):
     world.files.now = "with another comment"
     await world.look()
     await world.look()
-    assert "Configuration read again; nothing in it has changed" in capsys.readouterr().err
+    assert "Configuration reloaded; nothing in it has changed" in capsys.readouterr().err
     assert world.recorder.events == []
 
 
@@ -175,10 +175,10 @@ async def test_failure_is_counted_logged_and_told_and_the_time_of_success_stays(
         "last_reload_successful": 0.0,
         "last_reload_success_timestamp_seconds": began,
     }
-    assert "Configuration not reloaded; the last good version goes on" in capsys.readouterr().err
+    assert "Configuration not reloaded; keeping the last good version" in capsys.readouterr().err
     [(_, said)] = world.recorder.events
     assert (said["type"], said["reason"]) == ("Warning", "ConfigurationReloadFailed")
-    assert said["note"] == "Version 1 of the configuration goes on, because it will not do: profiles[0]: is wrong"
+    assert said["note"] == "Version 1 of the configuration stays in use, because it will not do: profiles[0]: is wrong"
 
 
 @pytest.mark.parametrize("error", [Fault("broken"), KeyError("zone"), SystemExit(3), asyncio.CancelledError()])

@@ -289,7 +289,7 @@ async def test_pods_of_a_removed_profile_are_left_alone_and_those_of_an_added_on
         await live.pod("after", scheduler="new")
         assert await live.bound("before", "after") == ["only", "only"]
         assert live.scheduler.queue.where("theirs") == "absent"
-        assert "Leaving the pod alone" in capsys.readouterr().err
+        assert "Ignoring the pod" in capsys.readouterr().err
         assert not live.pods["theirs"].spec.node_name
 
         await reloaded(live, ours(), ours(name="old"), plugins=ALL)

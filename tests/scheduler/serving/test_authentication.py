@@ -67,7 +67,7 @@ async def test_a_front_proxy_speaks_for_others():
 CASES = {
     "nothing is shown": (Shown(), ANONYMOUS.name),
     "headers alone say nothing": (Shown(headers=AS_ALICE), ANONYMOUS.name),
-    "a certificate of the cluster's users may not speak for others": (
+    "a certificate of the cluster's users may not authenticate users by request headers": (
         Shown(certificate=BOB.der, headers=AS_ALICE),
         "bob",
     ),

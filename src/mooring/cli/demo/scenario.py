@@ -106,7 +106,7 @@ async def _act() -> None:
             _random_scheduler(kubeconfig),
         ):
             show.step(f"network traffic is measured by {traffic.by}")
-            show.step("random_scheduler.py runs as a scheduler of its own, beside ours")
+            show.step("random_scheduler.py runs as a separate scheduler")
             await _schedule(client, traffic, show)
 
 

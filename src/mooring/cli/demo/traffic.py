@@ -128,4 +128,6 @@ async def _until_it_has_samples(address: str, process: asyncio.subprocess.Proces
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
     except TimeoutError as error:
         raise Fault(f"Prometheus at {address} scraped nothing within {PATIENCE_SECONDS:g} s.") from error
-    raise Fault(f"Prometheus ended with {process.returncode} before it answered; `prometheus --version` should work.")
+    raise Fault(
+        f"Prometheus exited with {process.returncode} before it served requests; `prometheus --version` should work."
+    )

@@ -122,5 +122,5 @@ def write_scaffold(name: str, into: str | None) -> str:
     return (
         f"Wrote\n{written}\n\nNext:\n  mooring plugin test {folder}/\n"
         f"  mooring up --plugins {folder}/{module}.py --config {folder}/scheduler.yaml"
-        f"    # pods say schedulerName: {dashed}"
+        f"    # for pods with schedulerName: {dashed}"
     )

@@ -53,14 +53,14 @@ EXACT_BITS = 56
 class NetworkTrafficArgs(Args):
     """Arguments of NetworkTraffic."""
 
-    prometheus_address: Annotated[str, Meta(description="Where Prometheus answers: http://prometheus.monitoring:9090")]
+    prometheus_address: Annotated[str, Meta(description="Address of Prometheus: http://prometheus.monitoring:9090")]
     network_interface: Annotated[str, Meta(min_length=1, description="The interface whose traffic counts.")] = "ens192"
     time_range_in_minutes: Annotated[int, Meta(ge=1, description="How far back readings count.")] = 5
     node_label: Annotated[str, Meta(description="The label of Prometheus' series that holds the node's name.")] = (
         "kubernetes_node"
     )
     refresh_seconds: Annotated[
-        float, Meta(gt=0, description="How often Prometheus is asked; at least a third of its scrape interval.")
+        float, Meta(gt=0, description="How often Prometheus is queried; at least a third of its scrape interval.")
     ] = 30
     bearer_token_file: Annotated[
         str | None, Meta(description="A file with the token to show to Prometheus; read again at each refresh.")
@@ -105,7 +105,7 @@ class NetworkTraffic(Plugin):
         self._answers: bool | None = None
         """Whether the last query was answered; None before the first."""
         self._refreshes = metrics.counter("networktraffic_refreshes_total", "Questions to Prometheus.", "result")
-        self._is_answered = metrics.gauge("networktraffic_prometheus_answers", "Whether the last one was answered.")
+        self._is_answered = metrics.gauge("networktraffic_prometheus_answers", "Whether the last query succeeded.")
         self._known_nodes = metrics.gauge("networktraffic_nodes", "Nodes whose traffic counts; 0: all count alike.")
         self._said: tuple[Traffic | None, set[str]] = (None, set())
         """The nodes whose traffic was logged, of which answer."""
@@ -134,7 +134,7 @@ class NetworkTraffic(Plugin):
         self._known_nodes.set(len(received))
         if not self._answers:
             self._answers = True
-            self._log.info("[NetworkTraffic] Prometheus answers", nodes=len(received), query=self._query)
+            self._log.info("[NetworkTraffic] Prometheus responds", nodes=len(received), query=self._query)
 
     async def _ask(self) -> HttpResponse:
         args, headers = self._args, {}
@@ -156,7 +156,7 @@ class NetworkTraffic(Plugin):
         log = self._log.v(4) if self._answers is False else self._log
         self._answers = False
         going_on = "the last values count" if self._has_values else "every node counts alike"
-        log.warning(f"[NetworkTraffic] Prometheus gives no traffic; {going_on}", err=error)
+        log.warning(f"[NetworkTraffic] No traffic from Prometheus; {going_on}", err=error)
 
     async def _forget_the_stale(self) -> None:
         age = self._traffic.age
@@ -211,13 +211,13 @@ def received_bytes(answer: HttpResponse, args: NetworkTrafficArgs) -> dict[str, 
         content = decode(answer.body, _Answer)
     except msgspec.MsgspecError as error:
         if answer.status != 200:
-            raise Fault(f"{shown_url(args.prometheus_address)} answered {answer.status}") from error
+            raise Fault(f"{shown_url(args.prometheus_address)} responded {answer.status}") from error
         form = "HTML" if answer.body.lstrip()[:1] == b"<" else "something else"
         raise Fault(
-            f"{shown_url(args.prometheus_address)} answered {form}, not as Prometheus answers a query"
+            f"{shown_url(args.prometheus_address)} returned {form}, which is not a Prometheus query result"
         ) from error
     if answer.status != 200 or content.status != "success" or content.data is None:
-        raise Fault(f"{shown_url(args.prometheus_address)} answered {answer.status} {content.error}".rstrip())
+        raise Fault(f"{shown_url(args.prometheus_address)} responded {answer.status} {content.error}".rstrip())
     received: dict[str, int] = {}
     for series in content.data.result:
         node, number = series.metric.get(args.node_label), float(series.value[1])

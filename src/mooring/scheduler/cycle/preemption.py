@@ -172,7 +172,7 @@ class Preemption:
             if is_gone(error):
                 _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor, victim=victim.key)
                 return True
-            _log.error("Could not evict pod", pod=victim.key, preemptor=preemptor, err=error)
+            _log.error("Failed to evict pod", pod=victim.key, preemptor=preemptor, err=error)
             return False
         _log.v(2).info("Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
         self._reporter.preempted(about, preemptor, victim.node)

@@ -234,7 +234,7 @@ class Elector:
     def _why(self, error: Exception) -> str:
         """With all the rights that an election needs, so that they need not be found out one by one."""
         if isinstance(error, TimeoutError):
-            return "no answer in time"
+            return "no response in time"
         if not isinstance(error, ApiError) or error.code != 403:
             return str(error)
         wanted = rule(LEASES.group, LEASES.plural, ("get", "create", "update"))

@@ -136,7 +136,7 @@ class Leadership:
             try:
                 await client.create(CORE_EVENTS, self._event(what), self._settings.resource_namespace)
             except MooringError as error:
-                _log.error("Could not write an event about the lease", err=error)
+                _log.error("Failed to write an event about the lease", err=error)
 
     def _event(self, what: str) -> dict[str, object]:
         now = timestamp(self._clock.now())

@@ -87,14 +87,14 @@ class ExtenderClient:
         try:
             response = await self._send(verb, body, is_question)
         except TimeoutError as error:
-            raise self._fault(verb, f"it did not answer within {self.config.timeout_seconds:g} s") from error
+            raise self._fault(verb, f"it did not respond within {self.config.timeout_seconds:g} s") from error
         except (ValueError, OSError) as error:
             raise self._fault(verb, str(error) or type(error).__name__) from error
         try:
             return read(response)
         except wire.MalformedResponse as error:
             what = f"with what cannot be read: {self._without_credentials(str(error))}"
-            raise ExtenderFault(f"extender {self.name} answered {verb} {what}") from error
+            raise ExtenderFault(f"extender {self.name} responded to {verb} {what}") from error
 
     async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
         if is_question or self._fence is None:
@@ -127,7 +127,7 @@ class ExtenderClient:
 
     def _fault(self, verb: str, why: str) -> ExtenderFault:
         # Errors may hold the whole address, or the part of it that they stumbled over.
-        return ExtenderFault(f"extender {self.name} cannot be asked to {verb}: {self._without_credentials(why)}")
+        return ExtenderFault(f"extender {self.name} cannot be called for {verb}: {self._without_credentials(why)}")
 
     def _returned_error(self, verb: str, error: str) -> ExtenderFault:
         return ExtenderFault(f"extender {self.name} answered {verb}: {self._without_credentials(error)}")

@@ -25,7 +25,7 @@ ROUNDS = 3
 """So often the cluster may change under us before the attempt counts as failed."""
 
 NO_CANDIDATE = MESSAGE_PREFIX + "no candidate node for preemption"
-OVERTAKEN = "the nodes that extenders were asked about changed before they answered, again and again"
+OVERTAKEN = "the nodes sent to extenders changed before they responded, repeatedly"
 
 _log = Log("scheduler")
 

@@ -45,12 +45,12 @@ class CacheComparer:
         try:
             lasting = await self._lasting_differences()
         except MooringError as error:
-            _log.error("Cannot compare with the API server", err=error)
+            _log.error("Failed to compare the cache with the API server", err=error)
             lasting = []
         else:
             for difference in lasting:
                 _log.error("Cache mismatch", what=difference)
-            _log.info("Compared with the API server", differences=len(lasting))
+            _log.info("Compared the cache with the API server", differences=len(lasting))
         self._dump()
         return lasting
 
@@ -73,7 +73,7 @@ class CacheComparer:
 
     def _dump(self) -> None:
         assumed, pods = self._state.pod_counts()
-        _log.info("What is known of the cluster", nodes=self._state.node_count, pods=pods, assumedPods=assumed)
+        _log.info("Dump of the cluster cache", nodes=self._state.node_count, pods=pods, assumedPods=assumed)
         for view in self._state.nodes:
             _log.info(
                 "Dump of cached NodeInfo",

@@ -59,7 +59,7 @@ def ask(server: str, question: dict[str, Any]) -> Asked:
     except FileNotFoundError:
         return asked
     except OSError as error:
-        asked.problems.append(f"no scheduler on this machine is asked: {error.strerror or error}")
+        asked.problems.append(f"no scheduler on this machine can be queried: {error.strerror or error}")
         return asked
     is_unanswered = False
     for path in paths[:MOST_SOCKETS]:
@@ -72,9 +72,9 @@ def ask(server: str, question: dict[str, Any]) -> Asked:
             asked.problems.append(str(error))
         except OSError as error:
             is_unanswered |= isinstance(error, TimeoutError)
-            asked.problems.append(f"{path} cannot be asked: {error.strerror or error}")
+            asked.problems.append(f"{path} cannot be queried: {error.strerror or error}")
     if len(paths) > MOST_SOCKETS:
-        asked.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were asked")
+        asked.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were tried")
     return asked._replace(is_unanswered=is_unanswered)
 
 
@@ -92,13 +92,13 @@ def _response(path: Path, question: bytes) -> bytes:
                 os.unlink(path)
                 return b""
             if not is_trusted(connection):
-                raise _Unusable(f"{path} is served by another user and was not asked; remove it")
+                raise _Unusable(f"{path} is served by another user and was not queried; remove it")
             with contextlib.suppress(ConnectionError):
                 connection.sendall(question)
                 if line := _line(connection, path, deadline):
                     return line
             if path.exists():  # it has not just ended
-                raise _NoAnswer(f"the scheduler at {path} closed the connection without an answer; ask again")
+                raise _NoAnswer(f"the scheduler at {path} closed the connection without a response; try again")
     return b""
 
 
@@ -107,7 +107,7 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise _NoAnswer(f"the scheduler at {path} did not answer within {ANSWER_SECONDS:g} s")
+            raise _NoAnswer(f"the scheduler at {path} did not respond within {ANSWER_SECONDS:g} s")
         connection.settimeout(left)
         try:
             chunk = connection.recv(_CHUNK)
@@ -117,7 +117,7 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
         if not chunk or b"\n" in chunk:
             return bytes(found).partition(b"\n")[0]
         if len(found) > MOST_ANSWER_BYTES:
-            raise _NoAnswer(f"the scheduler at {path} answered with more than {MOST_ANSWER_BYTES} bytes")
+            raise _NoAnswer(f"the scheduler at {path} responded with more than {MOST_ANSWER_BYTES} bytes")
 
 
 def _read(line: bytes, path: Path) -> dict[str, Any]:
@@ -125,5 +125,5 @@ def _read(line: bytes, path: Path) -> dict[str, Any]:
         refuse_deep(line)
         answer: dict[str, Any] = decode(line, dict[str, Any])
     except msgspec.DecodeError as error:
-        raise _NoAnswer(f"the scheduler at {path} answered what cannot be read: {error}") from error
+        raise _NoAnswer(f"the scheduler at {path} sent an invalid response: {error}") from error
     return answer

@@ -54,7 +54,7 @@ class ExplainSocket:
         try:
             self._thread.start()
         except OSError as error:
-            _log.warning("`mooring explain` cannot ask this scheduler: no control socket", error=error)
+            _log.warning("`mooring explain` cannot reach this scheduler: no control socket", error=error)
 
     async def close(self) -> None:
         await in_thread(partial(self._thread.stop, CLOSE_SECONDS))
@@ -95,7 +95,7 @@ class ExplainSocket:
             writer.transport.abort()
             return
         if not is_trusted(connection):
-            _log.warning("Refused a question of another user on the control socket", uid=peer_uid(connection))
+            _log.warning("Rejected a request of another user on the control socket", uid=peer_uid(connection))
             writer.transport.abort()
             return
         conversation = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -111,7 +111,7 @@ class ExplainSocket:
                     writer.close()
                     await writer.wait_closed()
         except TimeoutError:
-            _log.v(2).info("A question on the control socket took too long", seconds=QUESTION_SECONDS)
+            _log.v(2).info("Request on the control socket timed out", seconds=QUESTION_SECONDS)
         finally:
             # What has not been read by now is dropped: closing alone would keep it for as long as the reader stays.
             writer.transport.abort()
@@ -128,7 +128,7 @@ class ExplainSocket:
             refuse_deep(line)
             return json.dumps(await self._on_loop(decode(line, dict[str, Any]))).encode()
         except (ValueError, LookupError, TypeError) as error:
-            return json.dumps({"error": f"cannot answer that: {error}"}).encode()
+            return json.dumps({"error": f"invalid request: {error}"}).encode()
 
     async def _on_loop(self, question: dict[str, Any]) -> dict[str, Any]:
         """What the loop responds; or what blocks it."""

@@ -81,12 +81,12 @@ class ForeignBindings(PodObserver):
         count, self._unreported[profile] = self._unreported[profile], 0
         node = pod.spec.node_name
         _log.warning(
-            f"Another scheduler binds pods of ours. {WHAT_TO_DO}",
+            f"Another scheduler is binding pods of this profile. {WHAT_TO_DO}",
             schedulerName=profile,
             by=who,
             pod=pod,
             node=node,
-            podsSinceLastSaid=count,
+            podsSinceLastReport=count,
         )
         self._reporter.warned(
             pod,
@@ -104,7 +104,9 @@ class ForeignBindings(PodObserver):
                 events = await self._client.list(CORE_EVENTS, pod.namespace, field_selector=selector)
             except ApiError as error:
                 if error.code == FORBIDDEN:
-                    return "somebody (the pod's Scheduled event tells who; we may not list events)"
+                    return (
+                        "an unknown scheduler (the pod's Scheduled event names it; this scheduler may not list events)"
+                    )
             except MooringError:
                 continue
             else:
@@ -112,4 +114,4 @@ class ForeignBindings(PodObserver):
                     source = event.get("source") or {}
                     if name := event.get("reportingInstance") or source.get("host") or source.get("component"):
                         return str(name)
-        return "somebody who wrote no Scheduled event"
+        return "a client that wrote no Scheduled event"

@@ -121,7 +121,7 @@ class OtlpTracer:
             if time.monotonic() - self._complained >= COMPLAINTS_APART_SECONDS:
                 self._complained = time.monotonic()
                 _log.warning(
-                    "Traces could not be sent; is the collector's OTLP/HTTP receiver there?",
+                    "Failed to send traces; is the collector's OTLP/HTTP receiver running?",
                     url=shown_url(self._options.url),
                     err=scrubbed(str(error), self._options.url, secrets=self._options.headers.values()),
                 )

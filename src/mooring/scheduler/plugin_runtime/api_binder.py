@@ -79,7 +79,7 @@ class ApiBinder:
                 return
             except Unreachable as error:
                 in_doubt_since, is_away = in_doubt_since or self._clock.monotonic(), True
-                _log.v(1).info("The answer to a binding was lost; asking again", pod=pod, node=node, err=error)
+                _log.v(1).info("No response to a binding request; retrying", pod=pod, node=node, err=error)
             except ApiError as error:
                 # A server that breaks down may have done it; one that starts forbids everything.
                 if in_doubt_since is None and error.code < 500:

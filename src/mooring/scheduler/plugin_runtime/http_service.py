@@ -40,9 +40,9 @@ class HttpFetcher:
             ) as answer:
                 return HttpResponse(answer.status, await answer.read(), shown_url(url))
         except TimeoutError as error:
-            raise Fault(f"{_host(url)} did not answer within {timeout_seconds:g} s") from error
+            raise Fault(f"{_host(url)} did not respond within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise Fault(f"{_host(url)} cannot be asked: {_without_credentials(error, url)}") from error
+            raise Fault(f"{_host(url)} cannot be reached: {_without_credentials(error, url)}") from error
 
     async def close(self) -> None:
         if self._session is not None:

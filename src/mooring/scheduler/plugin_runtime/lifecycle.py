@@ -31,9 +31,7 @@ class Lifecycle:
             await self.begin(instance, MOST_START_SECONDS)
         except Fault as problem:
             self._on_fault(instance.plugin.name, "Start")
-            Log(instance.plugin.name).error(
-                "Plugin failed to start; going on without what it would have done", err=problem
-            )
+            Log(instance.plugin.name).error("Plugin failed to start; continuing without its start", err=problem)
 
     async def begin(self, instance: Instance, at_most_seconds: float = math.inf) -> None:
         """Start it. Raises `Fault` if that fails, or lasts longer."""

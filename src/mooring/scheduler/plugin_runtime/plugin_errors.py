@@ -47,7 +47,7 @@ class PluginErrors:
     def __init__(self, metrics: PluginMetrics) -> None:
         self._counter = metrics.counter(
             NAME,
-            "Calls of a plugin that raised, did not end in time or answered nonsense.",
+            "Calls of a plugin that raised, timed out or returned an invalid value.",
             "plugin",
             "extension_point",
         )

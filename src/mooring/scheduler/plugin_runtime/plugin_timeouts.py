@@ -87,7 +87,7 @@ class PluginCaller:
         task.cancel()
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not await ends_within(self._clock, GRACE_SECONDS, task):
-            Log(plugin.name).error("Plugin does not let itself be cancelled; going on without it")
+            Log(plugin.name).error("Plugin ignores its cancellation; continuing without it")
 
 
 def _longest_wait(plugin: Plugin, point: ExtensionPoint) -> float:

@@ -53,7 +53,7 @@ class Supervisor:
                 if self._clock.monotonic() - began > BACKOFF.limit_seconds:
                     retry.reset()
                 seconds = retry.failed()
-                Log(owner).error("Background task failed; starting it again", err=described(error), seconds=seconds)
+                Log(owner).error("Background task failed; restarting it", err=described(error), seconds=seconds)
                 self._on_fault(owner, BACKGROUND)
                 await self._clock.sleep(seconds)
 

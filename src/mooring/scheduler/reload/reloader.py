@@ -112,7 +112,7 @@ class Reloader:
         if adopted.is_news:
             self._tell(adopted)
         elif says_unchanged:
-            _log.info("Configuration read again; nothing in it has changed", version=self._scheduler.version)
+            _log.info("Configuration reloaded; nothing in it has changed", version=self._scheduler.version)
         return True
 
     def _succeeded(self) -> None:
@@ -129,7 +129,9 @@ class Reloader:
         told = {name: ", ".join(values) for name, values in news.items() if values}
         _log.info("Configuration reloaded", version=adopted.number, **told)
         words = "".join(f"; {name}: {values}" for name, values in told.items())
-        self._record("Normal", "ConfigurationReloaded", f"Version {adopted.number} of the configuration decides{words}")
+        self._record(
+            "Normal", "ConfigurationReloaded", f"Version {adopted.number} of the configuration is in use{words}"
+        )
 
     def _failed(self, error: BaseException) -> None:
         self._again_at = self._clock.monotonic() + AGAIN_SECONDS if isinstance(error, NotNow) else None
@@ -137,9 +139,11 @@ class Reloader:
         self._successful.set(0)
         why = in_a_line(error)
         version = self._scheduler.version
-        _log.error("Configuration not reloaded; the last good version goes on", version=version, err=why)
+        _log.error("Configuration not reloaded; keeping the last good version", version=version, err=why)
         self._record(
-            "Warning", "ConfigurationReloadFailed", f"Version {version} of the configuration goes on, because {why}"
+            "Warning",
+            "ConfigurationReloadFailed",
+            f"Version {version} of the configuration stays in use, because {why}",
         )
 
     def _record(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:

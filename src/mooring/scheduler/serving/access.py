@@ -85,5 +85,5 @@ class Access:
                 err=error,
             )
             # Not why: addresses, files and names of users are nothing for whoever asks.
-            said = "whether you may read it could not be asked; the scheduler's log says why"
+            said = "the SubjectAccessReview failed; see the scheduler's log"
             raise Undecided(f'Internal Server Error: "{path}": {said}') from error

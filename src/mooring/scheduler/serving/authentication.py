@@ -100,7 +100,7 @@ class Authentication:
             if not front.issued.has(certificate, now):
                 wrong = OF_NOBODY
             elif front.allowed_names and name not in front.allowed_names:
-                wrong = f'the client certificate of "{name}" may not speak for others'
+                wrong = f'the client certificate of "{name}" is not allowed to authenticate users by request headers'
             elif (told := _told_by(front, headers)) is not None:
                 return told
         if clients is not None:

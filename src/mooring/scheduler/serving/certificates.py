@@ -146,7 +146,7 @@ class ServingCertificates:
                 _log.info("Serving with a new certificate")
                 self._warn_of_dates(now)
         except OperatorMistake as error:
-            _log.error("A changed certificate cannot be used; the one before is served on", err=_in_a_line(error))
+            _log.error("Changed certificate is invalid; serving the previous one", err=_in_a_line(error))
 
     def _read(self, now: float) -> list[tuple[_Pair, tuple[str, ...]]]:
         options = self._options
@@ -171,7 +171,7 @@ class ServingCertificates:
             first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
             if not first <= moment <= last:
                 _log.warning(
-                    "The certificate does not hold now: clients that check it will refuse it; renew the file",
+                    "Certificate is not valid now; clients that verify it reject it: renew the file",
                     file=pair.files[0],
                     **{"from": first.isoformat(), "to": last.isoformat()},
                 )
@@ -262,7 +262,7 @@ def _keep_private(key: Path) -> None:
     """A key that we made and others can read by now. One that others put there keeps the mode they gave it."""
     with contextlib.suppress(OSError):  # what is wrong with the file is reported when the pair is read
         if make_private(key):
-            _log.warning("Others could read the private key; its mode is 0600 now", file=str(key))
+            _log.warning("Private key was readable by other users; its mode is now 0600", file=str(key))
 
 
 def checked_pair(cert_file: str, key_file: str) -> list[Problem]:

@@ -21,9 +21,9 @@ class _Mishaps(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
-            _no_http.info("A request is no HTTP that we can read", srcIP=_sender(record), err=type(error).__name__)
+            _no_http.info("Malformed HTTP request", srcIP=_sender(record), err=type(error).__name__)
         else:
-            _failures.error("A request could not be answered", what=shortened(record.getMessage()), err=error)
+            _failures.error("Failed to serve a request", what=shortened(record.getMessage()), err=error)
 
 
 def _sender(record: logging.LogRecord) -> str:

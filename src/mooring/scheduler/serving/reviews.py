@@ -70,7 +70,7 @@ class ClusterReviews:
             async with asyncio.timeout(LONGEST_SECONDS):
                 return await self._client.create(kind, {"spec": spec})
         except TimeoutError as error:
-            raise Fault(f"no answer to a {kind.kind} within {LONGEST_SECONDS:g} s") from error
+            raise Fault(f"no response to a {kind.kind} within {LONGEST_SECONDS:g} s") from error
 
 
 class Kept(Generic[A]):

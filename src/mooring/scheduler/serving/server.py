@@ -118,8 +118,8 @@ class SecureServer:
             authorization = await _client(stack, self._authorization)
             if authorization is None:
                 _log.warning(
-                    "Other pages are shown to members of system:masters alone: without --authorization-kubeconfig "
-                    "there is no API server to ask who may read what",
+                    "Other paths are served to members of system:masters only: without --authorization-kubeconfig "
+                    "no API server can review access",
                     openToAll=",".join(options.always_allowed),
                 )
             authorities = Authorities()
@@ -174,22 +174,22 @@ class SecureServer:
         if client is None:
             if not options.client_ca_file:
                 _log.warning(
-                    "Client certificates of the cluster are not believed: without --authentication-kubeconfig there is "
-                    "no API server to ask for its authority"
+                    "Client certificates signed by the cluster's CA are not accepted: without "
+                    "--authentication-kubeconfig there is no API server to read that CA from"
                 )
             return
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 await authorities.look_up(options, client)
         except (MooringError, TimeoutError) as error:
-            fault = error if isinstance(error, MooringError) else Fault("the API server does not answer")
+            fault = error if isinstance(error, MooringError) else Fault("the API server does not respond")
             if not options.tolerate_lookup_failure:
                 told = what_to_do(fault)
                 raise Fault(
-                    f"the cluster's authority for client certificates cannot be read: {fault}. To do: {told['do']}."
+                    f"the cluster's CA for client certificates cannot be read: {fault}. To do: {told['do']}."
                 ) from error
             _log.warning(
-                "Client certificates of the cluster are not believed: its authority cannot be read",
+                "Client certificates signed by the cluster's CA are not accepted: the CA cannot be read",
                 **what_to_do(fault),
             )
 
@@ -204,7 +204,7 @@ class SecureServer:
                 await authorities.look_up(self._options.authorities, client)
             certificates.trust(authorities.pem)
         except MooringError as error:
-            _log.v(2).warning("Authorities for client certificates stay as they were", err=error)
+            _log.v(2).warning("Failed to reload the CAs of client certificates; keeping the previous ones", err=error)
 
     def _handler(self, access: Access) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
         options = self._options
@@ -232,7 +232,7 @@ class SecureServer:
             except Undecided as error:
                 reply = Reply(f"{error}\n", status=500)
             except Exception as error:
-                _failures.error("A page could not be made", path=shortened(path), err=shortened(repr(error)))
+                _failures.error("Failed to serve a page", path=shortened(path), err=shortened(repr(error)))
                 reply = Reply("internal server error\n", status=500)
             _requests.info(
                 "HTTP",

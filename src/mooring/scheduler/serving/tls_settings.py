@@ -78,7 +78,7 @@ class TlsSettings:
                 what = f'"{suite}" is not a cipher suite that Go knows; see kube-scheduler --help for their names'
                 problems.append(Problem("--tls-cipher-suites", what))
         if self._old_suites and not self._spoken_suites and self.min_version != "VersionTLS13":
-            what = f"OpenSSL here speaks none of {', '.join(self._old_suites)}; name others, or leave the flag out"
+            what = f"this OpenSSL supports none of {', '.join(self._old_suites)}; name others, or leave the flag out"
             problems.append(Problem("--tls-cipher-suites", what))
         for curve in self.curves:
             if not 1 <= curve <= 65535:
@@ -92,7 +92,7 @@ class TlsSettings:
         """What is spoken otherwise than the flags ask."""
         told = []
         if lacking := [suite for suite in self._old_suites if SUITES[suite] not in self._spoken_suites]:
-            what = f"{', '.join(lacking)}: OpenSSL here does not speak it"
+            what = f"{', '.join(lacking)}: not supported by this OpenSSL"
             told.append(Problem("--tls-cipher-suites", what))
         if self.curve is not None and len(set(self.curves)) > 1:
             what = f"one key exchange can be chosen here; of those given it is {self.curve}"

@@ -85,7 +85,7 @@ def judge_binding(decision: Decision, node: str, looked_at: int) -> Judgement:
         return _refused_there(decision, node, *verdict)
     columns = decision.columns()
     if node == decision.node and columns is None:
-        return Judgement(Result.AGREE, "the only node that will do")
+        return Judgement(Result.AGREE, "the only feasible node")
     if columns is None or node not in columns.nodes:
         return not_comparable(f"{node} was not among the nodes that we looked at")
     return _weighed(decision, columns, node, looked_at)
@@ -172,11 +172,11 @@ def judge_refusal(decision: Decision, message: str) -> Judgement:
     if decision.fault is not None:
         return _failed(decision)
     if decision.node is not None:
-        why = f"we would take {decision.node}; they say: {message}"
+        why = f"this scheduler chooses {decision.node}; theirs: {message}"
         return Judgement(Result.DIFFER, why, Cause.PLACED)
     if decision.message == message:
-        return Judgement(Result.AGREE, "no node will do, in the same words")
-    return Judgement(Result.WORDS, f"no node will do; we say: {decision.message}; they say: {message}")
+        return Judgement(Result.AGREE, "no node is feasible, with the same message")
+    return Judgement(Result.WORDS, f"no node is feasible; ours: {decision.message}; theirs: {message}")
 
 
 # They make room
@@ -193,7 +193,7 @@ def judge_nomination(decision: Decision, node: str, message: str | None) -> Judg
         return Judgement(Result.DIFFER, why, Cause.ROOM, _who_saw_no_way(decision))
     judged = judge_room(decision.plan, node)
     if judged.result is Result.AGREE and message is not None and message != decision.message:
-        why = f"{judged.why}; we say: {decision.message}; they say: {message}"
+        why = f"{judged.why}; ours: {decision.message}; theirs: {message}"
         return Judgement(Result.WORDS, why, None, "", judged.evidence)
     return judged
 

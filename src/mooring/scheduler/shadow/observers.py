@@ -66,4 +66,4 @@ def _contained(observe: Callable[..., None], *arguments: Any) -> None:
     try:
         observe(*arguments)
     except Exception as error:
-        _log.error("A comparison failed; going on without it", err=described(error))
+        _log.error("Comparison failed", err=described(error))

@@ -44,7 +44,7 @@ class JsonLines:
             self._is_lost = False
         except OSError as error:
             if not self._is_lost:
-                _log.error("Comparisons are missing from the report", file=self._path, err=error)
+                _log.error("Comparisons were dropped from the report", file=self._path, err=error)
             self._is_lost = True
 
     def close(self) -> None:

@@ -52,8 +52,8 @@ SEEN_WITH_NODE = "it had its node already when we first saw it"
 MISSED = "it got its node while the watch was interrupted"
 GONE = "it went before it got a node"
 PLACED_SOON = "they placed it a moment later: the cluster had changed while they decided"
-CHANGED = "the cluster changed while they decided: what they say was not true before, and is not now"
-EXTENDED = "extenders have a say, and were asked when the pod came; they may say something else by now"
+CHANGED = "the cluster changed while they decided: their message was not true before, and is not now"
+EXTENDED = "extenders take part, and were called when the pod arrived; they may respond differently by now"
 
 Judge = Callable[[], tuple[Judgement, Decision | None]]
 
@@ -267,7 +267,7 @@ class Shadow:
 
         def by_earlier() -> Judgement | None:
             is_same = earlier is not None and earlier.node is None and earlier.message == message
-            return Judgement(Result.AGREE, "no node will do, in the same words") if is_same else None
+            return Judgement(Result.AGREE, "no node is feasible, with the same message") if is_same else None
 
         self._compare(pending, pod, Subject.REFUSAL, {"message": message}, judge, by_earlier)
 

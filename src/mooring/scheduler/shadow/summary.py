@@ -13,7 +13,7 @@ MOST_NAMED = 5
 
 _WORDS = {
     Result.AGREE: "agree",
-    Result.WORDS: "agree in other words",
+    Result.WORDS: "agree with another message",
     Result.SAMPLED: "may differ by sampling only",
     Result.DIFFER: "differ",
     Result.NOT_COMPARABLE: "not comparable",
@@ -31,12 +31,12 @@ class Summary:
         self._turned = 0
         self._decisions = metrics.counter(
             "mooring_shadow_decisions_total",
-            "What another scheduler did, compared with our own decision, by result.",
+            "Decisions of another scheduler compared with this scheduler's, by result.",
             *("profile", "subject", "result"),
         )
         self._differences = metrics.counter(
             "mooring_shadow_differences_total",
-            "Differences by cause and by the plugin that made them; of those that may be sampling too.",
+            "Differences by cause and plugin, including those that sampling may explain.",
             *("profile", "cause", "plugin"),
         )
         self._waiting_pods = metrics.gauge("mooring_shadow_waiting_pods", "Pods of the other scheduler that wait.")
@@ -70,7 +70,7 @@ class Summary:
         found = ", ".join(f"{self._results[result]} {words}" for result, words in _WORDS.items())
         yield f"Compared {self.total}: {found}; {self._waiting()} pods wait."
         if self._turned:
-            yield f"  of those that agree, {self._turned} with what happened beside them put in order"
+            yield f"  of those that agree, {self._turned} after reordering concurrent events"
         for what, counter in (("differences by", self._causes), ("not comparable:", self._reasons)):
             for name, count in counter.most_common(MOST_NAMED):
                 yield f"  {what} {name}: {count}"

@@ -61,7 +61,7 @@ class PodFeed:
     def leave(self, pod: Pod) -> None:
         """We are no longer its scheduler: it waits for another, and we have nothing to do with it."""
         _log.info(
-            "Leaving the pod alone: its scheduler name is no longer one of our profiles",
+            "Ignoring the pod: its schedulerName is no longer one of this scheduler's profiles",
             pod=pod,
             schedulerName=pod.spec.scheduler_name,
         )
@@ -214,7 +214,7 @@ def _record(pod: Pod) -> PlacedPod:
     try:
         return placed(pod)
     except BadQuantity as error:
-        _log.error("Pod counts as requesting nothing: its requests cannot be read", pod=pod, err=error)
+        _log.error("Pod counts as requesting nothing: its requests are invalid", pod=pod, err=error)
         pod.__dict__["requests"] = PodRequests({}, 0, 0)
         return placed(pod)
 

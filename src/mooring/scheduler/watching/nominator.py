@@ -56,7 +56,7 @@ class Nominator:
         try:
             self._nominations.set(pod, node)
         except BadQuantity as error:
-            _log.error("Nominated pod holds no place: its requests cannot be read", pod=pod, node=node, err=error)
+            _log.error("Nominated pod is not counted: its requests are invalid", pod=pod, node=node, err=error)
 
     def _requeue_lower_priority_pods(self, pod: Pod) -> None:
         self._queue.on_event(ASSIGNED_POD_DELETED, pod, None, only=lambda other: other.priority <= pod.priority)

@@ -135,7 +135,7 @@ def _a_namesake() -> ResourceClaim:
 
 
 OVERTAKEN: dict[str, tuple[ResourceClaim, ResourceClaim, str]] = {
-    "allocated by somebody else": (
+    "allocated by another client": (
         a_claim("claim", wants()),
         _changed(allocation=allocated("gpu-1")),
         "claim default/claim got allocated elsewhere in the meantime",

@@ -78,7 +78,7 @@ class DeviceMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         labels = ("profile", "driver", "status")
-        self._created = metrics.counter("scheduler_resourceclaim_creates_total", "ResourceClaims made.", "status")
+        self._created = metrics.counter("scheduler_resourceclaim_creates_total", "ResourceClaims created.", "status")
         self._allocations = metrics.counter(
             "scheduler_dra_bindingconditions_allocations_total", "Allocations with binding conditions.", *labels
         )

@@ -23,7 +23,7 @@ class DefaultConstraint(ArgsPart):
     """A topology spread constraint as in a pod's spec; whom it counts follows from the pod's Services and owner."""
 
     max_skew: Annotated[int, Meta(description="How many more pods a domain may have than the emptiest; above 0.")] = 0
-    topology_key: Annotated[str, Meta(description="The node label that tells domains apart.")] = ""
+    topology_key: Annotated[str, Meta(description="The node label whose values are the domains.")] = ""
     when_unsatisfiable: Annotated[str, Meta(description="DoNotSchedule or ScheduleAnyway.")] = ""
     label_selector: Annotated[LabelSelector | None, Meta(description="Must not be given.")] = None
     min_domains: Annotated[
@@ -49,7 +49,7 @@ class PodTopologySpreadArgs(Args):
     ] = ()
     defaulting_type: Annotated[
         Literal["System", "List", ""],
-        Meta(description="System: prefer an even spread over hosts and zones. List: what defaultConstraints say."),
+        Meta(description="System: prefer an even spread over hosts and zones. List: use defaultConstraints."),
     ] = "System"
 
     @property
