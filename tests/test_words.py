@@ -25,7 +25,15 @@ COUNTED = {
 
 @pytest.mark.parametrize(("text", "found"), COUNTED.values(), ids=COUNTED.keys())
 def test_words_are_counted(tmp_path, text, found):
-    assert words.count("src", a_tree(tmp_path, text))["told"] == found
+    assert words.count("src", root=a_tree(tmp_path, text))["told"] == found
+
+
+def test_a_real_use_is_not_counted(tmp_path):
+    tree = a_tree(tmp_path, "library.told_you()\ntold = 1\n")
+    real = {"real-uses": {"library.told_you": "a function of a library"}}
+    assert words.check(TABLE | real, tree) == []
+    text = 'told = { write = "report", src = 5 }\n\n[real-uses]\n"library.told_you" = "a function of a library"\n'
+    assert words.lowered(text, tree) == text.replace("src = 5", "src = 1")
 
 
 JUDGED = {

@@ -90,7 +90,7 @@ def test_health_is_asked_of_a_running_scheduler(mooring: Mooring):
             assert mooring("health", f"--port={port}", "--check=readyz", patiently).code == 0
             refused = mooring("health", f"--url=https://127.0.0.1:{port}/metrics", patiently)
             assert refused.code == 1
-            assert "answers 403" in refused.err
+            assert "responds 403" in refused.err
             untrusted = mooring("health", f"--port={port}", "--ca-file", write("ca.pem", an_authority("x").pem))
             assert untrusted.code == 1
             assert "shows a certificate that is not to be trusted" in untrusted.err

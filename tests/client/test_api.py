@@ -178,7 +178,7 @@ async def test_an_answer_that_is_no_json_names_the_host(client, server):
         return web.Response(text="<html>login</html>")
 
     server.answer = answer
-    with pytest.raises(ApiError, match=rf"127.0.0.1:{server.port} \(from a test\) answered what no API server"):
+    with pytest.raises(ApiError, match=rf"127.0.0.1:{server.port} \(from a test\) did not respond like an API server"):
         await client.server_version()
 
 

@@ -62,7 +62,7 @@ class TestContact:
             (401, "does not accept the credentials", "Renew"),
             (403, "refuses", "system:public-info-viewer"),
             (404, "is no API server", "Correct the server's address"),
-            (503, "answers 503", "load balancer"),
+            (503, "responds 503", "load balancer"),
         ],
     )
     async def test_the_server_does_not_let_us_in(self, cluster, findings, code, said, to_do):
@@ -254,10 +254,10 @@ class TestLease:
         renewed = micro_timestamp(clock.now() - seconds_ago)
         return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
 
-    async def test_nobody_has_it(self, cluster, findings, clock):
+    async def test_no_scheduler_holds_it(self, cluster, findings, clock):
         assert (await only(findings("lease"))).verdict is Verdict.GOOD
         cluster.lease = self.lease(clock, "", 1)
-        assert "nobody holds" in (await only(findings("lease"))).said
+        assert "no scheduler holds" in (await only(findings("lease"))).said
 
     async def test_somebody_has_it(self, cluster, findings, clock):
         cluster.lease = self.lease(clock, "host_1", 3)

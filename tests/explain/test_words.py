@@ -127,7 +127,7 @@ def test_a_pod_refused_after_a_node_was_chosen_names_who_said_so():
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
           0/1 nodes are available: 1 no quota left.
-          Said by Quota.
+          Rejected by Quota.
 
           Nodes that were not feasible:
           NeedsWidgets: node(s) had no widget

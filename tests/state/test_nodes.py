@@ -165,4 +165,4 @@ def test_an_unreadable_amount_is_named_once_however_often_the_node_reports(logge
     state = State()
     state.set_node(a_node_object("odd", cpu="four"))
     state.set_node(a_node_object("odd", cpu="four", labels={"zone": "east"}))
-    assert logged.getvalue().count("cannot be read") == 1
+    assert logged.getvalue().count("invalid quantity") == 1
