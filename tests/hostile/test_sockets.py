@@ -177,7 +177,7 @@ def test_no_more_sockets_are_asked_than_schedulers_may_run(monkeypatch: pytest.M
     with planted(answering(b"{}\n")):
         found = asked()
     assert found.answers == []
-    assert "holds 1 sockets of this cluster; 0 were asked" in found.problems[0]
+    assert "holds 1 sockets of this cluster; 0 were tried" in found.problems[0]
 
 
 def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch):
@@ -196,8 +196,8 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
 
 
 NONSENSE = {
-    "no JSON": (b"<html>\n", "cannot be read"),
-    "a list": (b"[1]\n", "cannot be read"),
+    "no JSON": (b"<html>\n", "invalid response"),
+    "a list": (b"[1]\n", "invalid response"),
     "deep": (b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"\n", "levels deep"),
     "very deep": (b"[" * 1_000_000 + b"\n", "levels deep"),
     "no UTF-8": (b'{"a": "\xff"}\n', "UTF-8"),
@@ -275,7 +275,7 @@ def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: 
         socket_folder().symlink_to(home / "elsewhere")
         explain()
     shown = capsys.readouterr()
-    assert "Warning: no scheduler on this machine is asked" in shown.err
+    assert "Warning: no scheduler on this machine can be queried" in shown.err
     assert "Pod shop/web" in shown.out
 
 
@@ -337,7 +337,7 @@ async def question(path: str, line: bytes) -> bytes:
 async def test_a_scheduler_bounds_a_question():
     async with a_scheduler() as path:
         for line, message in {
-            b"x" * (explain_socket.MOST_QUESTION_BYTES + 1): b"a question has at most 65536 bytes",
+            b"x" * (explain_socket.MOST_QUESTION_BYTES + 1): b"a request has at most 65536 bytes",
             b"[" * 60_000 + b"\n": b"levels deep",
             b'{"explain":' * 900 + b"1" + b"}" * 900 + b"\n": b"levels deep",
             b'{"explain": "\xff"}\n': b"invalid request",

@@ -161,7 +161,7 @@ TROUBLE = {
     "other JSON": ([1, 2], "answered something else, not as Prometheus"),
     "another kind of result": (
         {"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}},
-        "answered something else",
+        "returned something else",
     ),
     "a query it refuses": (
         HttpResponse(422, b'{"status":"error","errorType":"execution","error":"query timed out"}'),

@@ -82,7 +82,7 @@ async def test_a_binding_is_asked_for_once_on_a_connection_of_its_own():
     async with served(lambda request: None if request == 3 else b"{}") as (client, came):
         await client.bind(a_pod(), "a")
         await client.bind(a_pod(), "a")
-        with pytest.raises(ExtenderFault, match="cannot be asked to bind"):
+        with pytest.raises(ExtenderFault, match="cannot be called for bind"):
             await client.bind(a_pod(), "a")
         assert came == [1, 2, 3]
 

@@ -132,7 +132,7 @@ async def test_a_binder_that_cannot_bind_fails_the_attempt_and_the_place_is_free
     async with a_live_scheduler(server, asking({"urlPrefix": extender.url, "bindVerb": "bind"})) as live:
         await live.node("a")
         await live.pod("web")
-        assert (await live.refused("web")).endswith("answered bind: the node is asleep")
+        assert (await live.refused("web")).endswith("returned an error for bind: the node is asleep")
         [event, *_] = await live.events("web")
         assert (event["reason"], event["type"]) == ("FailedScheduling", "Warning")
         assert reason_of(live, "web") == "SchedulerError"
@@ -146,13 +146,13 @@ FAILURES: dict[str, tuple[Any, str]] = {
     ),
     "one that answers nonsense": (
         lambda _: web.Response(text="<html>"),
-        "extender {} answered filter with what cannot be read",
+        "extender {} responded to filter with an invalid body",
     ),
     "one that answers another shape": (
         lambda _: {"NodeNames": 3},
-        "extender {} answered filter with what cannot be read: NodeNames",
+        "extender {} responded to filter with an invalid body: NodeNames",
     ),
-    "one that says what is wrong": (lambda _: {"Error": "no quorum"}, "extender {} answered filter: no quorum"),
+    "one that says what is wrong": (lambda _: {"Error": "no quorum"}, "extender {} returned an error for filter: no quorum"),
     "one that names a node it was not asked about": (
         lambda _: {"NodeNames": ["a", "moon"]},
         'extender "{}" claims a filtered node "moon" which is not found in the input node list',

@@ -43,7 +43,7 @@ async def test_a_difference_that_lasts_is_named(server: EmbeddedApiServer, capsy
             await asyncio.sleep(0)
             clock.advance(0.1)
         assert looking.result() == ["Node ghost is in the cache and does not exist."]
-    assert '"Cache mismatch" what="Node ghost does not exist' in capsys.readouterr().err
+    assert '"Cache mismatch" what="Node ghost is in the cache and does not exist' in capsys.readouterr().err
 
 
 async def test_a_server_that_does_not_answer_is_said(server: EmbeddedApiServer, capsys: pytest.CaptureFixture[str]):

@@ -60,7 +60,7 @@ async def test_who_does_not_answer_in_time_is_named(http, address):
 
 
 async def test_who_cannot_be_reached_is_named_without_the_password(http, unused_tcp_port):
-    with pytest.raises(Fault, match=f"http://127.0.0.1:{unused_tcp_port} cannot be asked") as caught:
+    with pytest.raises(Fault, match=f"http://127.0.0.1:{unused_tcp_port} cannot be reached") as caught:
         await http.get(f"http://me:secret@127.0.0.1:{unused_tcp_port}/?token=secret")
     assert "secret" not in str(caught.value)
 

@@ -125,7 +125,7 @@ async def test_the_token_is_read_again_when_it_has_changed(server, prometheus, t
     token.write_text("old\n", encoding="utf-8")
     prometheus.token = "new"
     async with a_live_scheduler(server, prometheus.configuration(bearerTokenFile=str(token))) as live:
-        await until_said(f"{prometheus.address} answered 401", capsys)
+        await until_said(f"{prometheus.address} responded 401", capsys)
         token.write_text("new\n", encoding="utf-8")
         await prometheus.heard(3)
         await live.node("busy")
@@ -179,5 +179,5 @@ async def test_pods_are_scheduled_while_nobody_is_at_the_address(server, prometh
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
-        said = await until_said("http://127.0.0.1:1 cannot be asked", capsys)
-    assert (said + capsys.readouterr().err).count("http://127.0.0.1:1 cannot be asked") == 1
+        said = await until_said("http://127.0.0.1:1 cannot be reached", capsys)
+    assert (said + capsys.readouterr().err).count("http://127.0.0.1:1 cannot be reached") == 1

@@ -226,7 +226,7 @@ WRONG = {
     ),
     "a cipher suite that is gone": (
         {"tls": TlsOptions(settings=TlsSettings(cipher_suites=("TLS_RSA_WITH_RC4_128_SHA",)))},
-        r"--tls-cipher-suites.*speaks none of TLS_RSA_WITH_RC4_128_SHA",
+        r"--tls-cipher-suites.*supports none of TLS_RSA_WITH_RC4_128_SHA",
     ),
     "a curve that nobody has": (
         {"tls": TlsOptions(settings=TlsSettings(curves=(4588,)))},

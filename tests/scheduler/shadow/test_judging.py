@@ -140,7 +140,7 @@ def test_both_refuse(message: str, result: Result):
 def test_they_refuse_what_we_would_place():
     judgement = judge_refusal(decided(rejecting("Wall", {"a": Rejection("w"), "b": Rejection("w")})), "0/3 nodes")
     assert (judgement.result, judgement.cause) == (Result.DIFFER, Cause.PLACED)
-    assert judgement.why == "we would take c; they say: 0/3 nodes"
+    assert judgement.why == "this scheduler chooses c; theirs: 0/3 nodes"
 
 
 # Room

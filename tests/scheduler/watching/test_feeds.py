@@ -186,7 +186,7 @@ def test_a_pod_whose_requests_cannot_be_read_still_occupies_a_place(world, capsy
     pod = a_pod("web", node="node-1", cpu="many")
     world.pods.changed(pod)
     assert world.state.node("node-1").requested("pods") == 1
-    assert "cannot be read" in capsys.readouterr().err
+    assert "its requests are invalid" in capsys.readouterr().err
 
 
 def test_a_pod_that_somebody_else_bound_leaves_the_queue(world):

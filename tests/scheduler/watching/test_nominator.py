@@ -103,7 +103,7 @@ def test_requests_that_cannot_be_read_hold_no_place_and_harm_nobody(world, capsy
     pod.spec.containers[0].resources.requests["cpu"] = "much"
     world.pods.changed(pod)
     assert where(world) is None
-    assert "holds no place" in capsys.readouterr().err
+    assert "Nominated pod is not counted" in capsys.readouterr().err
 
 
 # Who is woken when a place becomes free
