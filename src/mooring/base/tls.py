@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.base.private import readable_path
+from mooring.base.secret_files import readable_path
 
 LIFETIME = timedelta(days=30)
 # Certificates begin a little in the past: another machine's clock may lag.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mooring.base import log
-from mooring.base.absent import why_absent
 from mooring.base.errors import OperatorMistake
+from mooring.base.missing_files import why_absent
 from mooring.cli.gotypes import Flag
 
 if TYPE_CHECKING:

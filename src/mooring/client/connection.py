@@ -14,8 +14,8 @@ from typing import Any
 
 from mooring.base.errors import OperatorMistake
 from mooring.base.pem import fault_of_certificate, fault_of_key
-from mooring.base.private import readable_path
 from mooring.base.redaction import shown_url
+from mooring.base.secret_files import readable_path
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import msgspec
 from mooring.base.clock import parse_timestamp
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.nesting import decode
-from mooring.base.private import memory_file
 from mooring.base.redaction import scrubbed
+from mooring.base.secret_files import memory_file
 from mooring.client.connection import Connection, ExecPlugin
 
 PLUGIN_SECONDS = 60.0

@@ -13,8 +13,8 @@ from mooring.doctor.contact import make_contact
 from mooring.doctor.findings import Finding
 from mooring.doctor.kinds import Absent, examine_kinds
 from mooring.doctor.lease import examine_lease
+from mooring.doctor.other_schedulers import examine_rivals
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
-from mooring.doctor.rivals import examine_rivals
 from mooring.doctor.versions import RESOURCES_SINCE, Version
 from mooring.framework.gates import FeatureGates
 from mooring.framework.registry import Registry

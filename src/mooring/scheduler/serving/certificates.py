@@ -18,7 +18,7 @@ from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import make_folder, make_private, read_regular, write_private, write_whole
 from mooring.base.log import Log
 from mooring.base.pem import fault_of_certificate, fault_of_key
-from mooring.base.private import readable_path
+from mooring.base.secret_files import readable_path
 from mooring.base.tls import LIFETIME, authority_of, make_identity, server_context
 from mooring.scheduler.serving.client_authorities import mistake
 from mooring.scheduler.serving.tls_settings import TlsSettings

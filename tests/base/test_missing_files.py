@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.base.absent import why_absent
+from mooring.base.missing_files import why_absent
 
 
 def test_what_the_folder_holds_is_told(tmp_path):

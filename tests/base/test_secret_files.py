@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.base.private import memory_file, readable_path
+from mooring.base.secret_files import memory_file, readable_path
 
 
 @pytest.fixture(params=["in memory", "where the system has no files in memory"])
