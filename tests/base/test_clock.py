@@ -75,7 +75,7 @@ async def test_a_sleeper_that_was_cancelled_is_not_woken():
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
-async def test_sleeping_no_time_at_all_needs_nobody_to_move_the_clock(seconds):
+async def test_sleeping_no_time_at_all_needs_no_advance_of_the_clock(seconds):
     clock = ManualClock()
     sleeper = asyncio.create_task(clock.sleep(seconds))
     await settled()

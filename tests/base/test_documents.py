@@ -91,7 +91,7 @@ MERGES = {
 
 @pytest.mark.parametrize(("text", "value"), MERGES.values(), ids=MERGES.keys())
 def test_merges_are_set_in_the_order_of_the_file(text, value):
-    """As sigs.k8s.io/yaml 1.6 answered for the same texts."""
+    """As sigs.k8s.io/yaml 1.6 reads the same texts."""
     assert read_tree(BASES + text, "file").plain()["all"] == value
 
 
@@ -165,7 +165,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("text", "message"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_is_not_read_says_why(text, message):
+def test_what_is_not_read_has_a_reason(text, message):
     with pytest.raises(OperatorMistake, match="file ") as mistake:
         read_tree(text, "file")
     assert message in str(mistake.value)

@@ -1,4 +1,4 @@
-"""What errors say, and how they are told apart."""
+"""The messages of errors, and how they are distinguished."""
 
 from __future__ import annotations
 

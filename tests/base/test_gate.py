@@ -83,28 +83,28 @@ UNLIMITED = {
     "request_bytes": 2**30,
 }
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Server(asyncio.Protocol):
-    """Answers the first request if it is to, and never anything else."""
+    """Responds to the first request if it is to, and never to another."""
 
-    does_answer, does_close = True, False
+    does_respond, does_close = True, False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        if self.does_answer:
-            self.does_answer = False
-            self._transport.write(ANSWER)
+        if self.does_respond:
+            self.does_respond = False
+            self._transport.write(RESPONSE)
         if self.does_close:
             self._transport.close()
 
 
 class Mute(Server):
-    does_answer = False
+    does_respond = False
 
 
 class Closing(Server):
@@ -136,11 +136,11 @@ class Client:
         connection = socket.create_connection(self._address, timeout=PATIENCE_SECONDS)
         return self._tls.wrap_socket(connection, suppress_ragged_eofs=True)
 
-    async def answered(self) -> Opened:
-        """A connection on which one request was answered."""
+    async def served(self) -> Opened:
+        """A connection on which one request was served."""
         reader, writer = await self.open()
         writer.write(HEAD)
-        assert await reader.readexactly(len(ANSWER)) == ANSWER
+        assert await reader.readexactly(len(RESPONSE)) == RESPONSE
         return reader, writer
 
 
@@ -176,17 +176,17 @@ async def stays_silent(client: Client) -> None:
 
 
 async def idles(client: Client) -> None:
-    assert await is_ended((await client.answered())[0])
+    assert await is_ended((await client.served())[0])
 
 
-async def waits_for_an_answer(client: Client) -> None:
+async def waits_for_a_response(client: Client) -> None:
     reader, writer = await client.open()
     writer.write(HEAD)
     assert await is_ended(reader)
 
 
 async def stops_in_a_later_request(client: Client) -> None:
-    reader, writer = await client.answered()
+    reader, writer = await client.served()
     writer.write(HEAD[:20])
     assert await is_ended(reader)
 
@@ -198,7 +198,7 @@ async def sends_a_large_body(client: Client) -> None:
 
 
 async def sends_a_large_later_request(client: Client) -> None:
-    reader, writer = await client.answered()
+    reader, writer = await client.served()
     writer.write(b"x" * 20_000)
     assert await is_ended(reader)
 
@@ -218,7 +218,7 @@ Behaviour = Callable[[Client], Awaitable[None]]
 CLOSED: dict[str, tuple[type[Server], dict[str, Any], Behaviour]] = {
     "one that sends no request": (Server, {"head_seconds": 0.05}, stays_silent),
     "an idle one": (Server, {"idle_seconds": 0.05}, idles),
-    "one that waits for an answer": (Mute, {"request_seconds": 0.05}, waits_for_an_answer),
+    "one that waits for a response": (Mute, {"request_seconds": 0.05}, waits_for_a_response),
     "one that stops in a later request": (Server, {"request_seconds": 0.05}, stops_in_a_later_request),
     "one that sends a large body": (Mute, {"request_bytes": 10_000}, sends_a_large_body),
     "one that sends a large later request": (Server, {"request_bytes": 10_000}, sends_a_large_later_request),
@@ -240,7 +240,7 @@ async def test_all_clients_together_hold_a_bounded_number_of_connections():
             reader, writer = await client.open("127.0.0.4")
             assert len(client.gate) == 8
             writer.write(HEAD)
-            assert await reader.readexactly(len(ANSWER)) == ANSWER
+            assert await reader.readexactly(len(RESPONSE)) == RESPONSE
             left = [sum(is_open(reader) for reader, _ in each) for each in held.values()]
             assert sum(left) == 8 - count
             assert min(left) >= 2
@@ -259,10 +259,10 @@ async def test_the_server_learns_of_a_connection_with_its_first_whole_head(sent)
     async with a_gate(Counting) as client:
         reader, writer = await client.open()
         writer.write(sent)
-        await client.answered()
+        await client.served()
         assert made == 1
         writer.write(HEAD[len(sent) :])
-        assert await reader.readexactly(len(ANSWER)) == ANSWER
+        assert await reader.readexactly(len(RESPONSE)) == RESPONSE
         assert made == 2
 
 

@@ -32,9 +32,9 @@ def a_claim(path: Path, content: str) -> subprocess.Popen[str]:
 def test_of_processes_that_start_at_once_one_holds_the_file(tmp_path: Path):
     path = tmp_path / "k"
     claims = {str(number): a_claim(path, str(number)) for number in range(4)}
-    answers = {name: claim.stdout.readline().strip() for name, claim in claims.items() if claim.stdout}
-    assert sorted(answers.values()) == ["held", *["held by another"] * 3]
-    assert answers[path.read_text()] == "held"
+    results = {name: claim.stdout.readline().strip() for name, claim in claims.items() if claim.stdout}
+    assert sorted(results.values()) == ["held", *["held by another"] * 3]
+    assert results[path.read_text()] == "held"
     for claim in claims.values():
         claim.communicate()
 

@@ -1,4 +1,4 @@
-"""Log lines: klog's text and JSON, and who speaks at which verbosity."""
+"""Log lines: klog's text and JSON, and which logs write at which verbosity."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_first_letter_is_the_severity(lines, severity, letter):
 
 VALUES: dict[str, tuple[Any, str]] = {
     "a word": ("node-1", '"node-1"'),
-    "a text with quotes": ('say "hi"', r'"say \"hi\""'),
+    "a text with quotes": ('the "hi"', r'"the \"hi\""'),
     "several lines": ("a\nb", r'"a\nb"'),
     "other alphabets": ("größe", '"größe"'),
     "a number": (5, "5"),
@@ -70,7 +70,7 @@ def test_json_has_the_same_values(lines, value, shown):
     assert json.loads(lines.getvalue())["value"] == json.loads(shown)
 
 
-def test_a_line_of_json_says_who_spoke_when_and_how_loud(lines):
+def test_a_line_of_json_has_the_logger_the_time_and_the_severity(lines):
     log.configure(format="json", verbosity=4)
     Log("binder").v(4).warning("slow", node="node-1")
     line = json.loads(lines.getvalue())
@@ -83,14 +83,16 @@ def test_values_keep_their_order(lines):
     assert pairs(lines.getvalue()) == '"message" b=1 a=2'
 
 
-@pytest.mark.parametrize(("verbosity", "level", "speaks"), [(0, 0, True), (3, 4, False), (4, 4, True), (6, 4, True)])
-def test_a_log_speaks_from_its_level_on(lines, verbosity, level, speaks):
+@pytest.mark.parametrize(
+    ("verbosity", "level", "is_written"), [(0, 0, True), (3, 4, False), (4, 4, True), (6, 4, True)]
+)
+def test_a_log_writes_from_its_level_on(lines, verbosity, level, is_written):
     log.configure(verbosity=verbosity)
     quiet_or_not = Log("x").v(level)
     quiet_or_not.info("message")
     quiet_or_not.error("message")
-    assert bool(quiet_or_not) is speaks
-    assert (lines.getvalue() != "") is speaks
+    assert bool(quiet_or_not) is is_written
+    assert (lines.getvalue() != "") is is_written
 
 
 def test_a_silent_log_is_falsy_so_that_costly_values_are_not_made(lines):

@@ -7,15 +7,15 @@ import pytest
 from mooring.base.missing_files import why_absent
 
 
-def test_what_the_folder_holds_is_told(tmp_path):
+def test_the_content_of_the_folder_is_listed(tmp_path):
     (tmp_path / "scheduler.yml").touch()
     (tmp_path / "other.txt").touch()
     (tmp_path / "..data").mkdir()
-    said = why_absent(f"{tmp_path}/scheduler.yaml")
-    assert said == f' The folder {tmp_path} holds other.txt, scheduler.yml. Did you mean "scheduler.yml"?'
+    hint = why_absent(f"{tmp_path}/scheduler.yaml")
+    assert hint == f' The folder {tmp_path} holds other.txt, scheduler.yml. Did you mean "scheduler.yml"?'
 
 
-def test_a_full_folder_is_told_in_part(tmp_path):
+def test_a_full_folder_is_listed_in_part(tmp_path):
     for number in range(30):
         (tmp_path / f"file-{number:02}").touch()
     assert "file-00, file-01" in why_absent(f"{tmp_path}/xyz")

@@ -1,4 +1,4 @@
-"""What is said of certificates and keys that are none."""
+"""The messages about invalid certificates and keys."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("found", "fault"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
-def test_what_is_no_certificate_is_told(found, fault):
-    assert_told(fault_of_certificate(found), fault)
+def test_an_invalid_certificate_is_explained(found, fault):
+    assert_explained(fault_of_certificate(found), fault)
 
 
 @pytest.mark.parametrize(("found", "fault"), KEYS.values(), ids=KEYS.keys())
-def test_what_is_no_key_is_told(found, fault):
-    assert_told(fault_of_key(found), fault)
+def test_an_invalid_key_is_explained(found, fault):
+    assert_explained(fault_of_key(found), fault)
 
 
-def assert_told(said: str | None, fault: str | None) -> None:
-    assert (said is None) == (fault is None)
-    assert fault is None or (said is not None and fault in said)
+def assert_explained(message: str | None, fault: str | None) -> None:
+    assert (message is None) == (fault is None)
+    assert fault is None or (message is not None and fault in message)

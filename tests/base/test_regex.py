@@ -20,7 +20,7 @@ FOUND = {
     "the first alternative, not the longest": ("h|he|hel", "hello", ["h"]),
     "empty matches between, none right behind a match": ("l*", "hello", ["", "", "ll", ""]),
     "the end is the end of the text": ("b$", "b\n", []),
-    "and of the line where asked for": ("(?m)b$", "b\n", ["b"]),
+    "and of the line with (?m)": ("(?m)b$", "b\n", ["b"]),
     "a dot is no line end": ("a.b", "a\nb", []),
     "case folded": ("(?i)HÉ", "hé", ["hé"]),
     "swapped greed": ("(?U)l+", "hello", ["l", "l"]),
@@ -69,7 +69,7 @@ def test_what_is_no_pattern_is_refused_in_the_words_of_go(pattern: str, reason: 
 
 
 RECORDED = json.loads((Path(__file__).parent / "regex_of_go.json").read_text())
-"""Made patterns with what Go 1.26's regexp says: its error, or by text all that it finds."""
+"""Made patterns with the result of Go 1.26's regexp: its error, or by text all that it finds."""
 
 
 def test_patterns_mean_what_they_mean_to_go() -> None:

@@ -25,6 +25,6 @@ def test_the_bytes_are_read_by_a_path_while_they_are_needed():
 @pytest.mark.usefixtures("system")
 def test_a_file_in_memory_is_written_and_read():
     with memory_file() as file:
-        file.write(b"said")
+        file.write(b"data")
         file.seek(0)
-        assert file.read() == b"said"
+        assert file.read() == b"data"

@@ -14,7 +14,7 @@ from mooring.objects import Node, Pod
 
 
 class Placed:
-    """Where each pod is; wakes whoever waits for one."""
+    """Where each pod is; wakes the waiters for one."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}

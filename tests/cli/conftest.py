@@ -32,13 +32,13 @@ def hangups_end_programs() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Result:
     code: int
     out: str
     err: str
 
 
-Mooring = Callable[..., Answer]
+Mooring = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +57,11 @@ def nothing_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
 def mooring(capfd: pytest.CaptureFixture[str]) -> Mooring:
     """`mooring("config", "check", "f.yaml")`: the exit code and what was written."""
 
-    def call(*arguments: str) -> Answer:
+    def call(*arguments: str) -> Result:
         capfd.readouterr()
         code = exit_code(serving_nothing(arguments))
         written = capfd.readouterr()
-        return Answer(code, written.out, written.err)
+        return Result(code, written.out, written.err)
 
     return call
 

@@ -101,7 +101,7 @@ class Program:
         with self._news:
             self._news.notify_all()
 
-    def said(self, matches: Callable[[str], bool], *, what: str) -> str:
+    def until_line(self, matches: Callable[[str], bool], *, what: str) -> str:
         """Wait for a line on either stream; fails with everything that was written if it ends without one."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         with self._news:
@@ -117,10 +117,10 @@ class Program:
 
     def ready(self) -> str:
         """Wait for its line that starts with `Ready`; gives it."""
-        return self.said(lambda line: line.startswith("Ready"), what="Ready")
+        return self.until_line(lambda line: line.startswith("Ready"), what="Ready")
 
     def mentions(self, text: str) -> str:
-        return self.said(lambda line: text in line, what=repr(text))
+        return self.until_line(lambda line: text in line, what=repr(text))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal; gives the exit code."""

@@ -31,40 +31,40 @@ SCORE_BY_LABEL = (EXAMPLES / "score-by-label" / "config.yaml").read_text(encodin
 SAMPLE = (EXAMPLES / "sample-filter" / "scheduler-config.yaml").read_text(encoding="utf-8")
 
 
-def test_a_good_file_is_said_to_be_good(mooring: Mooring):
-    answer = mooring("config", "check", write("good.yaml", GOOD))
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == "good.yaml is a good v1 configuration. Profiles: default-scheduler\n"
+def test_a_good_file_is_reported_as_good(mooring: Mooring):
+    result = mooring("config", "check", write("good.yaml", GOOD))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "good.yaml is a good v1 configuration. Profiles: default-scheduler\n"
 
 
-def test_all_mistakes_are_told_at_once_with_line_and_path(mooring: Mooring):
-    answer = mooring("config", "check", write("bad.yaml", THREE_MISTAKES))
-    assert answer.code == 2
-    assert answer.out == ""
-    assert answer.err.startswith("Error: bad.yaml has 3 problems.\n")
+def test_all_mistakes_are_reported_at_once_with_line_and_path(mooring: Mooring):
+    result = mooring("config", "check", write("bad.yaml", THREE_MISTAKES))
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("Error: bad.yaml has 3 problems.\n")
     for place in (
         "percentageOfNodesToScore (line 3)\n",
         "profiles[0].plugins.score.enabled[0].name (line 9)\n",
         "profiles[0].pluginConfig[0].args.scoringStrategy.tipe (line 13)\n",
     ):
-        assert f"\n  {place}" in answer.err
-    assert "[0-100], got 140" in answer.err
-    assert 'Did you mean "NodeResourcesFit"?' in answer.err
-    assert 'unknown field "tipe". Did you mean "type"?' in answer.err
+        assert f"\n  {place}" in result.err
+    assert "[0-100], got 140" in result.err
+    assert 'Did you mean "NodeResourcesFit"?' in result.err
+    assert 'unknown field "tipe". Did you mean "type"?' in result.err
 
 
 def test_an_old_version_is_checked_as_it_is(mooring: Mooring):
-    answer = mooring("config", "check", write("old.yaml", SCORE_BY_LABEL))
-    assert answer.code == 0
-    assert "is a good v1beta2 configuration" in answer.out
-    assert "scorebylabel" in answer.out
+    result = mooring("config", "check", write("old.yaml", SCORE_BY_LABEL))
+    assert result.code == 0
+    assert "is a good v1beta2 configuration" in result.out
+    assert "scorebylabel" in result.out
 
 
 def test_warnings_name_the_field_and_do_not_refuse(mooring: Mooring):
-    answer = mooring("config", "check", write("old.yaml", SAMPLE))
-    assert answer.code == 0
-    assert "Warning: profiles[0].plugins.preScore (line 11): preScore is off for TaintToleration" in answer.err
-    assert "with 3 warnings" in answer.out
+    result = mooring("config", "check", write("old.yaml", SAMPLE))
+    assert result.code == 0
+    assert "Warning: profiles[0].plugins.preScore (line 11): preScore is off for TaintToleration" in result.err
+    assert "with 3 warnings" in result.out
 
 
 def test_what_was_converted_is_a_good_v1_file_that_means_the_same(mooring: Mooring):
@@ -78,15 +78,15 @@ def test_what_was_converted_is_a_good_v1_file_that_means_the_same(mooring: Moori
 
 
 def test_converting_prints_nothing_but_the_file(mooring: Mooring):
-    answer = mooring("config", "convert", write("old.yaml", SAMPLE))
-    assert "Warning" not in answer.out
-    assert "Warning" in answer.err
+    result = mooring("config", "convert", write("old.yaml", SAMPLE))
+    assert "Warning" not in result.out
+    assert "Warning" in result.err
 
 
-def test_show_says_who_runs_where_in_which_order_with_which_weight_and_arguments(mooring: Mooring):
-    answer = mooring("config", "show", write("old.yaml", SCORE_BY_LABEL))
-    assert answer.code == 0
-    lines = [line.split(maxsplit=1) for line in answer.out.splitlines()]
+def test_show_lists_plugins_by_point_in_order_with_weight_and_arguments(mooring: Mooring):
+    result = mooring("config", "show", write("old.yaml", SCORE_BY_LABEL))
+    assert result.code == 0
+    lines = [line.split(maxsplit=1) for line in result.out.splitlines()]
     assert lines[0] == ["Profile", "scorebylabel"]
     assert ["score", "ScoreByLabel x1"] in lines
     filters = next(line[1] for line in lines if line[0] == "filter")
@@ -123,15 +123,15 @@ def test_files_that_cannot_be_read(mooring: Mooring):
         write("broken.yaml", "a: [\n"): "broken.yaml (line 2)",
     }
     for file, message in cases.items():
-        answer = mooring("config", "check", file)
-        assert answer.code == 2
-        assert message in answer.err
+        result = mooring("config", "check", file)
+        assert result.code == 2
+        assert message in result.err
 
 
 def test_a_mistyped_subcommand_is_guessed(mooring: Mooring):
-    answer = mooring("config", "chek", "f.yaml")
-    assert answer.code == 2
-    assert "check" in answer.err
+    result = mooring("config", "chek", "f.yaml")
+    assert result.code == 2
+    assert "check" in result.err
 
 
 def test_feature_gates_change_what_the_defaults_are(mooring: Mooring):
@@ -145,9 +145,9 @@ def test_feature_gates_change_what_the_defaults_are(mooring: Mooring):
 def test_plugins_for_pod_groups_are_refused_with_the_reason(mooring: Mooring):
     for name in ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"):
         plugins = f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {name}}}]}}}}}}]\n"
-        answer = mooring("config", "check", write("gang.yaml", GOOD + plugins))
-        assert answer.code == 2
-        assert f'"{name}" belongs to pod groups, which Mooring does not have' in answer.err
+        result = mooring("config", "check", write("gang.yaml", GOOD + plugins))
+        assert result.code == 2
+        assert f'"{name}" belongs to pod groups, which Mooring does not have' in result.err
 
 
 def test_show_prints_durations_that_can_be_pasted_into_a_file(mooring: Mooring):
@@ -172,11 +172,11 @@ class Mine(Plugin):
 def test_check_warns_of_a_bind_plugin_that_is_never_called(mooring: Mooring):
     write("mine.py", BINDER)
     plugins = "profiles: [{schedulerName: a, plugins: {multiPoint: {enabled: [{name: Mine}]}}}]\n"
-    answer = mooring("config", "check", write("behind.yaml", GOOD + plugins), "--plugins", "mine.py")
-    assert answer.code == 0
-    assert "the bind of Mine is never called: DefaultBinder comes first and binds every pod." in answer.err
-    bind = answer.err.partition("Order them: ")[2].strip()
+    result = mooring("config", "check", write("behind.yaml", GOOD + plugins), "--plugins", "mine.py")
+    assert result.code == 0
+    assert "the bind of Mine is never called: DefaultBinder comes first and binds every pod." in result.err
+    bind = result.err.partition("Order them: ")[2].strip()
     assert bind == 'bind: {disabled: [{name: "*"}], enabled: [{name: Mine}, {name: DefaultBinder}]}'
     ordered = f"profiles: [{{schedulerName: a, plugins: {{multiPoint: {{enabled: [{{name: Mine}}]}}, {bind}}}}}]\n"
-    answer = mooring("config", "check", write("before.yaml", GOOD + ordered), "--plugins", "mine.py")
-    assert (answer.code, answer.err) == (0, "")
+    result = mooring("config", "check", write("before.yaml", GOOD + ordered), "--plugins", "mine.py")
+    assert (result.code, result.err) == (0, "")

@@ -31,37 +31,37 @@ class Loading(Plugin):
 
 
 def test_the_definition_is_printed_as_yaml(mooring: Mooring):
-    answer = mooring("crd", "generate", "NodeCRDResourceFit")
-    assert (answer.code, answer.err) == (0, "")
-    assert yaml.safe_load(answer.out) == definition_of(ClusterScopedResource)
-    assert answer.out.startswith("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n")
+    result = mooring("crd", "generate", "NodeCRDResourceFit")
+    assert (result.code, result.err) == (0, "")
+    assert yaml.safe_load(result.out) == definition_of(ClusterScopedResource)
+    assert result.out.startswith("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n")
 
 
 def test_every_custom_kind_of_a_plugin_in_a_file_is_printed(mooring: Mooring):
-    answer = mooring("crd", "generate", "Loading", "--plugins", write("loading.py", TWO_KINDS))
-    documents = list(yaml.safe_load_all(answer.out))
+    result = mooring("crd", "generate", "Loading", "--plugins", write("loading.py", TWO_KINDS))
+    documents = list(yaml.safe_load_all(result.out))
     assert [document["metadata"]["name"] for document in documents] == ["crates.example.com", "pallets.example.com"]
     described = documents[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["description"]
     assert described == "What it holds.\n\nIn two paragraphs."
-    assert "\\n" not in answer.out
+    assert "\\n" not in result.out
 
 
-def test_a_plugin_that_reads_no_custom_kind_is_told(mooring: Mooring):
-    answer = mooring("crd", "generate", "ScoreByLabel")
-    assert (answer.code, answer.out) == (2, "")
-    assert "ScoreByLabel watches no custom kind" in answer.err
+def test_a_plugin_that_reads_no_custom_kind_is_reported(mooring: Mooring):
+    result = mooring("crd", "generate", "ScoreByLabel")
+    assert (result.code, result.out) == (2, "")
+    assert "ScoreByLabel watches no custom kind" in result.err
 
 
 def test_a_name_that_is_nearly_right_is_recognised(mooring: Mooring):
-    answer = mooring("crd", "generate", "NodeCRDResourcesFit")
-    assert answer.code == 2
-    assert 'Did you mean "NodeCRDResourceFit"?' in answer.err
+    result = mooring("crd", "generate", "NodeCRDResourcesFit")
+    assert result.code == 2
+    assert 'Did you mean "NodeCRDResourceFit"?' in result.err
 
 
 def test_what_cannot_be_a_definition_is_named(mooring: Mooring):
     text = TWO_KINDS.replace("size: int", "size: int | float").replace('"example.com"', '"mine.k8s.io"', 1)
-    answer = mooring("crd", "generate", "Loading", "--plugins", write("wrong_loading.py", text))
-    assert answer.code == 2
-    assert "Crate cannot be made a CustomResourceDefinition." in answer.err
-    assert "spec.size" in answer.err
-    assert "mine.k8s.io is a protected group" in answer.err
+    result = mooring("crd", "generate", "Loading", "--plugins", write("wrong_loading.py", text))
+    assert result.code == 2
+    assert "Crate cannot be made a CustomResourceDefinition." in result.err
+    assert "spec.size" in result.err
+    assert "mine.k8s.io is a protected group" in result.err

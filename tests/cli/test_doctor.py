@@ -1,4 +1,4 @@
-"""`mooring doctor` without a cluster to ask: what is wrong with the files is a finding like any other."""
+"""`mooring doctor` without a cluster: what is wrong with the files is a finding like any other."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def write(name: str, text: str) -> str:
 
 
 def test_a_kubeconfig_that_is_not_there(mooring: Mooring):
-    answer = mooring("doctor", "--kubeconfig", "gone")
-    assert answer.code == 1
-    assert "✗ kubeconfig The kubeconfig gone does not exist." in answer.out
-    assert "→ Name another with --kubeconfig" in answer.out
+    result = mooring("doctor", "--kubeconfig", "gone")
+    assert result.code == 1
+    assert "✗ kubeconfig The kubeconfig gone does not exist." in result.out
+    assert "→ Name another with --kubeconfig" in result.out
 
 
-def test_a_server_that_is_not_there_is_asked_nothing_more(mooring: Mooring):
-    answer = mooring("doctor", "--kubeconfig", write("kubeconfig", NOWHERE), "--output", "json")
-    assert answer.code == 1
-    found = json.loads(answer.out)
+def test_an_unreachable_server_is_sent_nothing_more(mooring: Mooring):
+    result = mooring("doctor", "--kubeconfig", write("kubeconfig", NOWHERE), "--output", "json")
+    assert result.code == 1
+    found = json.loads(result.out)
     assert found["ok"] is False
     assert [(each["check"], each["verdict"]) for each in found["findings"]] == [("config", "ok"), ("server", "failed")]
     assert "127.0.0.1:1" in found["findings"][1]["message"]
@@ -55,30 +55,30 @@ def test_a_server_that_is_not_there_is_asked_nothing_more(mooring: Mooring):
 def test_another_context(mooring: Mooring):
     kubeconfig = write("kubeconfig", NOWHERE)
     assert "127.0.0.1:2" in mooring("doctor", "--kubeconfig", kubeconfig, "--context", "two").out
-    answer = mooring("doctor", "--kubeconfig", kubeconfig, "--context", "three")
-    assert 'no context is named "three"; there is "one", "two"' in answer.out
+    result = mooring("doctor", "--kubeconfig", kubeconfig, "--context", "three")
+    assert 'no context is named "three"; there is "one", "two"' in result.out
 
 
 def test_a_wrong_configuration_does_not_keep_it_from_looking_at_the_cluster(mooring: Mooring):
     config = write("config.yaml", HEAD + "podInitialBackoffSeconds: -1\n")
-    answer = mooring("doctor", "--config", config, "--kubeconfig", write("kubeconfig", NOWHERE))
-    assert answer.code == 1
-    assert "✗ config" in answer.out
-    assert "podInitialBackoffSeconds" in answer.out
-    assert "✓ config     the default configuration, for what follows: default-scheduler" in answer.out
-    assert "✗ server" in answer.out
+    result = mooring("doctor", "--config", config, "--kubeconfig", write("kubeconfig", NOWHERE))
+    assert result.code == 1
+    assert "✗ config" in result.out
+    assert "podInitialBackoffSeconds" in result.out
+    assert "✓ config     the default configuration, for what follows: default-scheduler" in result.out
+    assert "✗ server" in result.out
 
 
 def test_a_configuration_that_is_not_where_it_should_be(mooring: Mooring):
     write("scheduler.yml", HEAD)
-    answer = mooring("doctor", "--config", "scheduler.yaml", "--kubeconfig", write("kubeconfig", NOWHERE))
-    assert 'Did you mean "scheduler.yml"?' in answer.out
+    result = mooring("doctor", "--config", "scheduler.yaml", "--kubeconfig", write("kubeconfig", NOWHERE))
+    assert 'Did you mean "scheduler.yml"?' in result.out
 
 
 def test_a_group_needs_its_user(mooring: Mooring):
-    answer = mooring("doctor", "--as-group", "system:masters")
-    assert answer.code == 2
-    assert "--as-group needs --as" in answer.err
+    result = mooring("doctor", "--as-group", "system:masters")
+    assert result.code == 2
+    assert "--as-group needs --as" in result.err
 
 
 def test_missing_rules_are_written_by_a_command_that_knows_the_plugins_and_the_gates():

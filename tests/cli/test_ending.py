@@ -21,7 +21,7 @@ async def deaf():
         except asyncio.CancelledError:
             pass
 
-async def ends_when_told():
+async def ends_when_cancelled():
     try:
         await asyncio.Event().wait()
     finally:
@@ -42,7 +42,7 @@ ending.leave(3)
 CASES = {
     "nothing is left": ("pass", ["done"], ""),
     "what can be ended is ended": (
-        "global kept; kept = asyncio.create_task(ends_when_told())",
+        "global kept; kept = asyncio.create_task(ends_when_cancelled())",
         ["done", "tidied up"],
         "",
     ),
@@ -64,14 +64,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("leaves", "printed", "said"), CASES.values(), ids=CASES.keys())
-def test_the_process_ends_with_its_code_where(leaves, printed, said):
+@pytest.mark.parametrize(("leaves", "printed", "message"), CASES.values(), ids=CASES.keys())
+def test_the_process_ends_with_its_code_where(leaves, printed, message):
     ended = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(leaves=leaves)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stdout.split("\n")[:-1]) == (3, printed), ended.stderr
-    assert said in ended.stderr
-    assert bool(said) == bool(ended.stderr)
+    assert message in ended.stderr
+    assert bool(message) == bool(ended.stderr)
     assert "Traceback" not in ended.stderr
 
 
@@ -95,7 +95,7 @@ def test_a_second_signal_ends_it_at_once():
     assert (ended.returncode, ended.stderr) == (1, "second signal: ending at once\n")
 
 
-HEARD_TWICE = """
+SIGNALLED_TWICE = """
 import asyncio, os, signal
 from mooring.cli import stopping
 
@@ -105,10 +105,10 @@ async def main(stop):
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(os.getpid(), number)
         await stop.wait()
-    heard = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.set)
+    received = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, received.set)
     os.kill(os.getpid(), signal.SIGUSR1)
-    await heard.wait()
+    await received.wait()
     print("ended in order")
 
 stopping.run_until_signalled(main)
@@ -116,5 +116,7 @@ stopping.run_until_signalled(main)
 
 
 def test_a_signal_that_comes_twice_in_a_moment_is_one():
-    ended = subprocess.run([sys.executable, "-c", HEARD_TWICE], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", SIGNALLED_TWICE], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ended in order\n", "")

@@ -78,7 +78,7 @@ async def test_explain_names_the_plugin_that_holds_up_the_scheduler(cluster: Clu
         assert (code, "plugin Sleeps blocks it" in json.loads(out)["problem"]) == (1, True)
 
 
-async def test_explain_shows_for_whom_a_pod_waits_on_permit_and_how_long(cluster: Cluster):
+async def test_explain_shows_which_plugin_a_pod_waits_for_on_permit_and_how_long(cluster: Cluster):
     with cluster.scheduler() as program:
         await asyncio.to_thread(program.ready)
         await create_pod(cluster.client, "held")

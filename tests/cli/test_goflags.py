@@ -1,4 +1,4 @@
-"""kube-scheduler's command line: its syntax, and an answer for flags that it no longer has."""
+"""kube-scheduler's command line: its syntax, and advice for flags that it no longer has."""
 
 import click
 import pytest
@@ -43,9 +43,9 @@ def problems_of(*arguments: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("flag", sorted(REMOVED))
-def test_a_flag_that_was_removed_says_what_to_do_instead(flag):
-    told = problems_of(f"--{flag}=x")[f"--{flag}"]
-    assert told == f"was removed from kube-scheduler: {REMOVED[flag]}"
+def test_the_error_of_a_removed_flag_names_what_to_do_instead(flag):
+    problem = problems_of(f"--{flag}=x")[f"--{flag}"]
+    assert problem == f"was removed from kube-scheduler: {REMOVED[flag]}"
 
 
 def test_a_flag_that_a_command_has_again_is_taken():
@@ -53,7 +53,7 @@ def test_a_flag_that_a_command_has_again_is_taken():
     assert refusal("scheduler-name", Known(frozenset(["scheduler-name"]), frozenset())) is None
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     assert set(problems_of("--port=1", "--policy-configmap", "x", "--confg=x", "--config")) == {
         "--port",
         "--policy-configmap",
@@ -66,7 +66,7 @@ def test_a_mistyped_flag_is_guessed():
     assert 'Did you mean "--config"' in problems_of("--confg=x")["--confg"]
 
 
-def test_a_flag_that_lacks_its_value_says_so():
+def test_a_flag_that_lacks_its_value_is_reported():
     assert problems_of("--config") == {"--config": "needs a value"}
 
 

@@ -45,7 +45,7 @@ def started(program: str, *arguments: str, home: Path) -> subprocess.CompletedPr
     [("mooring", ["run"]), ("/usr/local/bin/kube-scheduler", [])],
 )
 def test_the_signal_is_held_before_anything_is_imported(program, arguments):
-    """It ends because there is no cluster, and says so."""
+    """It ends because there is no cluster, and reports that."""
     with private_home() as home:
         done = started(program, *arguments, "--kubeconfig=absent", home=home)
         assert done.returncode == 2, done.stderr
@@ -118,7 +118,7 @@ async def test_a_shadow_has_nothing_to_reload_and_goes_on():
 
 
 def until_held(pid: int) -> None:
-    """Until the process has a handler for it: what Linux tells of any process."""
+    """Until the process has a handler for it: as Linux shows it for any process."""
     mask = 1 << (signal.SIGHUP - 1)
     while True:
         status = Path(f"/proc/{pid}/status").read_text()

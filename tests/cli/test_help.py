@@ -1,4 +1,4 @@
-"""What answers before anything runs: help, version, and a mistyped command."""
+"""What is printed before anything runs: help, version, and a mistyped command."""
 
 import subprocess
 import sys
@@ -13,11 +13,11 @@ HEAVY = ("aiohttp", "numpy", "uvloop", "yaml", "cryptography", "msgspec", "async
 
 
 def test_help_lists_every_command_and_an_example(mooring: Mooring):
-    answer = mooring("--help")
-    assert answer.code == 0
-    assert "Example:\n    mooring up --nodes 3" in answer.out
+    result = mooring("--help")
+    assert result.code == 0
+    assert "Example:\n    mooring up --nodes 3" in result.out
     for command in COMMANDS:
-        assert f"\n  {command} " in answer.out
+        assert f"\n  {command} " in result.out
 
 
 def test_help_imports_nothing_heavy():
@@ -33,9 +33,9 @@ def test_help_imports_nothing_heavy():
     "command", [[name] for name in COMMANDS] + [["config", "check"], ["plugin", "new"]], ids=" ".join
 )
 def test_every_command_has_help(mooring: Mooring, command: list[str]):
-    answer = mooring(*command, "--help")
-    assert answer.code == 0
-    assert answer.out.startswith(f"Usage: mooring {' '.join(command)}")
+    result = mooring(*command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: mooring {' '.join(command)}")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -54,22 +54,22 @@ def test_what_a_group_lists_is_a_whole_sentence_and_each_has_an_example(mooring:
 
 
 def test_the_version_and_whose_behaviour_it_follows(mooring: Mooring):
-    answer = mooring("version")
-    assert answer.code == 0
-    assert answer.out.startswith(f"mooring {__version__}\nbehaves as kube-scheduler v1.36")
+    result = mooring("version")
+    assert result.code == 0
+    assert result.out.startswith(f"mooring {__version__}\nbehaves as kube-scheduler v1.36")
     assert mooring("--version").out == f"mooring {__version__}\n"
 
 
 def test_a_mistyped_command_is_guessed(mooring: Mooring):
-    answer = mooring("explian", "web")
-    assert answer.code == 2
-    assert 'there is no command "explian". Did you mean "explain"?' in answer.err
+    result = mooring("explian", "web")
+    assert result.code == 2
+    assert 'there is no command "explian". Did you mean "explain"?' in result.err
 
 
 def test_a_command_that_resembles_none_is_not_guessed(mooring: Mooring):
-    answer = mooring("zzz")
-    assert answer.code == 2
-    assert answer.err.endswith('there is no command "zzz".\n')
+    result = mooring("zzz")
+    assert result.code == 2
+    assert result.err.endswith('there is no command "zzz".\n')
 
 
 def test_the_module_runs_as_the_command_does():

@@ -7,7 +7,7 @@ import signal
 from tests.cli.programs import Program, private_home
 
 
-def test_sigusr2_makes_it_tell_what_it_believes_and_go_on():
+def test_sigusr2_makes_it_dump_its_cache_and_run_on():
     with private_home() as home, Program("up", "--nodes=1", "--write-kubeconfig=k", home=home) as program:
         program.ready()
         program.process.send_signal(signal.SIGUSR2)

@@ -1,6 +1,6 @@
 """Every flag of kube-scheduler v1.36 is taken by `mooring run`, with its default and its meaning.
 
-`kube_scheduler_flags.json` is what the /flagz of kube-scheduler v1.36.4 says where nothing is given.
+`kube_scheduler_flags.json` is the /flagz of kube-scheduler v1.36.4 without flags.
 """
 
 from __future__ import annotations
@@ -99,16 +99,16 @@ IDLE = [
 
 @pytest.mark.parametrize("argument", IDLE)
 def test_a_flag_without_meaning_here_is_warned_about_once(capfd, argument):
-    said = the_log_of(capfd, argument)
-    assert said.count("has no meaning here") == 1
-    assert argument.partition("=")[0] in said
+    message = the_log_of(capfd, argument)
+    assert message.count("has no meaning here") == 1
+    assert argument.partition("=")[0] in message
 
 
 @pytest.mark.parametrize(
     "argument",
     ["--disable-http2-serving", "--permit-address-sharing", "--emulated-version=1.36", "--log-flush-frequency=5s"],
 )
-def test_a_flag_that_asks_for_what_is_so_anyway_is_not(capfd, argument):
+def test_a_flag_that_requests_what_holds_anyway_is_not(capfd, argument):
     assert the_log_of(capfd, argument) == ""
 
 
@@ -127,11 +127,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("argument", "said"), WRONG.items())
-def test_what_a_flag_cannot_be_is_said(mooring: Mooring, argument, said):
-    answer = mooring("run", argument)
-    assert answer.code == 2
-    assert said in answer.err
+@pytest.mark.parametrize(("argument", "message"), WRONG.items())
+def test_an_invalid_value_of_a_flag_is_reported(mooring: Mooring, argument, message):
+    result = mooring("run", argument)
+    assert result.code == 2
+    assert message in result.err
 
 
 WRONG_TOGETHER = {
@@ -149,24 +149,24 @@ WRONG_TOGETHER = {
 }
 
 
-@pytest.mark.parametrize(("argument", "said"), WRONG_TOGETHER.items())
-def test_what_makes_no_sense_is_said_before_anything_begins(mooring: Mooring, argument, said):
-    answer = mooring("run", "--secure-port=1", "--kubeconfig", write("lost.kubeconfig", NOWHERE), argument)
-    assert answer.code == 2
-    assert said in answer.err
+@pytest.mark.parametrize(("argument", "message"), WRONG_TOGETHER.items())
+def test_what_makes_no_sense_is_reported_before_anything_begins(mooring: Mooring, argument, message):
+    result = mooring("run", "--secure-port=1", "--kubeconfig", write("lost.kubeconfig", NOWHERE), argument)
+    assert result.code == 2
+    assert message in result.err
 
 
 def written(mooring: Mooring, *arguments: str) -> tuple[dict[str, Any], str]:
-    answer = mooring("run", "--write-config-to=out.yaml", *arguments)
-    assert answer.code == 0, answer.err
-    return yaml.safe_load(Path("out.yaml").read_text(encoding="utf-8")), answer.err
+    result = mooring("run", "--write-config-to=out.yaml", *arguments)
+    assert result.code == 0, result.err
+    return yaml.safe_load(Path("out.yaml").read_text(encoding="utf-8")), result.err
 
 
 def test_the_completed_configuration_can_be_written_and_read_again(mooring: Mooring):
-    document, said = written(
+    document, message = written(
         mooring, "--leader-elect=false", "--kube-api-qps=7.5", "--kube-api-burst=9", "--profiling=false"
     )
-    assert "Wrote configuration" in said
+    assert "Wrote configuration" in message
     assert document["leaderElection"]["leaderElect"] is False
     assert document["clientConnection"]["qps"] == 7.5
     assert document["clientConnection"]["burst"] == 9
@@ -178,34 +178,38 @@ def test_the_completed_configuration_can_be_written_and_read_again(mooring: Moor
 
 def test_beside_a_file_older_flags_are_ignored_and_named(mooring: Mooring):
     config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    document, said = written(mooring, "--config", write("c.yaml", config), "--kube-api-qps=7", "--leader-elect=false")
+    document, message = written(
+        mooring, "--config", write("c.yaml", config), "--kube-api-qps=7", "--leader-elect=false"
+    )
     assert document["clientConnection"]["qps"] == 0
     assert document["leaderElection"]["leaderElect"] is False
-    assert "is ignored beside --config" in said
-    assert "--kube-api-qps" in said
+    assert "is ignored beside --config" in message
+    assert "--kube-api-qps" in message
 
 
 def test_a_file_that_cannot_be_written_is_named(mooring: Mooring):
-    answer = mooring("run", "--write-config-to=none/such.yaml")
-    assert answer.code == 2
-    assert "none/such.yaml cannot be written: No such file or directory" in answer.err
+    result = mooring("run", "--write-config-to=none/such.yaml")
+    assert result.code == 2
+    assert "none/such.yaml cannot be written: No such file or directory" in result.err
 
 
-@pytest.mark.parametrize(("argument", "said"), [("--version", "Mooring "), ("--version=raw", 'kube-scheduler="v1.36"')])
-def test_the_version_is_told(mooring: Mooring, argument, said):
-    answer = mooring("run", argument)
-    assert (answer.code, said in answer.out) == (0, True)
+@pytest.mark.parametrize(
+    ("argument", "message"), [("--version", "Mooring "), ("--version=raw", 'kube-scheduler="v1.36"')]
+)
+def test_the_version_is_printed(mooring: Mooring, argument, message):
+    result = mooring("run", argument)
+    assert (result.code, message in result.out) == (0, True)
 
 
 def test_the_version_of_another_is_not_taken_over(mooring: Mooring):
-    document, said = written(mooring, "--version=v1.36.4-mine")
+    document, message = written(mooring, "--version=v1.36.4-mine")
     assert document["parallelism"] == 16
-    assert "Mooring reports its own version" in said
+    assert "Mooring reports its own version" in message
 
 
 def test_information_can_go_to_a_stream_of_its_own(mooring: Mooring):
     try:
-        answer = mooring(
+        result = mooring(
             "run",
             "--write-config-to=out.yaml",
             "--feature-gates=LoggingAlphaOptions=true",
@@ -214,13 +218,13 @@ def test_information_can_go_to_a_stream_of_its_own(mooring: Mooring):
         )
     finally:
         log.settings().info_stream = None
-    assert "Wrote configuration" in answer.out
-    assert "Mooring uses JSON" in answer.err
+    assert "Wrote configuration" in result.out
+    assert "Mooring uses JSON" in result.err
 
 
 def test_master_names_the_server(mooring: Mooring):
-    answer = mooring("run", "--kubeconfig", write("k", NOWHERE), "--master=https://127.0.0.1:2")
-    assert "127.0.0.1:2" in answer.err
+    result = mooring("run", "--kubeconfig", write("k", NOWHERE), "--master=https://127.0.0.1:2")
+    assert "127.0.0.1:2" in result.err
 
 
 def test_master_alone_needs_no_kubeconfig(mooring: Mooring):
@@ -228,7 +232,7 @@ def test_master_alone_needs_no_kubeconfig(mooring: Mooring):
 
 
 def test_flagz_shows_our_own_switches_too():
-    """Empty would look as if nobody knew."""
+    """Empty would look as if it were unknown."""
     ours = flags_of(run.make_context("mooring run", ["--watch-config"]))
     assert [ours[name] for name in ("watch-config", "reload-plugins", "shadow")] == ["true", "false", "false"]
 

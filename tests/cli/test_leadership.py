@@ -37,17 +37,17 @@ class Cluster:
         return holder
 
     async def elections(self, count: int) -> list[tuple[str, str]]:
-        """What events say about leading, once there are so many: they are sent in the background."""
+        """The notes of events about leading, once there are so many: they are sent in the background."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 events = await self.client.list(EVENTS, "kube-system")
-                said = [
+                notes = [
                     (event["reportingComponent"], event["message"])
                     for event in events
                     if event["reason"] == "LeaderElection"
                 ]
-                if len(said) == count:
-                    return said
+                if len(notes) == count:
+                    return notes
                 await asyncio.sleep(0.05)
 
 
@@ -66,8 +66,8 @@ async def test_when_the_leader_is_killed_the_other_takes_over():
             await asyncio.to_thread(one.ready)
             leader = await cluster.holder()
             with cluster.scheduler() as two:
-                said = await asyncio.to_thread(two.mentions, "Standing by")
-                assert f"{leader} leads" in said
+                line = await asyncio.to_thread(two.mentions, "Standing by")
+                assert f"{leader} leads" in line
                 await create_pod(cluster.client, "first")
                 assert await cluster.placed.on("first") == "only"
 
@@ -76,8 +76,8 @@ async def test_when_the_leader_is_killed_the_other_takes_over():
                 await asyncio.to_thread(two.ready)
                 assert await cluster.placed.on("second") == "only"
                 assert await cluster.holder() not in ("", leader)
-                for who, said in await cluster.elections(2):
-                    assert (who, said.endswith("became leader")) == ("default-scheduler", True)
+                for who, note in await cluster.elections(2):
+                    assert (who, note.endswith("became leader")) == ("default-scheduler", True)
 
                 assert await asyncio.to_thread(two.end) == 0
                 assert await cluster.holder() == ""

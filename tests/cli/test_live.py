@@ -1,4 +1,4 @@
-"""A cluster with its scheduler as a user starts them: what they write, what can be asked of them, how they end."""
+"""A cluster with its scheduler as a user starts them: what they write, how they can be queried, how they end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ spec: {containers: [{name: main, image: pause, resources: {requests: {cpu: "64"}
 apiVersion: v1
 kind: Pod
 metadata: {name: not-ours, namespace: default}
-spec: {schedulerName: somebody-else, containers: [{name: main, image: pause}]}
+spec: {schedulerName: another-scheduler, containers: [{name: main, image: pause}]}
 """
 # Its own kubeconfig would lead to a real cluster.
 CONFIG = """\
@@ -72,14 +72,14 @@ def up() -> Iterator[Running]:
 
 
 @pytest.fixture
-def asks(up: Running, mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> Mooring:
+def on_cluster(up: Running, mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> Mooring:
     """`mooring` where the control socket of the running scheduler is found."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(up.home))
     monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
     return mooring
 
 
-def test_it_tells_how_to_point_kubectl_before_it_is_ready(up: Running):
+def test_it_prints_how_to_point_kubectl_before_it_is_ready(up: Running):
     assert up.program.out[0] == f"Point kubectl at it:  export KUBECONFIG={up.kubeconfig}"
     assert up.program.out[1].startswith("Ready: scheduling for default-scheduler on https://127.0.0.1:")
 
@@ -114,82 +114,84 @@ def test_the_log_has_the_usual_lines(up: Running):
     assert "0/2 nodes are available: 2 Insufficient cpu." in refused
 
 
-def test_explain_says_where_a_pod_went_and_the_scores(up: Running, asks: Mooring):
+def test_explain_shows_where_a_pod_went_and_the_scores(up: Running, on_cluster: Mooring):
     up.program.mentions('"Successfully bound pod to node"')
-    answer = asks("explain", "fits")
-    assert answer.code == 0
-    assert answer.out.startswith("Pod default/fits runs on big (profile default-scheduler, ")
-    assert "big was chosen: 2 of 2 nodes were feasible (2 looked at)." in answer.out
-    assert any(line.split()[0] == "NodeResourcesFit" for line in answer.out.splitlines() if line.strip())
-    assert "total" in answer.out
+    result = on_cluster("explain", "fits")
+    assert result.code == 0
+    assert result.out.startswith("Pod default/fits runs on big (profile default-scheduler, ")
+    assert "big was chosen: 2 of 2 nodes were feasible (2 looked at)." in result.out
+    assert any(line.split()[0] == "NodeResourcesFit" for line in result.out.splitlines() if line.strip())
+    assert "total" in result.out
 
 
-def test_explain_says_why_no_node_would_do_and_what_is_waited_for(up: Running, asks: Mooring):
+def test_explain_shows_why_no_node_is_feasible_and_what_is_waited_for(up: Running, on_cluster: Mooring):
     up.program.mentions('"Unable to schedule pod; no fit; waiting"')
-    answer = asks("explain", "too-big", "-n", "default")
-    assert answer.code == 0
-    assert answer.out.startswith("Pod default/too-big waits for a node")
-    assert "0/2 nodes are available: 2 Insufficient cpu." in answer.out
-    assert "\n      2 nodes: " in answer.out
-    assert "It is tried again when one of these happens:" in answer.out
-    assert "registered by NodeResourcesFit" in answer.out
+    result = on_cluster("explain", "too-big", "-n", "default")
+    assert result.code == 0
+    assert result.out.startswith("Pod default/too-big waits for a node")
+    assert "0/2 nodes are available: 2 Insufficient cpu." in result.out
+    assert "\n      2 nodes: " in result.out
+    assert "It is tried again when one of these happens:" in result.out
+    assert "registered by NodeResourcesFit" in result.out
 
 
-def test_explain_answers_as_json(up: Running, asks: Mooring):
+def test_explain_prints_json(up: Running, on_cluster: Mooring):
     up.program.mentions('"Successfully bound pod to node"')
-    found = json.loads(asks("explain", "default/fits", "-o", "json").out)
+    found = json.loads(on_cluster("explain", "default/fits", "-o", "json").out)
     assert found["node"] == "big"
     assert found["decision"]["scores"][0].keys() >= {"plugin", "raw", "normalized", "weight", "weighted"}
 
 
-def test_explain_of_a_pod_for_another_scheduler_says_which_profiles_are_served(up: Running, asks: Mooring):
-    answer = asks("explain", "not-ours")
-    assert answer.code == 0
-    assert "waits for a node (profile somebody-else, Pending)" in answer.out
-    assert 'No scheduler here serves "somebody-else"; the one that runs serves default-scheduler.' in answer.out
-    assert "create the pod again" in answer.out
+def test_explain_of_a_pod_for_another_scheduler_lists_the_served_profiles(up: Running, on_cluster: Mooring):
+    result = on_cluster("explain", "not-ours")
+    assert result.code == 0
+    assert "waits for a node (profile another-scheduler, Pending)" in result.out
+    assert 'No scheduler here serves "another-scheduler"; the one that runs serves default-scheduler.' in result.out
+    assert "create the pod again" in result.out
 
 
-def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, asks: Mooring, monkeypatch):
-    answers = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
-    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.ask", lambda *_: answers)
-    assert "the one that runs serves a, b." in asks("explain", "not-ours").out
+def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, on_cluster: Mooring, monkeypatch):
+    responses = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.ask", lambda *_: responses)
+    assert "the one that runs serves a, b." in on_cluster("explain", "not-ours").out
 
 
 @pytest.mark.parametrize("name", ["pod/fits", "pods/fits", "default/fits"])
-def test_explain_takes_names_as_kubectl_prints_them(up: Running, asks: Mooring, name: str):
-    answer = asks("explain", name)
-    assert (answer.code, answer.out.splitlines()[0].startswith("Pod default/fits ")) == (0, True)
+def test_explain_takes_names_as_kubectl_prints_them(up: Running, on_cluster: Mooring, name: str):
+    result = on_cluster("explain", name)
+    assert (result.code, result.out.splitlines()[0].startswith("Pod default/fits ")) == (0, True)
 
 
 @pytest.mark.parametrize("arguments", [("nodes.v1/web",), ("shop/web", "-n", "default")])
-def test_explain_refuses_what_is_no_pod(up: Running, asks: Mooring, arguments: tuple[str, ...]):
-    answer = asks("explain", *arguments)
-    assert answer.code == 2
-    assert "is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME." in answer.err
+def test_explain_refuses_what_is_no_pod(up: Running, on_cluster: Mooring, arguments: tuple[str, ...]):
+    result = on_cluster("explain", *arguments)
+    assert result.code == 2
+    assert "is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME." in result.err
 
 
 @pytest.mark.parametrize(
     "arguments",
     [("deploy/web",), ("deployment.apps/web",), ("statefulset/web",), ("Job/web",), ("rs/web", "-n", "shop")],
 )
-def test_explain_of_a_workload_says_how_to_list_its_pods(up: Running, asks: Mooring, arguments: tuple[str, ...]):
-    answer = asks("explain", *arguments)
-    assert answer.code == 2
-    assert f'explain takes a pod, and "{arguments[0]}" is a workload.' in answer.err
-    assert f"kubectl get pods -l SELECTOR (kubectl describe {arguments[0]} shows the selector)" in answer.err
-    assert "there is no pod" not in answer.err
+def test_explain_of_a_workload_shows_how_to_list_its_pods(up: Running, on_cluster: Mooring, arguments: tuple[str, ...]):
+    result = on_cluster("explain", *arguments)
+    assert result.code == 2
+    assert f'explain takes a pod, and "{arguments[0]}" is a workload.' in result.err
+    assert f"kubectl get pods -l SELECTOR (kubectl describe {arguments[0]} shows the selector)" in result.err
+    assert "there is no pod" not in result.err
 
 
-def test_explain_says_of_a_node_that_is_too_small_that_evicting_its_pods_would_not_help(up: Running, asks: Mooring):
+def test_explain_shows_that_evicting_pods_of_a_small_node_would_not_help(up: Running, on_cluster: Mooring):
     up.program.mentions('"Unable to schedule pod; no fit; waiting"')
-    assert "NodeResourcesFit: Insufficient cpu, even with all pods there evicted\n" in asks("explain", "too-big").out
+    assert (
+        "NodeResourcesFit: Insufficient cpu, even with all pods there evicted\n" in on_cluster("explain", "too-big").out
+    )
 
 
-def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, asks: Mooring):
-    answer = asks("explain", "nobody", "--namespace", "shop")
-    assert answer.code == 2
-    assert 'there is no pod "nobody" in namespace "shop"' in answer.err
+def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, on_cluster: Mooring):
+    result = on_cluster("explain", "missing", "--namespace", "shop")
+    assert result.code == 2
+    assert 'there is no pod "missing" in namespace "shop"' in result.err
 
 
 @pytest.fixture
@@ -268,7 +270,7 @@ def test_cluster_and_run_are_two_programs_and_each_ends_on_its_signal(home: Path
 def test_a_scaffolded_plugin_schedules_with_its_own_configuration(home: Path, mooring: Mooring):
     mooring("plugin", "new", "HeadRoom", "--into", str(home))
     labelled = CLUSTER.replace("{name: small}", "{name: small, labels: {head-room: '7'}}")
-    (home / "c.yaml").write_text(labelled.replace("somebody-else", "head-room"), encoding="utf-8")
+    (home / "c.yaml").write_text(labelled.replace("another-scheduler", "head-room"), encoding="utf-8")
     options = ["--plugins=head_room.py", "--config=scheduler.yaml", "--cluster=c.yaml", "-v=2"]
     with Program("up", *options, home=home) as program:
         assert program.ready().startswith("Ready: scheduling for head-room on ")

@@ -65,7 +65,7 @@ def write_kubeconfig(path: Path, server: EmbeddedApiServer, link: Link) -> None:
 def holds_writes_back(program: Program, times: int) -> None:
     """Wait until it does so for the so-manieth time."""
     words = "Failed to renew the lease in time; nothing is written"
-    program.said(lambda _: sum(words in line for line in program.err) == times, what=words)
+    program.until_line(lambda _: sum(words in line for line in program.err) == times, what=words)
 
 
 async def test_pods_that_came_while_the_server_was_lost_are_scheduled_when_it_is_back():

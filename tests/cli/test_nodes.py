@@ -13,7 +13,7 @@ from mooring.objects import Node, Pod
 
 
 class Started:
-    """Sees pods start; wakes whoever waits for one."""
+    """Sees pods start; wakes the waiters for one."""
 
     def __init__(self) -> None:
         self._pods: dict[str, asyncio.Event] = {}
@@ -45,8 +45,8 @@ async def test_pods_on_simulated_nodes_run_and_others_are_not_touched():
         with private_home() as home:
             server.write_kubeconfig(home / "k")
             with Program("nodes", "--kubeconfig=k", "--nodes=2", home=home) as program:
-                said = await asyncio.to_thread(program.ready)
-                assert said == f"Ready: 2 simulated nodes on {server.url}"
+                line = await asyncio.to_thread(program.ready)
+                assert line == f"Ready: 2 simulated nodes on {server.url}"
                 await create_bound_pod(client, "here", "node-2")
                 started = Started()
                 watching = asyncio.create_task(Reflector(client, Pod, started).run())
@@ -60,8 +60,8 @@ async def test_pods_on_simulated_nodes_run_and_others_are_not_touched():
         assert (await client.get(Pod.KIND, "elsewhere", "default"))["status"].get("phase", "Pending") == "Pending"
 
 
-def test_a_file_says_which_nodes_there_are_or_the_number_does(mooring: Mooring):
+def test_a_file_defines_the_nodes_or_the_number_does(mooring: Mooring):
     write("nodes.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n")
-    answer = mooring("nodes", "--nodes=1", "--cluster=nodes.yaml")
-    assert answer.code == 2
-    assert "--nodes and --cluster exclude each other" in answer.err
+    result = mooring("nodes", "--nodes=1", "--cluster=nodes.yaml")
+    assert result.code == 2
+    assert "--nodes and --cluster exclude each other" in result.err

@@ -8,10 +8,10 @@ from tests.cli.programs import Program, private_home
 
 
 def test_the_list_has_name_points_and_origin(mooring: Mooring):
-    answer = mooring("plugin", "list")
-    assert answer.code == 0
+    result = mooring("plugin", "list")
+    assert result.code == 0
     rows = {
-        row[0]: row for row in ([cell.strip() for cell in line.split("  ") if cell] for line in answer.out.splitlines())
+        row[0]: row for row in ([cell.strip() for cell in line.split("  ") if cell] for line in result.out.splitlines())
     }
     assert rows["NAME"] == ["NAME", "EXTENSION POINTS", "FROM"]
     assert rows["NodeName"] == ["NodeName", "filter", "default"]
@@ -30,11 +30,11 @@ def test_the_list_has_plugins_of_ones_own(mooring: Mooring):
 
 
 def test_show_has_documentation_and_arguments_with_defaults(mooring: Mooring):
-    answer = mooring("plugin", "show", "ScoreByLabel")
-    assert answer.code == 0
-    assert answer.out.startswith("ScoreByLabel (example)\n")
-    assert "favour nodes with the higher number in a label" in answer.out
-    assert 'labelKey: text, default "score-by-label"' in answer.out
+    result = mooring("plugin", "show", "ScoreByLabel")
+    assert result.code == 0
+    assert result.out.startswith("ScoreByLabel (example)\n")
+    assert "favour nodes with the higher number in a label" in result.out
+    assert 'labelKey: text, default "score-by-label"' in result.out
 
 
 def test_show_describes_nested_arguments_in_words(mooring: Mooring):
@@ -44,14 +44,14 @@ def test_show_describes_nested_arguments_in_words(mooring: Mooring):
     assert "mooring." not in out
 
 
-def test_show_says_when_there_are_no_arguments(mooring: Mooring):
+def test_show_reports_that_there_are_no_arguments(mooring: Mooring):
     assert "It takes no arguments." in mooring("plugin", "show", "NodeName").out
 
 
 def test_an_unknown_plugin_is_guessed(mooring: Mooring):
-    answer = mooring("plugin", "show", "NodeNam")
-    assert answer.code == 2
-    assert 'there is no plugin "NodeNam". Did you mean "NodeName"?' in answer.err
+    result = mooring("plugin", "show", "NodeNam")
+    assert result.code == 2
+    assert 'there is no plugin "NodeNam". Did you mean "NodeName"?' in result.err
 
 
 def test_the_scaffold_runs_and_its_test_passes_as_generated(mooring: Mooring):
@@ -76,30 +76,30 @@ def test_a_failing_test_of_a_plugin_fails_the_trial(mooring: Mooring):
     mooring("plugin", "new", "Broken")
     with Path("broken/test_broken.py").open("a", encoding="utf-8") as file:
         file.write("\n\ndef test_never():\n    assert False\n")
-    answer = mooring("plugin", "test", "broken/broken.py")
-    assert "1 failed" in answer.out
-    assert answer.code == 1
+    result = mooring("plugin", "test", "broken/broken.py")
+    assert "1 failed" in result.out
+    assert result.code == 1
 
 
 def test_a_scaffold_is_never_written_over(mooring: Mooring):
     mooring("plugin", "new", "Mine")
     Path("mine/mine.py").write_text("precious", encoding="utf-8")
-    answer = mooring("plugin", "new", "Mine")
-    assert answer.code == 2
-    assert "mine/mine.py exists already" in answer.err
+    result = mooring("plugin", "new", "Mine")
+    assert result.code == 2
+    assert "mine/mine.py exists already" in result.err
     assert Path("mine/mine.py").read_text(encoding="utf-8") == "precious"
 
 
-def test_a_scaffold_goes_where_it_is_told(mooring: Mooring):
+def test_a_scaffold_goes_into_the_given_folder(mooring: Mooring):
     assert mooring("plugin", "new", "Mine", "--into", "deep/er").code == 0
     assert Path("deep/er/mine.py").exists()
 
 
 @pytest.mark.parametrize("name", ["head-room", "headRoom", "1Up", "", "a/b", "../Up"])
 def test_a_name_that_no_class_can_have_is_refused(mooring: Mooring, name: str):
-    answer = mooring("plugin", "new", name)
-    assert answer.code == 2
-    assert 'use a Python class name such as "Headroom"' in answer.err
+    result = mooring("plugin", "new", name)
+    assert result.code == 2
+    assert 'use a Python class name such as "Headroom"' in result.err
     assert list(Path().iterdir()) == []
 
 
@@ -136,7 +136,7 @@ BAD_FILES = {
         HEAD + "    def filter(self, pod, node, cycle): ...\n    def preFilter(self, pod, cycle): ...\n",
         ["plugin Mine does not keep the contract", "mine.py:6: Mine.preFilter", 'Did you mean "pre_filter"?'],
     ),
-    "a constructor that asks for what there is not": (
+    "a constructor that takes an unknown service": (
         HEAD + "    def __init__(self, handle: dict) -> None: ...\n    def score(self, pod, node, cycle): ...\n",
         ["Mine.__init__(handle)", "there is no service of type dict"],
     ),
@@ -151,36 +151,36 @@ BAD_FILES = {
 def test_a_plugin_that_cannot_work_is_refused_by_file_line_and_reason(mooring: Mooring, text: str, messages: list[str]):
     write("mine.py", text)
     for command in (["plugin", "test", "mine.py"], ["plugin", "list", "--plugins", "mine.py"]):
-        answer = mooring(*command)
-        assert answer.code == 2
+        result = mooring(*command)
+        assert result.code == 2
         for message in messages:
-            assert message in answer.err
+            assert message in result.err
 
 
-def test_all_methods_that_break_the_contract_are_told_at_once(mooring: Mooring):
-    answer = mooring("plugin", "test", write("mine.py", HEAD + "    def filter(self): ...\n    def score(self): ...\n"))
-    assert "Mine.filter" in answer.err
-    assert "Mine.score" in answer.err
+def test_all_methods_that_break_the_contract_are_reported_at_once(mooring: Mooring):
+    result = mooring("plugin", "test", write("mine.py", HEAD + "    def filter(self): ...\n    def score(self): ...\n"))
+    assert "Mine.filter" in result.err
+    assert "Mine.score" in result.err
 
 
 def test_a_name_that_is_taken_is_refused(mooring: Mooring):
     text = HEAD.replace("Mine", "NodeName") + "    def score(self, pod, node, cycle): ...\n"
-    answer = mooring("plugin", "test", write("mine.py", text))
-    assert answer.code == 2
-    assert 'two plugins are called "NodeName"' in answer.err
+    result = mooring("plugin", "test", write("mine.py", text))
+    assert result.code == 2
+    assert 'two plugins are called "NodeName"' in result.err
 
 
 def test_a_file_that_is_not_there(mooring: Mooring):
     for path in ("missing.py", "json:Missing", "no_such_module:Thing"):
-        answer = mooring("plugin", "test", path)
-        assert answer.code == 2
-        assert path in answer.err
+        result = mooring("plugin", "test", path)
+        assert result.code == 2
+        assert path in result.err
 
 
-def test_a_plugin_without_tests_is_told_where_to_put_them(mooring: Mooring):
-    answer = mooring("plugin", "test", write("mine.py", HEAD + "    def score(self, pod, node, cycle): ...\n"))
-    assert answer.code == 0
-    assert "There are no tests beside mine.py" in answer.out
+def test_a_plugin_without_tests_gets_a_hint_where_to_put_them(mooring: Mooring):
+    result = mooring("plugin", "test", write("mine.py", HEAD + "    def score(self, pod, node, cycle): ...\n"))
+    assert result.code == 0
+    assert "There are no tests beside mine.py" in result.out
 
 
 RULES = """
@@ -249,7 +249,7 @@ def test_tests_import_their_neighbours_as_plugin_files_do(mooring: Mooring, fold
     assert (tested.code, "1 passed" in tested.out) == (0, True), tested
 
 
-def test_a_test_that_does_not_import_says_where(mooring: Mooring):
+def test_a_test_that_does_not_import_shows_where(mooring: Mooring):
     folder = a_plugin_in_two_files()
     write("mine/test_rules.py", TESTS.replace("import Best", "import Bset"))
     tested = mooring("plugin", "test", str(folder))
@@ -271,9 +271,9 @@ def test_a_helper_below_the_folder_does_not_go_into_a_config_map(mooring: Moorin
     Path("mine/below").mkdir()
     write("mine/below/helpers.py", "BEST = 100\n")
     write("mine/rules.py", RULES.replace(".helpers", ".below.helpers"))
-    answer = mooring("manifests", "--config", "config.yaml", "--plugins", "mine")
-    assert answer.code == 2
-    assert "mine/below/helpers.py is in a folder of its own, which a ConfigMap cannot hold" in answer.err
+    result = mooring("manifests", "--config", "config.yaml", "--plugins", "mine")
+    assert result.code == 2
+    assert "mine/below/helpers.py is in a folder of its own, which a ConfigMap cannot hold" in result.err
 
 
 ASYNC_TESTS = """
@@ -329,6 +329,6 @@ def test_a_file_whose_import_does_not_return_is_named_with_its_line(tmp_path: Pa
     folder = a_plugin_in_two_files()
     write("mine/server.py", "import threading\n\nthreading.Event().wait()\n")
     with private_home() as home, Program("plugin", "test", str(folder), home=home, cwd=tmp_path) as program:
-        said = program.mentions("still being imported")
-    assert 'file="mine/server.py"' in said
-    assert 'at="mine/server.py:3"' in said
+        line = program.mentions("still being imported")
+    assert 'file="mine/server.py"' in line
+    assert 'at="mine/server.py:3"' in line

@@ -1,4 +1,4 @@
-"""Custom kinds of plugins: `mooring up` installs them, `mooring run` says which command does."""
+"""Custom kinds of plugins: `mooring up` installs them, `mooring run` names the command that does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rack(CustomResource, group="example.com", version="v1", plural="racks", sc
     FIELD
 MORE
 class ByRack(Plugin):
-    def __init__(self, racks: Objects[Rack]ASK) -> None:
+    def __init__(self, racks: Objects[Rack]PARAMETERS) -> None:
         self._racks = racks
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
@@ -40,9 +40,11 @@ SHELF = """
 class Shelf(CustomResource, group="example.com", version="v1", plural="shelves", scope="Cluster"):
     level: int = 0
 """
-FIRST = RACK.replace("FIELD", "").replace("MORE", "").replace("ASK", "")
+FIRST = RACK.replace("FIELD", "").replace("MORE", "").replace("PARAMETERS", "")
 FILTERING = FIRST.replace("def score", "def filter").replace("-> int", "-> None").replace("return 0", "return None")
-SECOND = RACK.replace("FIELD", "depth: int = 0").replace("MORE", SHELF).replace("ASK", ", shelves: Objects[Shelf]")
+SECOND = (
+    RACK.replace("FIELD", "depth: int = 0").replace("MORE", SHELF).replace("PARAMETERS", ", shelves: Objects[Shelf]")
+)
 BY_HAND = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -96,26 +96,26 @@ async def test_a_mounted_config_map_is_followed_and_what_is_broken_changes_nothi
             assert await cluster.lands_on("first") == "one"
 
             mount.show(scheduler__yaml=PINNED, pin__py=PIN % "two")
-            said = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
-            assert 'built="Pin" retired="Pin"' in said
+            line = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
+            assert 'built="Pin" retired="Pin"' in line
             assert await cluster.lands_on("second") == "two"
 
             mount.show(scheduler__yaml=PINNED, pin__py="def broken(:")
-            said = await asyncio.to_thread(
+            line = await asyncio.to_thread(
                 scheduler.mentions, "Configuration not reloaded; keeping the last good version"
             )
-            assert "mount/pin.py:1" in said
-            assert "SyntaxError" in said
+            assert "mount/pin.py:1" in line
+            assert "SyntaxError" in line
             assert await cluster.lands_on("third") == "two"
 
             mount.show(scheduler__yaml=PINNED.replace("Pin", "Pim"), pin__py=PIN % "two")
-            said = await asyncio.to_thread(scheduler.mentions, "not a known plugin")
-            assert 'Did you mean \\"Pin\\"?' in said
+            line = await asyncio.to_thread(scheduler.mentions, "not a known plugin")
+            assert 'Did you mean \\"Pin\\"?' in line
             assert await cluster.lands_on("fourth") == "two"
 
             mount.show(scheduler__yaml=HEAD, pin__py=PIN % "two")
-            said = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=3')
-            assert 'retired="Pin"' in said
+            line = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=3')
+            assert 'retired="Pin"' in line
 
             mount.show(scheduler__yaml=PINNED, pin__py=PIN % "one")
             await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=4')
@@ -147,15 +147,15 @@ async def test_a_changed_helper_of_a_plugin_is_noticed_and_what_is_broken_change
             assert await cluster.lands_on("first") == "one"
 
             (mine / "helpers.py").write_text('NODE = "two"\n')
-            said = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
-            assert 'built="Pin" retired="Pin"' in said
+            line = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
+            assert 'built="Pin" retired="Pin"' in line
             assert await cluster.lands_on("second") == "two"
 
             (mine / "helpers.py").write_text("\nNODE = \n")
-            said = await asyncio.to_thread(
+            line = await asyncio.to_thread(
                 scheduler.mentions, "Configuration not reloaded; keeping the last good version"
             )
-            assert "mine/helpers.py:2" in said
+            assert "mine/helpers.py:2" in line
             assert await cluster.lands_on("third") == "two"
 
             (mine / "helpers.py").write_text('NODE = "one"\n')
@@ -177,14 +177,14 @@ async def test_a_signal_reloads_the_configuration_once_and_plugin_files_only_if_
 
             config.write_text(HEAD + "profiles: [{schedulerName: default-scheduler}, {schedulerName: extra}]\n")
             scheduler.process.send_signal(signal.SIGHUP)
-            said = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
-            assert 'retired="Pin" profilesAdded="extra"' in said
+            line = await asyncio.to_thread(scheduler.mentions, '"Configuration reloaded" version=2')
+            assert 'retired="Pin" profilesAdded="extra"' in line
 
             config.write_text(HEAD.replace("leaderElect: false", "leaderElect: true"))
             scheduler.process.send_signal(signal.SIGHUP)
-            said = await asyncio.to_thread(scheduler.mentions, "Configuration not reloaded")
-            assert "leaderElection.leaderElect" in said
-            assert "restart it" in said
+            line = await asyncio.to_thread(scheduler.mentions, "Configuration not reloaded")
+            assert "leaderElection.leaderElect" in line
+            assert "restart it" in line
             await cluster.lands_on("second")
             assert await asyncio.to_thread(scheduler.end) == 0
 
@@ -203,18 +203,18 @@ def test_up_follows_its_files_too_and_ends_when_its_terminal_does():
 
 
 def test_up_reloads_plugins_only_while_it_watches(mooring: Mooring):
-    answer = mooring("up", "--reload-plugins", "--plugins=pin.py")
-    assert answer.code == 2
-    assert "--reload-plugins\n    needs --watch-config" in answer.err
+    result = mooring("up", "--reload-plugins", "--plugins=pin.py")
+    assert result.code == 2
+    assert "--reload-plugins\n    needs --watch-config" in result.err
 
 
 def test_there_must_be_something_to_watch(mooring: Mooring):
-    answer = mooring("run", "--watch-config")
-    assert answer.code == 2
-    assert "--watch-config\n    there is no file to watch; name one with --config" in answer.err
+    result = mooring("run", "--watch-config")
+    assert result.code == 2
+    assert "--watch-config\n    there is no file to watch; name one with --config" in result.err
 
 
 def test_there_must_be_plugin_files_to_reload(mooring: Mooring):
-    answer = mooring("run", "--watch-config", "--reload-plugins")
-    assert answer.code == 2
-    assert "--reload-plugins\n    there are no plugin files to reload; name them with --plugins" in answer.err
+    result = mooring("run", "--watch-config", "--reload-plugins")
+    assert result.code == 2
+    assert "--reload-plugins\n    there are no plugin files to reload; name them with --plugins" in result.err

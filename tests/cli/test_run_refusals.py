@@ -1,4 +1,4 @@
-"""`mooring run` with input it cannot work with: who is told what, and the exit code."""
+"""`mooring run` with input it cannot work with: the message, and the exit code."""
 
 import json
 import time
@@ -12,20 +12,20 @@ NO_ELECTION = CONFIG + "leaderElection: {leaderElect: false}\n"
 
 def test_a_kubeconfig_that_points_nowhere_is_a_fault_that_names_host_and_file(mooring: Mooring):
     began = time.monotonic()
-    answer = mooring("run", "--kubeconfig", write("lost.kubeconfig", NOWHERE))
-    assert answer.code == 1
+    result = mooring("run", "--kubeconfig", write("lost.kubeconfig", NOWHERE))
+    assert result.code == 1
     assert time.monotonic() - began < 60
-    assert "cannot reach the API server 127.0.0.1:1" in answer.err
-    assert "lost.kubeconfig" in answer.err
-    assert "Traceback" not in answer.err
+    assert "cannot reach the API server 127.0.0.1:1" in result.err
+    assert "lost.kubeconfig" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_the_kubeconfig_of_the_configuration_file_is_used(mooring: Mooring):
     write("lost.kubeconfig", NOWHERE)
     config = write("c.yaml", NO_ELECTION + "clientConnection: {kubeconfig: lost.kubeconfig}\n")
-    answer = mooring("run", "--config", config)
-    assert answer.code == 1
-    assert 'from lost.kubeconfig, context "lost"' in answer.err
+    result = mooring("run", "--config", config)
+    assert result.code == 1
+    assert 'from lost.kubeconfig, context "lost"' in result.err
 
 
 def test_the_flag_wins_over_the_configuration_file_and_that_over_the_environment(
@@ -41,26 +41,26 @@ def test_the_flag_wins_over_the_configuration_file_and_that_over_the_environment
 
 
 def test_a_kubeconfig_that_does_not_exist_is_a_mistake(mooring: Mooring):
-    answer = mooring("run", "--kubeconfig", "missing.kubeconfig")
-    assert answer.code == 2
-    assert "missing.kubeconfig does not exist" in answer.err
+    result = mooring("run", "--kubeconfig", "missing.kubeconfig")
+    assert result.code == 2
+    assert "missing.kubeconfig does not exist" in result.err
 
 
 def test_a_kubeconfig_that_is_none_is_a_mistake(mooring: Mooring):
-    answer = mooring("run", "--kubeconfig", write("words.kubeconfig", "hello\n"))
-    assert answer.code == 2
-    assert "words.kubeconfig is not a kubeconfig" in answer.err
+    result = mooring("run", "--kubeconfig", write("words.kubeconfig", "hello\n"))
+    assert result.code == 2
+    assert "words.kubeconfig is not a kubeconfig" in result.err
 
 
-def test_without_any_credentials_the_places_looked_at_are_told(mooring: Mooring):
-    answer = mooring("run")
-    assert answer.code == 2
+def test_without_any_credentials_the_places_looked_at_are_listed(mooring: Mooring):
+    result = mooring("run")
+    assert result.code == 2
     for place in ("--kubeconfig", "$KUBECONFIG", "service account", ".kube/config"):
-        assert place in answer.err
+        assert place in result.err
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         ("--leader-elect-lease-duration=5s", "must be greater than renewDeadline (10s), got 5s"),
         ("--leader-elect-retry-period=0s", "must be greater than zero, got 0s"),
@@ -68,88 +68,88 @@ def test_without_any_credentials_the_places_looked_at_are_told(mooring: Mooring)
         ("--leader-elect-resource-lock=endpoints", 'must be "leases", got "endpoints"'),
     ],
 )
-def test_an_election_that_cannot_work_is_refused_by_its_flag(mooring: Mooring, flag: str, said: str):
-    answer = mooring("run", flag)
-    assert answer.code == 2
-    assert flag.partition("=")[0] in answer.err
-    assert said in answer.err
+def test_an_election_that_cannot_work_is_refused_by_its_flag(mooring: Mooring, flag: str, message: str):
+    result = mooring("run", flag)
+    assert result.code == 2
+    assert flag.partition("=")[0] in result.err
+    assert message in result.err
 
 
 QUIET = {
-    "the flag says false": ["--leader-elect=false"],
-    "the file says false": ["--config", "no-election.yaml"],
+    "the flag is false": ["--leader-elect=false"],
+    "the file has false": ["--config", "no-election.yaml"],
 }
 
 
 @pytest.mark.parametrize("flags", QUIET.values(), ids=QUIET.keys())
-def test_without_leader_election_nothing_is_said_about_it(mooring: Mooring, flags: list[str]):
+def test_without_leader_election_nothing_is_logged_about_it(mooring: Mooring, flags: list[str]):
     write("lost.kubeconfig", NOWHERE)
     write("no-election.yaml", NO_ELECTION)
-    answer = mooring("run", "--kubeconfig", "lost.kubeconfig", *flags)
-    assert answer.code == 1
-    assert "leader" not in answer.err
+    result = mooring("run", "--kubeconfig", "lost.kubeconfig", *flags)
+    assert result.code == 1
+    assert "leader" not in result.err
 
 
 def test_warnings_are_json_where_the_log_is(mooring: Mooring):
     write("lost.kubeconfig", NOWHERE)
     write("old.yaml", NO_ELECTION.replace("/v1\n", "/v1beta2\n"))
-    answer = mooring("run", "--kubeconfig=lost.kubeconfig", "--config=old.yaml", "-v=6", "--logging-format=json")
-    first = json.loads(answer.err.splitlines()[0])
+    result = mooring("run", "--kubeconfig=lost.kubeconfig", "--config=old.yaml", "-v=6", "--logging-format=json")
+    first = json.loads(result.err.splitlines()[0])
     assert first["level"] == "warning"
     assert first["file"] == "old.yaml"
 
 
 def test_flags_that_cannot_be_honoured_are_all_refused(mooring: Mooring):
-    answer = mooring("run", "--port=1", "--policy-config-file=x", "--confg", "c.yaml")
-    assert answer.code == 2
-    assert "the command line has 3 problems" in answer.err
+    result = mooring("run", "--port=1", "--policy-config-file=x", "--confg", "c.yaml")
+    assert result.code == 2
+    assert "the command line has 3 problems" in result.err
     for flag in ("--port", "--policy-config-file", "--confg"):
-        assert f"\n  {flag}\n" in answer.err
+        assert f"\n  {flag}\n" in result.err
 
 
 def test_a_flag_with_a_wrong_value_is_named(mooring: Mooring):
     for flag in ("--leader-elect=maybe", "--pod-max-in-unschedulable-pods-duration=5x", "--v=high"):
-        answer = mooring("run", flag)
-        assert answer.code == 2
-        assert flag.partition("=")[0] in answer.err
+        result = mooring("run", flag)
+        assert result.code == 2
+        assert flag.partition("=")[0] in result.err
 
 
 def test_an_extender_whose_certificates_cannot_be_read_is_a_mistake(mooring: Mooring):
     tls = "enableHTTPS: true, tlsConfig: {caFile: lost.pem}"
     config = NO_ELECTION + f"extenders: [{{urlPrefix: 'https://127.0.0.1:1/x', filterVerb: filter, {tls}}}]\n"
-    answer = mooring("run", "--config", write("c.yaml", config), "--kubeconfig", write("lost.kubeconfig", NOWHERE))
-    assert answer.code == 2
-    assert "extender https://127.0.0.1:1/x, tlsConfig: certificate-authority lost.pem cannot be read" in answer.err
+    result = mooring("run", "--config", write("c.yaml", config), "--kubeconfig", write("lost.kubeconfig", NOWHERE))
+    assert result.code == 2
+    assert "extender https://127.0.0.1:1/x, tlsConfig: certificate-authority lost.pem cannot be read" in result.err
 
 
 def test_a_configuration_with_mistakes_is_not_run(mooring: Mooring):
-    answer = mooring("run", "--config", write("c.yaml", NO_ELECTION + "parallelism: -1\nprofils: []\n"))
-    assert answer.code == 2
-    assert "c.yaml has 2 problems" in answer.err
+    result = mooring("run", "--config", write("c.yaml", NO_ELECTION + "parallelism: -1\nprofils: []\n"))
+    assert result.code == 2
+    assert "c.yaml has 2 problems" in result.err
 
 
 def test_a_plugin_file_that_does_not_import_is_not_run(mooring: Mooring):
-    answer = mooring("run", "--plugins", write("mine.py", "import no_such_thing\n"))
-    assert answer.code == 2
-    assert "mine.py:1" in answer.err
+    result = mooring("run", "--plugins", write("mine.py", "import no_such_thing\n"))
+    assert result.code == 2
+    assert "mine.py:1" in result.err
 
 
 def test_feature_gates_that_cannot_be_honoured_are_refused_all_at_once(mooring: Mooring):
-    answer = mooring("run", "--feature-gates=Nope=true,GangScheduling=true", "--feature-gates", "SidecarContainers=0")
-    assert answer.code == 2
-    assert "--feature-gates has 3 problems" in answer.err
-    assert "locked to true" in answer.err
+    result = mooring("run", "--feature-gates=Nope=true,GangScheduling=true", "--feature-gates", "SidecarContainers=0")
+    assert result.code == 2
+    assert "--feature-gates has 3 problems" in result.err
+    assert "locked to true" in result.err
 
 
-def test_a_gate_that_changes_nothing_is_said_so_once(mooring: Mooring):
-    answer = mooring("run", "--feature-gates=MemoryQoS=true", "--kubeconfig", "missing.kubeconfig")
-    assert answer.err.count("changes nothing in a scheduler") == 1
+def test_a_gate_that_changes_nothing_is_logged_once(mooring: Mooring):
+    result = mooring("run", "--feature-gates=MemoryQoS=true", "--kubeconfig", "missing.kubeconfig")
+    assert result.err.count("changes nothing in a scheduler") == 1
 
 
 @pytest.mark.parametrize(
-    ("does", "said"), [("raise ValueError('no disk')", "ValueError: no disk"), ("sys.exit(0)", "0")]
+    ("does", "message"), [("raise ValueError('no disk')", "ValueError: no disk"), ("sys.exit(0)", "0")]
 )
-def test_a_plugin_whose_constructor_fails_is_named_with_the_line(mooring: Mooring, does: str, said: str):
+def test_a_plugin_whose_constructor_fails_is_named_with_the_line(mooring: Mooring, does: str, message: str):
     plugin = write(
         "pin.py",
         "import sys\nfrom mooring.framework import Plugin\nclass Pin(Plugin):\n"
@@ -157,8 +157,8 @@ def test_a_plugin_whose_constructor_fails_is_named_with_the_line(mooring: Moorin
     )
     profile = "profiles: [{plugins: {multiPoint: {enabled: [{name: Pin}]}}}]\n"
     config = write("c.yaml", NO_ELECTION + profile)
-    answer = mooring("run", "--config", config, "--plugins", plugin, "--kubeconfig", write("lost.kubeconfig", NOWHERE))
-    assert answer.code == 2
-    assert "plugin Pin (pin.py) cannot be built" in answer.err
-    assert said in answer.err
-    assert "pin.py:4" in answer.err
+    result = mooring("run", "--config", config, "--plugins", plugin, "--kubeconfig", write("lost.kubeconfig", NOWHERE))
+    assert result.code == 2
+    assert "plugin Pin (pin.py) cannot be built" in result.err
+    assert message in result.err
+    assert "pin.py:4" in result.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.conftest import Answer, Mooring, write
+from tests.cli.conftest import Mooring, Result, write
 from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
 from tests.ports import free_ports
 from tests.scheduler.serving.certificates import an_authority
@@ -22,8 +22,8 @@ def fetch(port: int, path: str, token: str = "") -> tuple[int, str]:
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        response = connection.getresponse()
+        return response.status, response.read().decode()
     finally:
         connection.close()
 
@@ -45,7 +45,7 @@ profiles:
 """
 
 
-def test_a_scheduler_answers_probes_and_shows_its_metrics_and_its_plugins():
+def test_a_scheduler_serves_probes_and_its_metrics_and_its_plugins():
     (port,) = free_ports(1)
     with private_home() as home:
         (home / "traffic.yaml").write_text(TRAFFIC, encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_scheduler_answers_probes_and_shows_its_metrics_and_its_plugins():
             assert program.end() == 0
 
 
-def test_a_port_in_use_is_said_before_anything_is_scheduled():
+def test_a_port_in_use_is_reported_before_anything_is_scheduled():
     with private_home() as home, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -79,14 +79,14 @@ def test_a_port_in_use_is_said_before_anything_is_scheduled():
             assert program.ended() == 2
 
 
-def test_health_is_asked_of_a_running_scheduler(mooring: Mooring):
+def test_health_probes_a_running_scheduler(mooring: Mooring):
     (port,) = free_ports(1)
     with private_home() as home:
         options = ("--nodes=0", "--write-kubeconfig=k", f"--secure-port={port}")
         with Program("up", *options, home=home) as program:
             program.ready()
             patiently = f"--timeout={PATIENCE_SECONDS:g}s"
-            assert mooring("health", f"--port={port}", patiently) == Answer(0, "ok\n", "")
+            assert mooring("health", f"--port={port}", patiently) == Result(0, "ok\n", "")
             assert mooring("health", f"--port={port}", "--check=readyz", patiently).code == 0
             refused = mooring("health", f"--url=https://127.0.0.1:{port}/metrics", patiently)
             assert refused.code == 1
@@ -96,22 +96,22 @@ def test_health_is_asked_of_a_running_scheduler(mooring: Mooring):
             assert "shows a certificate that is not to be trusted" in untrusted.err
             assert fetch(port, "/configz", token_in(home / "k"))[1].startswith('{"componentconfig":{"kind":')
             assert fetch(port, "/metrics/resources", token_in(home / "k"))[0] == 200
-    nobody = mooring("health", f"--port={port}")
-    assert nobody.code == 1
-    assert f"Nothing listens at https://127.0.0.1:{port}/healthz" in nobody.err
+    stopped = mooring("health", f"--port={port}")
+    assert stopped.code == 1
+    assert f"Nothing listens at https://127.0.0.1:{port}/healthz" in stopped.err
 
 
-def test_a_scheduler_that_does_not_answer_is_not_waited_for_longer_than_asked(mooring: Mooring):
+def test_a_scheduler_that_does_not_respond_is_waited_for_until_the_timeout(mooring: Mooring):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        answer = mooring("health", f"--port={silent.getsockname()[1]}", "--timeout=50ms")
-    assert answer.code == 1
-    assert "does not respond within 50ms" in answer.err
+        result = mooring("health", f"--port={silent.getsockname()[1]}", "--timeout=50ms")
+    assert result.code == 1
+    assert "does not respond within 50ms" in result.err
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("--url=ftp://x", "must be an http or https address"),
         ("--ca-file=none.pem", "none.pem cannot be used"),
@@ -119,10 +119,10 @@ def test_a_scheduler_that_does_not_answer_is_not_waited_for_longer_than_asked(mo
         ("--timeout=0", "--timeout\n    must be longer than 0"),
     ],
 )
-def test_what_health_cannot_ask_is_said(mooring: Mooring, option, said):
-    answer = mooring("health", option)
-    assert answer.code == 2
-    assert said in answer.err
+def test_what_health_cannot_probe_is_reported(mooring: Mooring, option, message):
+    result = mooring("health", option)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_under_kube_schedulers_name_it_is_kube_scheduler():

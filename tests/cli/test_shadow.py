@@ -34,13 +34,13 @@ def served(port: int) -> str:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with urllib.request.urlopen(
         f"https://127.0.0.1:{port}/metrics", context=context, timeout=PATIENCE_SECONDS
-    ) as answer:
-        text: str = answer.read().decode()
+    ) as response:
+        text: str = response.read().decode()
         return text
 
 
 async def test_two_shadows_beside_a_scheduler():
-    """One with its rules, one with a filter of its own; the report and the metrics say what the terminal says."""
+    """One with its rules, one with a filter of its own; the report and the metrics agree with the terminal."""
     async with a_server() as (server, client, placed):
         with private_home() as home:
             server.write_kubeconfig(home / "k")
@@ -83,7 +83,7 @@ async def test_two_shadows_beside_a_scheduler():
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--scheduler-name=theirs"], ["--scheduler-name", "names with --shadow the scheduler to compare with"]),
         (["--shadow-report=r.jsonl"], ["--shadow-report", "give --shadow too"]),
@@ -93,12 +93,12 @@ async def test_two_shadows_beside_a_scheduler():
         (["--shadow=perhaps"], ["--shadow", 'must be true or false, got "perhaps"']),
     ],
 )
-def test_flags_that_do_not_go_together(mooring: Mooring, flags: list[str], said: list[str]):
-    answer = mooring("run", "--kubeconfig", write("lost.kubeconfig", NOWHERE), *flags)
-    assert answer.code == 2
-    for words in said:
-        assert words in answer.err
-    assert "Traceback" not in answer.err
+def test_flags_that_do_not_go_together(mooring: Mooring, flags: list[str], message: list[str]):
+    result = mooring("run", "--kubeconfig", write("lost.kubeconfig", NOWHERE), *flags)
+    assert result.code == 2
+    for words in message:
+        assert words in result.err
+    assert "Traceback" not in result.err
 
 
 def test_it_leaves_kube_schedulers_port_alone():
@@ -120,7 +120,7 @@ def listening(pid: int) -> set[str]:
     return {f"socket:[{row[9]}]" for row in rows if row[3] == LISTEN} & sockets
 
 
-def test_a_server_that_does_not_answer_is_named(mooring: Mooring):
-    answer = mooring("run", "--shadow", "--kubeconfig", write("lost.kubeconfig", NOWHERE))
-    assert answer.code == 1
-    assert "cannot reach the API server 127.0.0.1:1" in answer.err
+def test_a_server_that_does_not_respond_is_named(mooring: Mooring):
+    result = mooring("run", "--shadow", "--kubeconfig", write("lost.kubeconfig", NOWHERE))
+    assert result.code == 1
+    assert "cannot reach the API server 127.0.0.1:1" in result.err

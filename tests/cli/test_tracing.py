@@ -8,7 +8,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.cli.tracing import tracing_options
 
 URLS = {
-    "nothing asked for": ("", {}, None),
+    "nothing configured": ("", {}, None),
     "the flag": ("http://c:4318/", {}, "http://c:4318/v1/traces"),
     "the environment": ("", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c:4318"}, "https://c:4318/v1/traces"),
     "an address for traces is taken as it is": (
@@ -43,7 +43,7 @@ def test_headers_service_and_share():
 
 
 @pytest.mark.parametrize(
-    ("flag", "environment", "said"),
+    ("flag", "environment", "message"),
     [
         ("collector:4318", {}, '--tracing-endpoint\n.*"collector:4318" is no address of a collector'),
         ("", {"OTEL_EXPORTER_OTLP_ENDPOINT": "grpc://c"}, "OTEL_EXPORTER_OTLP_ENDPOINT\n.*is no address"),
@@ -54,6 +54,6 @@ def test_headers_service_and_share():
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused(flag, environment, said):
-    with pytest.raises(OperatorMistake, match=said):
+def test_what_cannot_be_done_is_refused(flag, environment, message):
+    with pytest.raises(OperatorMistake, match=message):
         tracing_options(flag, environment)

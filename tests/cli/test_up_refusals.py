@@ -13,42 +13,42 @@ BOTH = pytest.mark.parametrize("command", ["up", "cluster"])
 def test_a_port_in_use_is_named(mooring: Mooring, command: str):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        answer = mooring(command, f"--port={port}")
-    assert answer.code == 2
-    assert f"127.0.0.1:{port} is in use" in answer.err
-    assert "Traceback" not in answer.err
+        result = mooring(command, f"--port={port}")
+    assert result.code == 2
+    assert f"127.0.0.1:{port} is in use" in result.err
+    assert "Traceback" not in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
 @BOTH
 def test_a_kubeconfig_that_is_not_ours_is_left_alone(mooring: Mooring, command: str):
     write("config", NOWHERE)
-    answer = mooring(command, "--write-kubeconfig", "config")
-    assert answer.code == 2
-    assert "config is a kubeconfig that Mooring did not write" in answer.err
+    result = mooring(command, "--write-kubeconfig", "config")
+    assert result.code == 2
+    assert "config is a kubeconfig that Mooring did not write" in result.err
     assert Path("config").read_text(encoding="utf-8") == NOWHERE
 
 
 @BOTH
 def test_places_where_no_kubeconfig_can_be_written(mooring: Mooring, command: str):
     for place, message in {".": "is a folder", "missing/k": "missing is no folder"}.items():
-        answer = mooring(command, "--write-kubeconfig", place)
-        assert answer.code == 2
-        assert message in answer.err
+        result = mooring(command, "--write-kubeconfig", place)
+        assert result.code == 2
+        assert message in result.err
 
 
 @BOTH
 def test_a_number_of_nodes_and_a_file_exclude_each_other(mooring: Mooring, command: str):
-    answer = mooring(command, "--nodes=2", "--cluster=c.yaml")
-    assert answer.code == 2
-    assert "--nodes and --cluster exclude each other" in answer.err
+    result = mooring(command, "--nodes=2", "--cluster=c.yaml")
+    assert result.code == 2
+    assert "--nodes and --cluster exclude each other" in result.err
 
 
 @BOTH
 def test_a_negative_number_of_nodes(mooring: Mooring, command: str):
-    answer = mooring(command, "--nodes=-1")
-    assert answer.code == 2
-    assert "--nodes" in answer.err
+    result = mooring(command, "--nodes=-1")
+    assert result.code == 2
+    assert "--nodes" in result.err
 
 
 BROKEN = {
@@ -67,18 +67,18 @@ BROKEN = {
 def test_a_broken_cluster_file_is_found_before_anything_starts(mooring: Mooring, text: str | None, message: str):
     if text is not None:
         write("c.yaml", text)
-    answer = mooring("up", "--cluster=c.yaml")
-    assert answer.code == 2
-    assert message in answer.err
-    assert "Traceback" not in answer.err
+    result = mooring("up", "--cluster=c.yaml")
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
 def test_an_object_of_the_file_that_the_server_refuses_is_named_and_nothing_is_left(mooring: Mooring):
     write("c.yaml", "apiVersion: v1\nkind: Nod\nmetadata: {name: a}\n")
-    answer = mooring("cluster", "--cluster=c.yaml")
-    assert answer.code == 2
-    assert 'Nod "a" (line 1)\n    the embedded API server has no kind Nod in v1;' in answer.err
+    result = mooring("cluster", "--cluster=c.yaml")
+    assert result.code == 2
+    assert 'Nod "a" (line 1)\n    the embedded API server has no kind Nod in v1;' in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
@@ -110,8 +110,8 @@ metadata: {name: Big_One, uid: a-1}
 
 @BOTH
 def test_every_wrong_object_of_a_file_is_named_with_its_line(mooring: Mooring, command: str):
-    answer = mooring(command, "--cluster", write("c.yaml", MANY_MISTAKES))
-    assert answer.code == 2
+    result = mooring(command, "--cluster", write("c.yaml", MANY_MISTAKES))
+    assert result.code == 2
     expected = [
         "c.yaml has 7 problems.",
         '  Node "off_X" (line 1)\n    Node "off_X" is invalid: metadata.name:',
@@ -123,20 +123,20 @@ def test_every_wrong_object_of_a_file_is_named_with_its_line(mooring: Mooring, c
         "CustomResourceDefinition into the file, or leave the object out",
         '  Node "Big_One" (line 20)\n',
     ]
-    places = [answer.err.find(each) for each in expected]
-    assert -1 not in places, answer.err
+    places = [result.err.find(each) for each in expected]
+    assert -1 not in places, result.err
     assert places == sorted(places)
-    assert "Sync failed" not in answer.err
+    assert "Sync failed" not in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
 def test_wrong_objects_of_a_json_file_have_lines_too(mooring: Mooring):
     items = ",\n".join(f'{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}"}}}}' for name in "aB_")
-    answer = mooring("cluster", "--cluster", write("c.json", f'{{"kind": "List", "items": [\n{items}\n]}}\n'))
-    assert answer.code == 2
-    assert "c.json has 2 problems." in answer.err
-    assert 'Node "B" (line 3)' in answer.err
-    assert 'Node "_" (line 4)' in answer.err
+    result = mooring("cluster", "--cluster", write("c.json", f'{{"kind": "List", "items": [\n{items}\n]}}\n'))
+    assert result.code == 2
+    assert "c.json has 2 problems." in result.err
+    assert 'Node "B" (line 3)' in result.err
+    assert 'Node "_" (line 4)' in result.err
 
 
 DUMP = """\
@@ -150,29 +150,29 @@ items:
 
 @BOTH
 def test_every_wrong_object_of_a_dump_is_named(mooring: Mooring, command: str):
-    answer = mooring(command, "--cluster", write("dump.yaml", DUMP))
-    assert answer.code == 2
-    assert "dump.yaml has 2 problems." in answer.err
-    assert 'Node "Big_One"' in answer.err
-    assert 'Pod "default/web" (line 5)\n    Pod "web" is invalid: spec.containers: Required value' in answer.err
+    result = mooring(command, "--cluster", write("dump.yaml", DUMP))
+    assert result.code == 2
+    assert "dump.yaml has 2 problems." in result.err
+    assert 'Node "Big_One"' in result.err
+    assert 'Pod "default/web" (line 5)\n    Pod "web" is invalid: spec.containers: Required value' in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
 def test_a_dump_is_restored_by_an_embedded_cluster_only(mooring: Mooring):
-    answer = mooring("nodes", "--kubeconfig", write("k", NOWHERE), "--cluster", write("dump.yaml", DUMP))
-    assert answer.code == 2
-    assert "only an embedded cluster can restore them. Use mooring up or mooring cluster" in answer.err
+    result = mooring("nodes", "--kubeconfig", write("k", NOWHERE), "--cluster", write("dump.yaml", DUMP))
+    assert result.code == 2
+    assert "only an embedded cluster can restore them. Use mooring up or mooring cluster" in result.err
 
 
 def test_a_configuration_with_mistakes_starts_nothing(mooring: Mooring):
-    answer = mooring("up", "--config", write("s.yaml", "apiVersion: v1\nkind: Pod\n"))
-    assert answer.code == 2
-    assert "s.yaml" in answer.err
+    result = mooring("up", "--config", write("s.yaml", "apiVersion: v1\nkind: Pod\n"))
+    assert result.code == 2
+    assert "s.yaml" in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
 def test_a_plugin_that_does_not_import_starts_nothing(mooring: Mooring):
-    answer = mooring("up", "--plugins", write("mine.py", "1 / 0\n"))
-    assert answer.code == 2
-    assert "mine.py:1" in answer.err
+    result = mooring("up", "--plugins", write("mine.py", "1 / 0\n"))
+    assert result.code == 2
+    assert "mine.py:1" in result.err
     assert not Path("mooring.kubeconfig").exists()

@@ -1,4 +1,4 @@
-"""An API server that answers what the test tells it to, over HTTPS, and a feed that remembers what it was told."""
+"""An API server with scripted responses, over HTTPS, and a feed that records what it receives."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mooring.objects import KubeObject
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
-Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Responder = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class InstantClock(ManualClock):
-    """Nobody waits: a sleep moves the time on, and is remembered."""
+    """No sleep waits: it advances the time, and is recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,18 +124,18 @@ def an_authority(days: int = 1) -> Authority:
 
 @dataclass
 class Watch:
-    """One answer to a watch: these chunks, and then the end of it."""
+    """One response to a watch: these chunks, and then the end of it."""
 
     chunks: list[bytes] = field(default_factory=list)
     then: str = "end"
-    """`end` the answer properly, `cut` the connection, or `hold` it open until the client goes."""
+    """`end` the response properly, `cut` the connection, or `hold` it open until the client goes."""
 
 
 NO_STREAMS = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden for watch"}
 
 
 class FakeServer:
-    """Answers by `answer`, or else from the scripts `lists`, `watches` and `streams`. Remembers every request.
+    """Responds by `respond`, or else from the scripts `lists`, `watches` and `streams`. Records every request.
 
     Without a script for them streaming lists are refused, as older servers refuse them, and not even remembered.
     """
@@ -144,7 +144,7 @@ class FakeServer:
         self.authority = authority
         self.requests: list[tuple[str, str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.answer: Answer | None = None
+        self.respond: Responder | None = None
         self.lists: deque[Any] = deque()
         self.watches: deque[Any] = deque()
         self.streams: deque[Any] | None = None
@@ -173,8 +173,8 @@ class FakeServer:
         self.headers.append(dict(request.headers))
         if (certificate := request.get_extra_info("peercert")) is not None:
             self.shown.append(dict(pair for part in certificate["subject"] for pair in part)["commonName"])
-        if self.answer is not None:
-            return await self.answer(request)
+        if self.respond is not None:
+            return await self.respond(request)
         if "watch" in request.query:
             return await self._watched(request)
         return self.plain(self.lists.popleft())
@@ -197,12 +197,12 @@ class FakeServer:
         return response
 
     @staticmethod
-    def plain(answer: Any) -> web.Response:
+    def plain(response: Any) -> web.Response:
         """A body, or a code, a body and perhaps headers."""
-        if isinstance(answer, tuple):
-            code, body, *headers = answer
+        if isinstance(response, tuple):
+            code, body, *headers = response
             return web.json_response(body, status=code, headers=headers[0] if headers else None)
-        return web.json_response(answer)
+        return web.json_response(response)
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ class serving:  # noqa: N801 (used as a function: `async with serving(…)`)
 
 @pytest.fixture
 def reserved() -> Iterator[socket.socket]:
-    """A port of ours on which nobody listens (yet)."""
+    """A port of ours on which nothing listens (yet)."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         yield sock
@@ -277,31 +277,31 @@ async def client(server: FakeServer, clock: InstantClock) -> AsyncIterator[ApiCl
 
 @pytest.fixture
 async def waiting_client(server: FakeServer) -> AsyncIterator[ApiClient]:
-    """A client on a clock that stands still: whoever backs off stays there."""
+    """A client on a clock that stands still: a backoff never ends."""
     async with ApiClient(server.connection(), clock=ManualClock()) as client:
         yield client
 
 
 class RememberingFeed:
-    """A feed whose test waits for what it is told, one call after the other."""
+    """A feed whose test awaits what it receives, one call after the other."""
 
     def __init__(self) -> None:
-        self.told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self.received: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     def listed(self, objects: list[KubeObject]) -> None:
-        self.told.put_nowait(("listed", [object.name for object in objects]))
+        self.received.put_nowait(("listed", [object.name for object in objects]))
 
     def changed(self, object: KubeObject) -> None:
-        self.told.put_nowait(("changed", object.name))
+        self.received.put_nowait(("changed", object.name))
 
     def deleted(self, object: KubeObject) -> None:
-        self.told.put_nowait(("deleted", object.name))
+        self.received.put_nowait(("deleted", object.name))
 
     async def next(self) -> tuple[str, Any]:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return await self.told.get()
+            return await self.received.get()
 
-    async def hears(self, *expected: tuple[str, Any]) -> None:
+    async def receives(self, *expected: tuple[str, Any]) -> None:
         assert [await self.next() for _ in expected] == list(expected)
 
 

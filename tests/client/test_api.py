@@ -1,4 +1,4 @@
-"""The verbs: what is sent, and what each kind of answer becomes."""
+"""The verbs: what is sent, and what each kind of response becomes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_what_is_sent(client, server, call, method, path, body):
         ("json", "application/json-patch+json"),
     ],
 )
-async def test_each_form_of_patch_says_which_it_is(client, server, form, content_type):
+async def test_each_form_of_patch_has_its_content_type(client, server, form, content_type):
     server.lists.append({})
     await client.patch(NODES, "n1", None, {}, form=form)
     assert server.headers[0]["Content-Type"] == content_type
@@ -145,7 +145,7 @@ async def test_an_object_can_be_had_as_a_struct(client, server):
     assert (await client.get_as(Node, "n1")).spec.unschedulable
 
 
-async def test_we_say_who_we_are_and_want_plain_json(server, clock):
+async def test_requests_have_a_user_agent_and_accept_plain_json(server, clock):
     server.lists.append({})
     async with ApiClient(server.connection(token="t0ken"), clock=clock, user_agent="mooring/scheduler") as client:
         await client.server_version()
@@ -156,7 +156,7 @@ async def test_we_say_who_we_are_and_want_plain_json(server, clock):
     assert sent["Authorization"] == "Bearer t0ken"
 
 
-async def test_a_refusal_keeps_what_the_server_said(client, server):
+async def test_an_error_keeps_the_servers_status(client, server):
     server.lists.append((409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "pod is bound"}))
     with pytest.raises(ApiError, match="pod is bound") as refusal:
         await client.bind("shop", "web", "u", "n1")
@@ -164,37 +164,37 @@ async def test_a_refusal_keeps_what_the_server_said(client, server):
 
 
 async def test_a_refusal_without_an_explanation_still_has_a_message(client, server):
-    async def answer(request):
+    async def respond(request):
         return web.Response(status=502, text="bad gateway\n")
 
-    server.answer = answer
+    server.respond = respond
     with pytest.raises(ApiError, match=r"^bad gateway$") as refusal:
         await client.get(NODES, "n1")
     assert refusal.value.code == 502
 
 
-async def test_an_answer_that_is_no_json_names_the_host(client, server):
-    async def answer(request):
+async def test_a_response_that_is_no_json_names_the_host(client, server):
+    async def respond(request):
         return web.Response(text="<html>login</html>")
 
-    server.answer = answer
+    server.respond = respond
     with pytest.raises(ApiError, match=rf"127.0.0.1:{server.port} \(from a test\) did not respond like an API server"):
         await client.server_version()
 
 
-async def test_a_busy_server_is_asked_again_when_it_says(client, server, clock):
+async def test_a_busy_server_is_retried_after_its_delay(client, server, clock):
     server.lists += [(429, {}, {"Retry-After": "3"}), (429, {"details": {"retryAfterSeconds": 2}}), {"ok": True}]
     assert await client.get(NODES, "n1") == {"ok": True}
     assert clock.slept == [3.0, 2.0]
 
 
-async def test_a_server_that_is_down_for_a_while_and_says_so_is_asked_again(client, server, clock):
+async def test_a_server_that_is_down_with_retry_after_is_retried(client, server, clock):
     server.lists += [(503, {}, {"Retry-After": "5"}), {"ok": True}]
     assert await client.get(NODES, "n1") == {"ok": True}
     assert clock.slept == [5.0]
 
 
-async def test_a_failing_server_is_not_asked_again_by_itself(client, server, clock):
+async def test_a_failing_server_is_not_retried_by_itself(client, server, clock):
     server.lists.append((500, {"message": "etcd is away"}))
     with pytest.raises(ApiError, match="etcd is away"):
         await client.get(NODES, "n1")
@@ -210,14 +210,14 @@ async def test_a_server_that_stays_busy_is_given_up(client, server, clock):
 
 
 class Crowd:
-    """Answers nobody until so many wait; counts how many waited at the same time."""
+    """Responds to no request until so many wait; counts how many waited at the same time."""
 
     def __init__(self, server: FakeServer, wanted: int) -> None:
         self.most = self._waiting = 0
         self._server, self._wanted, self._is_there = server, wanted, asyncio.Event()
-        server.answer = self.answer
+        server.respond = self.respond
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         self._waiting += 1
         self.most = max(self.most, self._waiting)
         if self._waiting == self._wanted:
@@ -244,11 +244,11 @@ async def test_without_a_limit_that_is_set_there_is_still_a_bound_on_requests_in
     assert crowd.most == 64
 
 
-async def test_a_server_that_takes_a_request_and_never_answers_is_given_up(client, server):
-    async def answer(request):
+async def test_a_server_that_takes_a_request_and_never_responds_is_given_up(client, server):
+    async def respond(request):
         await asyncio.Event().wait()
 
-    server.answer = answer
+    server.respond = respond
     with pytest.raises(Unreachable, match="it does not respond in time"):
         await client.transport.request("GET", "/api/v1/nodes", seconds=0.1)
 
@@ -271,7 +271,7 @@ async def test_requests_are_paced_after_the_burst(server, clock):
     assert clock.slept == [0.5, 0.5, 0.5]
 
 
-async def test_a_log_line_says_when_our_own_limit_holds_us_back_and_only_now_and_then(server, clock, capsys):
+async def test_client_side_throttling_is_logged_now_and_then(server, clock, capsys):
     server.lists += [{}] * 40
     async with ApiClient(server.connection(), clock=ManualClock(), qps=2, burst=1) as client:
         waiting = [asyncio.create_task(client.get(NODES, f"n{number}")) for number in range(40)]
@@ -279,10 +279,10 @@ async def test_a_log_line_says_when_our_own_limit_holds_us_back_and_only_now_and
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if "Client-side throttling" in line]
-    assert "qps=2" in said
-    assert "burst=1" in said
-    assert "GET /api/v1/nodes/n2" in said
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if "Client-side throttling" in each]
+    assert "qps=2" in line
+    assert "burst=1" in line
+    assert "GET /api/v1/nodes/n2" in line
 
 
 async def test_a_short_wait_is_not_worth_a_line(server, clock, capsys):
@@ -353,7 +353,7 @@ async def test_a_server_under_a_path_is_reached_there(server, clock):
     assert server.requests[0][1] == "/k8s/clusters/c-1/api/v1/nodes/n1"
 
 
-async def test_nobody_listening_names_host_and_source(reserved, clock):
+async def test_a_refused_connection_names_host_and_source(reserved, clock):
     port = reserved.getsockname()[1]
     where = Connection(server=f"https://127.0.0.1:{port}", source='/etc/kube.conf, context "prod"')
     async with ApiClient(where, clock=clock) as client:
@@ -365,23 +365,23 @@ async def test_nobody_listening_names_host_and_source(reserved, clock):
     )
 
 
-async def test_a_name_that_does_not_resolve_is_said_to_be_so(clock):
+async def test_a_name_that_does_not_resolve_is_reported_as_that(clock):
     async with ApiClient(Connection(server="https://no.such.host.invalid", source="a test"), clock=clock) as client:
         with pytest.raises(Unreachable, match=r"no\.such\.host\.invalid \(from a test\)"):
             await client.server_version()
 
 
 async def test_a_server_that_accepts_and_then_cuts_is_unreachable(client, server):
-    async def answer(request):
+    async def respond(request):
         request.transport.abort()
         return server.plain({})
 
-    server.answer = answer
+    server.respond = respond
     with pytest.raises(Unreachable, match="the connection was cut"):
         await client.bind("shop", "web", "u", "n1")
 
 
-async def test_a_closed_client_says_so(server, clock):
+async def test_a_closed_client_reports_that(server, clock):
     client = ApiClient(server.connection(), clock=clock)
     await client.close()
     with pytest.raises(Unreachable, match="closed by this client"):

@@ -1,4 +1,4 @@
-"""Pauses while the server is out of reach: they end when it answers any request, and never become a busy loop."""
+"""Pauses while the server is out of reach: they end when it responds to any request, and never become a busy loop."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def client(server: FakeServer, clock: ManualClock) -> AsyncIterator[ApiCli
         yield client
 
 
-async def answered(client: ApiClient, server: FakeServer) -> None:
-    server.answer = None
+async def respond_once(client: ApiClient, server: FakeServer) -> None:
+    server.respond = None
     server.lists.append({})
     await client.get(NODES, "n1")
 
@@ -40,7 +40,7 @@ async def cut_off(client: ApiClient, server: FakeServer) -> None:
         request.transport.abort()
         return server.plain({})
 
-    server.answer = cut
+    server.respond = cut
     with pytest.raises(Unreachable):
         await client.get(NODES, "n1")
 
@@ -50,20 +50,20 @@ async def steps() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_pause_ends_when_the_server_answers_another_request(client, server, clock):
+async def test_a_pause_ends_when_the_server_responds_to_another_request(client, server, clock):
     await cut_off(client, server)
     pauses = [asyncio.create_task(client.transport.pause(SECONDS)) for _ in range(3)]
     await steps()
     clock.advance(SECONDS * LEAST_PAUSE)
     await steps()
     assert not any(pause.done() for pause in pauses)
-    await answered(client, server)
+    await respond_once(client, server)
     await steps()
     assert all(pause.done() for pause in pauses)
 
 
-async def test_a_pause_is_as_long_as_asked_for_where_the_server_stays_away(client, server, clock):
-    await answered(client, server)  # before it went away
+async def test_a_pause_has_its_full_length_while_the_server_stays_away(client, server, clock):
+    await respond_once(client, server)  # before it went away
     await cut_off(client, server)
     pause = asyncio.create_task(client.transport.pause(SECONDS))
     await steps()
@@ -77,8 +77,8 @@ async def test_a_pause_is_as_long_as_asked_for_where_the_server_stays_away(clien
     assert pause.done()
 
 
-async def test_a_part_of_a_pause_is_kept_though_the_server_answers_others(client, server, clock):
-    await answered(client, server)
+async def test_a_part_of_a_pause_is_kept_though_the_server_responds_to_others(client, server, clock):
+    await respond_once(client, server)
     pause = asyncio.create_task(client.transport.pause(SECONDS))
     await steps()
     assert not pause.done()

@@ -20,10 +20,10 @@ V1 = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture
-def speaks(server, clock):
+def sends(server, clock):
     """Send one request with these credentials, and return its headers."""
 
-    async def speak(client_or_settings: Any) -> dict[str, str]:
+    async def send(client_or_settings: Any) -> dict[str, str]:
         server.lists.append({})
         if isinstance(client_or_settings, ApiClient):
             await client_or_settings.server_version()
@@ -33,12 +33,12 @@ def speaks(server, clock):
         headers: dict[str, str] = server.headers[-1]
         return headers
 
-    return speak
+    return send
 
 
 @pytest.fixture
 def plugin(tmp_path):
-    """A credential plugin that counts its calls, keeps what it was told, and runs the given Python."""
+    """A credential plugin that counts its calls, records its input, and runs the given Python."""
 
     def write(code: str, **settings: Any) -> ExecPlugin:
         path = tmp_path / "plugin.py"
@@ -61,12 +61,12 @@ def calls(tmp_path: Path) -> int:
 
 
 class TestFixedOnes:
-    async def test_a_name_and_password(self, speaks):
-        sent = await speaks({"username": "ada", "password": "x"})
+    async def test_a_name_and_password(self, sends):
+        sent = await sends({"username": "ada", "password": "x"})
         assert sent["Authorization"] == "Basic " + base64.b64encode(b"ada:x").decode()
 
-    async def test_acting_as_somebody_else(self, speaks):
-        sent = await speaks({"token": "t", "impersonate": Impersonation("ada", "7", ("ops",), {"a/b": ("1",)})})
+    async def test_impersonation(self, sends):
+        sent = await sends({"token": "t", "impersonate": Impersonation("ada", "7", ("ops",), {"a/b": ("1",)})})
         assert sent["Impersonate-User"] == "ada"
         assert sent["Impersonate-Uid"] == "7"
         assert sent["Impersonate-Group"] == "ops"
@@ -82,17 +82,17 @@ class TestFixedOnes:
 
 
 class TestTokenFiles:
-    async def test_the_newline_is_not_part_of_the_token(self, speaks, tmp_path):
+    async def test_the_newline_is_not_part_of_the_token(self, sends, tmp_path):
         (tmp_path / "token").write_text("abc\n")
-        assert (await speaks({"token_file": str(tmp_path / "token")}))["Authorization"] == "Bearer abc"
+        assert (await sends({"token_file": str(tmp_path / "token")}))["Authorization"] == "Bearer abc"
 
-    async def test_a_rotated_token_is_noticed(self, speaks, server, clock, tmp_path):
+    async def test_a_rotated_token_is_noticed(self, sends, server, clock, tmp_path):
         (tmp_path / "token").write_text("old")
         async with ApiClient(server.connection(token_file=str(tmp_path / "token")), clock=clock) as client:
-            assert (await speaks(client))["Authorization"] == "Bearer old"
+            assert (await sends(client))["Authorization"] == "Bearer old"
             (tmp_path / "token").write_text("new")
             clock.advance(11)
-            assert (await speaks(client))["Authorization"] == "Bearer new"
+            assert (await sends(client))["Authorization"] == "Bearer new"
 
     async def test_a_refused_token_is_read_again_at_once(self, server, clock, tmp_path):
         (tmp_path / "token").write_text("old")
@@ -112,51 +112,51 @@ class TestTokenFiles:
                 await client.server_version()
         assert len(server.requests) == 1
 
-    async def test_a_file_that_vanishes_for_a_moment_does_no_harm(self, speaks, server, clock, tmp_path):
+    async def test_a_file_that_vanishes_for_a_moment_does_no_harm(self, sends, server, clock, tmp_path):
         (tmp_path / "token").write_text("abc")
         async with ApiClient(server.connection(token_file=str(tmp_path / "token")), clock=clock) as client:
-            await speaks(client)
+            await sends(client)
             (tmp_path / "token").unlink()
             clock.advance(11)
-            assert (await speaks(client))["Authorization"] == "Bearer abc"
+            assert (await sends(client))["Authorization"] == "Bearer abc"
 
-    async def test_a_token_of_two_lines_is_refused_before_it_is_sent(self, speaks, server, tmp_path):
+    async def test_a_token_of_two_lines_is_refused_before_it_is_sent(self, sends, server, tmp_path):
         (tmp_path / "token").write_text("abc\nX-Evil: 1")
         with pytest.raises(Fault, match="characters that no request can carry"):
-            await speaks({"token_file": str(tmp_path / "token")})
+            await sends({"token_file": str(tmp_path / "token")})
         assert server.requests == []
 
-    async def test_a_file_that_was_never_there_is_named(self, speaks):
+    async def test_a_file_that_was_never_there_is_named(self, sends):
         with pytest.raises(Fault, match="a test: token file /no/token cannot be read"):
-            await speaks({"token_file": "/no/token"})
+            await sends({"token_file": "/no/token"})
 
 
 class TestPlugins:
-    async def test_its_token_is_used_and_kept(self, speaks, server, clock, plugin, tmp_path):
+    async def test_its_token_is_used_and_kept(self, sends, server, clock, plugin, tmp_path):
         async with ApiClient(server.connection(exec=plugin("give(token=f'token-{calls}')")), clock=clock) as client:
-            assert (await speaks(client))["Authorization"] == "Bearer token-1"
+            assert (await sends(client))["Authorization"] == "Bearer token-1"
             clock.advance(100_000)
-            assert (await speaks(client))["Authorization"] == "Bearer token-1"
+            assert (await sends(client))["Authorization"] == "Bearer token-1"
         assert calls(tmp_path) == 1
 
-    async def test_it_is_asked_again_when_the_token_expires(self, speaks, server, clock, plugin):
+    async def test_it_runs_again_when_the_token_expires(self, sends, server, clock, plugin):
         expiry = timestamp(clock.now() + 60)
         code = f"give(token=f'token-{{calls}}', expirationTimestamp={expiry!r} if calls == 1 else None)"
         async with ApiClient(server.connection(exec=plugin(code)), clock=clock) as client:
-            assert (await speaks(client))["Authorization"] == "Bearer token-1"
+            assert (await sends(client))["Authorization"] == "Bearer token-1"
             clock.advance(59)
-            assert (await speaks(client))["Authorization"] == "Bearer token-1"
+            assert (await sends(client))["Authorization"] == "Bearer token-1"
             clock.advance(2)
-            assert (await speaks(client))["Authorization"] == "Bearer token-2"
+            assert (await sends(client))["Authorization"] == "Bearer token-2"
 
-    async def test_it_is_asked_again_when_the_token_is_refused(self, server, clock, plugin):
+    async def test_it_runs_again_when_the_token_is_rejected(self, server, clock, plugin):
         server.lists += [(401, {}), {}]
         async with ApiClient(server.connection(exec=plugin("give(token=f'token-{calls}')")), clock=clock) as client:
             await client.server_version()
         assert [sent["Authorization"] for sent in server.headers] == ["Bearer token-1", "Bearer token-2"]
 
-    async def test_a_token_given_plainly_needs_no_plugin(self, speaks, plugin, tmp_path):
-        sent = await speaks({"token": "plain", "exec": plugin("give(token='x')")})
+    async def test_a_token_given_plainly_needs_no_plugin(self, sends, plugin, tmp_path):
+        sent = await sends({"token": "plain", "exec": plugin("give(token='x')")})
         assert sent["Authorization"] == "Bearer plain"
         assert not (tmp_path / "calls").exists()
 
@@ -170,20 +170,20 @@ class TestPlugins:
         ):
             assert await client.server_version() == {"ok": True}
 
-    async def test_it_sees_its_variables_and_ours(self, speaks, plugin, monkeypatch):
+    async def test_it_sees_its_variables_and_ours(self, sends, plugin, monkeypatch):
         monkeypatch.setenv("OURS", "1")
         code = "give(token=os.environ['OURS'] + os.environ['THEIRS'])"
-        assert (await speaks({"exec": plugin(code, env={"THEIRS": "2"})}))["Authorization"] == "Bearer 12"
+        assert (await sends({"exec": plugin(code, env={"THEIRS": "2"})}))["Authorization"] == "Bearer 12"
 
-    async def test_it_is_told_about_the_cluster_only_if_it_wants(self, speaks, server, plugin, authority, tmp_path):
-        await speaks({"exec": plugin("give(token='x')")})
+    async def test_it_receives_the_cluster_only_on_request(self, sends, server, plugin, authority, tmp_path):
+        await sends({"exec": plugin("give(token='x')")})
         assert json.loads((tmp_path / "info").read_text()) == {
             "apiVersion": V1,
             "kind": "ExecCredential",
             "spec": {"interactive": False},
         }
         wants = plugin("give(token='x')", provide_cluster_info=True, cluster_config={"audience": "y"})
-        await speaks({"exec": wants, "tls_server_name": "inner.example"})
+        await sends({"exec": wants, "tls_server_name": "inner.example"})
         assert json.loads((tmp_path / "info").read_text())["spec"]["cluster"] == {
             "server": f"https://127.0.0.1:{server.port}",
             "tls-server-name": "inner.example",
@@ -191,23 +191,23 @@ class TestPlugins:
             "config": {"audience": "y"},
         }
 
-    async def test_much_text_on_standard_error_blocks_nobody(self, speaks, plugin):
+    async def test_much_text_on_standard_error_does_not_block(self, sends, plugin):
         code = "sys.stderr.write('x' * 5_000_000); give(token='x')"
-        assert (await speaks({"exec": plugin(code)}))["Authorization"] == "Bearer x"
+        assert (await sends({"exec": plugin(code)}))["Authorization"] == "Bearer x"
 
-    async def test_a_child_that_lives_on_blocks_nobody(self, speaks, plugin, tmp_path):
+    async def test_a_child_that_lives_on_does_not_block(self, sends, plugin, tmp_path):
         code = (
             "import subprocess; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
             "(here / 'child').write_text(str(child.pid)); give(token='x')"
         )
         try:
-            assert (await speaks({"exec": plugin(code)}))["Authorization"] == "Bearer x"
+            assert (await sends({"exec": plugin(code)}))["Authorization"] == "Bearer x"
         finally:
             os.kill(int((tmp_path / "child").read_text()), 9)
 
 
 FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
-    "it fails, and says why": (
+    "it fails with a reason": (
         "sys.exit('log in first')",
         {},
         r"a test: credential plugin \S+ failed \(exit code 1\): log in first",
@@ -225,24 +225,24 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("code", "settings", "message"), FAILURES.values(), ids=FAILURES.keys())
-async def test_a_plugin_that_fails_is_named(speaks, plugin, code, settings, message):
+async def test_a_plugin_that_fails_is_named(sends, plugin, code, settings, message):
     with pytest.raises(Fault, match=message):
-        await speaks({"exec": plugin(code, **settings)})
+        await sends({"exec": plugin(code, **settings)})
 
 
-async def test_a_plugin_that_is_not_installed_gives_its_hint(speaks):
+async def test_a_plugin_that_is_not_installed_gives_its_hint(sends):
     missing = ExecPlugin(command="no-such-plugin", install_hint="Get it from example.com.")
     with pytest.raises(OperatorMistake, match=r"no-such-plugin cannot be started: No such file.*\nGet it from example"):
-        await speaks({"exec": missing})
+        await sends({"exec": missing})
 
 
-async def test_a_plugin_that_must_ask_somebody_needs_a_terminal(speaks, plugin, monkeypatch):
+async def test_a_plugin_that_must_prompt_needs_a_terminal(sends, plugin, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(OperatorMistake, match="needs a terminal"):
-        await speaks({"exec": plugin("give(token='x')", interactive_mode="Always")})
+        await sends({"exec": plugin("give(token='x')", interactive_mode="Always")})
 
 
-async def test_a_plugin_is_ended_when_nobody_waits_for_it_any_more(server, clock, plugin, tmp_path):
+async def test_a_plugin_is_ended_when_its_request_is_cancelled(server, clock, plugin, tmp_path):
     os.mkfifo(tmp_path / "started")
     code = "(here / 'started').write_text(str(os.getpid())); import time; time.sleep(600)"
     async with ApiClient(server.connection(exec=plugin(code)), clock=clock) as client:
@@ -255,7 +255,7 @@ async def test_a_plugin_is_ended_when_nobody_waits_for_it_any_more(server, clock
         os.kill(pid, 0)
 
 
-async def test_a_plugin_that_never_ends_is_ended(speaks, plugin, monkeypatch):
+async def test_a_plugin_that_never_ends_is_ended(sends, plugin, monkeypatch):
     monkeypatch.setattr(execplugin, "PLUGIN_SECONDS", 0.3)
     with pytest.raises(Fault, match="did not finish within 0 seconds"):
-        await speaks({"exec": plugin("import time; time.sleep(600)")})
+        await sends({"exec": plugin("import time; time.sleep(600)")})

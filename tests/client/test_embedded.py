@@ -1,4 +1,4 @@
-"""The client against the embedded API server, over HTTPS: what both of them claim to speak is the same language."""
+"""The client against the embedded API server, over HTTPS: both implement the same protocol."""
 
 from __future__ import annotations
 
@@ -106,25 +106,25 @@ async def test_a_status_is_patched_and_an_object_replaced(client):
     assert (refusal.value.code, refusal.value.reason) == (409, "Conflict")
 
 
-async def test_the_feed_hears_of_every_change(client, feed):
+async def test_the_feed_receives_every_change(client, feed):
     await client.create(Pod.KIND, a_pod("early"), "default")
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["early"]))
+        await feed.receives(("listed", ["early"]))
         await client.create(Pod.KIND, a_pod("late"), "default")
-        await feed.hears(("changed", "late"))
+        await feed.receives(("changed", "late"))
         await client.patch(Pod.KIND, "late", "default", {"metadata": {"labels": {"a": "b"}}})
-        await feed.hears(("changed", "late"))
+        await feed.receives(("changed", "late"))
         await client.delete(Pod.KIND, "early", "default", grace_seconds=0)
-        await feed.hears(("deleted", "early"))
+        await feed.receives(("deleted", "early"))
 
 
 async def test_a_pod_that_leaves_the_selector_leaves_the_feed(client, feed):
     async with reflecting(Reflector(client, Pod, feed, field_selector="status.phase!=Succeeded,status.phase!=Failed")):
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
         await client.create(Pod.KIND, a_pod("job"), "default")
-        await feed.hears(("changed", "job"))
+        await feed.receives(("changed", "job"))
         await client.patch(Pod.KIND, "job", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
-        await feed.hears(("deleted", "job"))
+        await feed.receives(("deleted", "job"))
 
 
 async def test_more_objects_than_a_page_holds_are_all_listed(client, embedded, feed):
@@ -137,13 +137,13 @@ async def test_more_objects_than_a_page_holds_are_all_listed(client, embedded, f
     assert len(await client.list(Node.KIND)) == 1_201
 
 
-async def test_a_list_is_streamed_and_no_page_is_asked_for(client, feed, monkeypatch):
+async def test_a_list_is_streamed_and_no_page_is_requested(client, feed, monkeypatch):
     monkeypatch.setattr(ApiClient, "list_page", None)
     await client.create(Pod.KIND, a_pod("web"), "default")
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["web"]))
+        await feed.receives(("listed", ["web"]))
         await client.create(Pod.KIND, a_pod("later"), "default")
-        await feed.hears(("changed", "later"))
+        await feed.receives(("changed", "later"))
 
 
 async def test_a_custom_kind_comes_and_goes_with_its_definition(client, feed):
@@ -154,15 +154,15 @@ async def test_a_custom_kind_comes_and_goes_with_its_definition(client, feed):
                 await asyncio.sleep(0)
         assert "quotas.example.com (v1)" in reflector.problem
         await client.create(CRDS, DEFINITION)
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
         assert reflector.problem is None
         await client.create(Quota.KIND, {"metadata": {"name": "team"}, "spec": {"pods": 3}})
-        await feed.hears(("changed", "team"))
+        await feed.receives(("changed", "team"))
         await client.delete(CRDS, "quotas.example.com")
-        heard = await feed.next()
-        if heard == ("deleted", "team"):
-            heard = await feed.next()
-        assert heard == ("listed", [])
+        received = await feed.next()
+        if received == ("deleted", "team"):
+            received = await feed.next()
+        assert received == ("listed", [])
         assert "quotas.example.com (v1)" in str(reflector.problem)
 
 
@@ -181,9 +181,9 @@ async def test_repeated_events_are_one_object_with_a_count(client, clock):
 async def test_a_restarted_server_is_followed_again(client, embedded, feed):
     await client.create(Pod.KIND, a_pod("web"), "default")
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["web"]))
+        await feed.receives(("listed", ["web"]))
         await embedded.stop()
         await embedded.start()
         await client.create(Pod.KIND, a_pod("after"), "default")
-        while (heard := await feed.next()) not in (("changed", "after"), ("listed", ["web", "after"])):
-            assert heard[0] == "listed"
+        while (received := await feed.next()) not in (("changed", "after"), ("listed", ["web", "after"])):
+            assert received[0] == "listed"

@@ -94,21 +94,21 @@ async def test_before_the_first_lease_nothing_is_held_back(server, clock):
 
 
 async def test_a_write_that_waits_for_its_turn_is_checked_when_its_turn_comes(server, clock, fence, time):
-    slow, answered = asyncio.Event(), asyncio.Event()
+    slow, may_respond = asyncio.Event(), asyncio.Event()
 
-    async def answer(request):
+    async def respond(request):
         slow.set()
-        await answered.wait()
+        await may_respond.wait()
         return server.plain({})
 
-    server.answer = answer
+    server.respond = respond
     async with ApiClient(server.connection(), clock=clock, in_flight=1, fence=fence) as client:
         first = asyncio.create_task(client.get(PODS, "web", "default"))
         await slow.wait()
         queued = asyncio.create_task(client.bind("default", "web", "u1", "here"))
         await steps()
         time.seconds += LEASE_SECONDS + 1
-        answered.set()
+        may_respond.set()
         await first
         await client.get(PODS, "web", "default")  # it holds up nothing else
         assert [method for method, *_ in server.requests] == ["GET", "GET"]
@@ -130,17 +130,17 @@ async def test_a_write_that_is_paced_is_checked_after_the_wait(server, fence, ti
         second.cancel()
 
 
-async def test_a_retry_that_the_server_asked_for_is_checked_again(client, server, fence, time):
-    async def answer(request):
+async def test_a_retry_after_the_servers_delay_is_checked_again(client, server, fence, time):
+    async def respond(request):
         time.seconds += LEASE_SECONDS + 1
         return server.plain((429, {"code": 429, "message": "busy"}, {"Retry-After": "1"}))
 
-    server.answer = answer
+    server.respond = respond
     retried = asyncio.create_task(client.bind("default", "web", "u1", "here"))
     await until(lambda: bool(server.requests))
     await steps()
     assert len(server.requests) == 1
-    server.answer = None
+    server.respond = None
     server.lists.append({})
     fence.extend(time() + LEASE_SECONDS)
     await retried
@@ -190,14 +190,14 @@ async def test_writes_in_flight_are_cut_off_when_the_lease_could_not_be_renewed(
     """A server that stalls must not find them when it goes on. What became of them is unknown, so they are retried."""
     gone = asyncio.Event()
 
-    async def answer(request):
+    async def respond(request):
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:  # the connection was closed
             gone.set()
             raise
 
-    server.answer = answer
+    server.respond = respond
     writing = asyncio.create_task(client.bind("default", "web", "u1", "here"))
     reading = asyncio.create_task(client.get(PODS, "web", "default"))
     await until(lambda: len(server.requests) == 2)
@@ -208,7 +208,7 @@ async def test_writes_in_flight_are_cut_off_when_the_lease_could_not_be_renewed(
     assert not reading.done()
     reading.cancel()
 
-    server.answer = None
+    server.respond = None
     server.lists.append({})
     retried = asyncio.create_task(client.bind("default", "web", "u1", "here"))
     await steps()

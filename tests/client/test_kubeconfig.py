@@ -74,7 +74,7 @@ class TestWhichOne:
         with pytest.raises(OperatorMistake, match="The kubeconfig /no/such/file does not exist"):
             find_connection(**everything | {"kubeconfig": "/no/such/file"})
 
-    def test_nothing_at_all_says_what_to_do(self, tmp_path):
+    def test_without_any_file_the_error_names_what_to_do(self, tmp_path):
         with pytest.raises(OperatorMistake, match="Name a kubeconfig file with --kubeconfig"):
             find_connection(environ={}, home=tmp_path, service_account_dir=tmp_path)
 
@@ -140,7 +140,7 @@ class TestSeveralFiles:
         assert found.exec is not None
         assert found.exec.command == str(tmp_path / "bin/tool")
 
-    def test_a_mistake_says_which_file_it_is_in(self, write_kubeconfig):
+    def test_a_mistake_names_its_file(self, write_kubeconfig):
         where = write_kubeconfig("x", context={"cluster": "c", "user": "u"})
         who = write_kubeconfig("y", user={"tokenFile": "/no/token"})
         with pytest.raises(OperatorMistake) as mistake:
@@ -148,7 +148,7 @@ class TestSeveralFiles:
         assert f"{who}: users[0].user.tokenFile" in str(mistake.value)
 
 
-class TestWhatAFileSays:
+class TestTheContentOfAFile:
     def test_the_cluster(self, write_kubeconfig):
         found = load_kubeconfig(
             [
@@ -204,7 +204,7 @@ class TestWhatAFileSays:
             install_hint="Install it.",
         )
 
-    def test_another_context_can_be_asked_for(self, write_kubeconfig):
+    def test_another_context_can_be_chosen(self, write_kubeconfig):
         assert load_kubeconfig([write_kubeconfig(current="gone")], "main").server == "https://one:6443"
 
     def test_empty_values_and_unknown_fields_are_nothing(self, write_kubeconfig):
@@ -319,11 +319,11 @@ MISTAKES = {
         {"user": {"exec": EXEC | {"apiVersion": "client.authentication.k8s.io/v1alpha1"}}},
         ["users[0].user.exec.apiVersion", "v1alpha1"],
     ),
-    "an exec plugin that does not say whether it asks": (
+    "an exec plugin without an interactiveMode": (
         {"user": {"exec": {"apiVersion": EXEC["apiVersion"], "command": "x"}}},
         ["users[0].user.exec.interactiveMode", "Never, IfAvailable, Always"],
     ),
-    "a proxy we cannot speak to": ({"cluster": {"proxy-url": "socks5://x"}}, ["clusters[0].cluster.proxy-url"]),
+    "a proxy of an unsupported protocol": ({"cluster": {"proxy-url": "socks5://x"}}, ["clusters[0].cluster.proxy-url"]),
     "several at once": (
         {"cluster": {"server": "ftp://x", "certificate-authority-data": "%"}, "user": {"username": "a", "token": "t"}},
         ["has 3 problems", "clusters[0].cluster.server", "certificate-authority-data", "users[0].user.username"],
@@ -335,9 +335,9 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_names_file_and_field(write_kubeconfig, said, expected):
-    path = write_kubeconfig(**said)
+@pytest.mark.parametrize(("sections", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_names_file_and_field(write_kubeconfig, sections, expected):
+    path = write_kubeconfig(**sections)
     with pytest.raises(OperatorMistake) as mistake:
         load_kubeconfig([path])
     for part in (str(path), *expected):
@@ -368,7 +368,7 @@ def test_a_folder_is_no_kubeconfig(tmp_path):
         load_kubeconfig([tmp_path])
 
 
-def test_v1beta1_plugins_need_not_say_whether_they_ask(write_kubeconfig):
+def test_v1beta1_plugins_need_no_interactive_mode(write_kubeconfig):
     plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "tool", "args": None}
     found = load_kubeconfig([write_kubeconfig(user={"exec": plugin})])
     assert found.exec is not None

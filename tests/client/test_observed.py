@@ -13,7 +13,7 @@ from mooring.objects import Pod
 
 
 class Observed:
-    """A `RequestObserver` that remembers."""
+    """A `RequestObserver` that records its calls."""
 
     def __init__(self) -> None:
         self.responses: list[tuple[str, str, str]] = []

@@ -37,10 +37,10 @@ def patches(server) -> list[Any]:
 def accepting(server):
     """A server that takes every event."""
 
-    async def answer(request):
+    async def respond(request):
         return server.plain({})
 
-    server.answer = answer
+    server.respond = respond
     return server
 
 
@@ -163,10 +163,10 @@ APART = {
 }
 
 
-@pytest.mark.parametrize(("about", "said"), APART.values(), ids=APART.keys())
-async def test_what_makes_an_event_of_its_own(recorder, accepting, about, said):
+@pytest.mark.parametrize(("about", "fields"), APART.values(), ids=APART.keys())
+async def test_what_makes_an_event_of_its_own(recorder, accepting, about, fields):
     recorder.record(POD, **FAILED)
-    recorder.record(msgspec.structs.replace(POD, **about), **FAILED | said)
+    recorder.record(msgspec.structs.replace(POD, **about), **FAILED | fields)
     await recorder.flush(PATIENCE_SECONDS)
     assert len(accepting.requested("POST")) == 2
     assert patches(accepting) == []
@@ -185,13 +185,13 @@ async def test_the_patch_of_a_series_never_overtakes_its_creation(recorder, serv
     order: list[str] = []
     may_create = asyncio.Event()
 
-    async def answer(request):
+    async def respond(request):
         if request.method == "POST":
             await may_create.wait()
         order.append(request.method)
         return server.plain({})
 
-    server.answer = answer
+    server.respond = respond
     async with running(recorder):
         recorder.record(POD, **FAILED)
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -206,12 +206,12 @@ async def test_the_patch_of_a_series_never_overtakes_its_creation(recorder, serv
 async def test_an_event_that_is_on_its_way_when_all_is_flushed_is_written_once(recorder, server):
     arrived, go_on = asyncio.Event(), asyncio.Event()
 
-    async def answer(request):
+    async def respond(request):
         arrived.set()
         await go_on.wait()
         return server.plain({})
 
-    server.answer = answer
+    server.respond = respond
     async with running(recorder):
         recorder.record(POD, **FAILED)
         await arrived.wait()
@@ -226,13 +226,13 @@ async def test_an_event_that_is_on_its_way_when_all_is_flushed_is_written_once(r
 async def test_an_event_that_expired_is_written_again_with_its_count(recorder, server):
     known: set[str] = set()
 
-    async def answer(request):
+    async def respond(request):
         if request.method == "POST":
             known.add((await request.json())["metadata"]["name"])
             return server.plain({})
         return server.plain({} if request.path.rsplit("/", 1)[1] in known else (404, {"message": "not found"}))
 
-    server.answer = answer
+    server.respond = respond
     async with running(recorder):
         recorder.record(POD, **FAILED)
         await sent(recorder)
@@ -304,10 +304,10 @@ async def test_an_event_that_is_there_already_is_written(recorder, server):
 
 
 async def test_a_server_without_the_group_gets_core_events(recorder, server, time):
-    async def answer(request):
+    async def respond(request):
         return server.plain((404, {}) if request.path.startswith("/apis/events.k8s.io") else {})
 
-    server.answer = answer
+    server.respond = respond
     for _ in range(2):
         recorder.record(POD, **FAILED)
     await recorder.flush(PATIENCE_SECONDS)
@@ -332,10 +332,10 @@ async def test_a_namespace_that_is_gone_is_no_reason_to_leave_the_group(recorder
 
 
 async def test_what_is_not_written_in_time_at_the_end_is_counted(recorder, server):
-    async def answer(request):
+    async def respond(request):
         await asyncio.Event().wait()
 
-    server.answer = answer
+    server.respond = respond
     for number in range(20):
         recorder.record(ObjectReference(name=f"pod-{number}"), **FAILED)
     await recorder.flush(0.05)
@@ -349,14 +349,14 @@ async def test_flush_finishes_what_a_cancelled_run_had_in_hand(recorder, server)
         began.set()
         await asyncio.Event().wait()
 
-    async def answer(request):
+    async def respond(request):
         return server.plain({})
 
-    server.answer = never
+    server.respond = never
     async with running(recorder):
         recorder.record(POD, **FAILED)
         await began.wait()
-    server.answer = answer
+    server.respond = respond
     await recorder.flush(PATIENCE_SECONDS)
     assert len(server.requests) == 2
     assert recorder.dropped == 0

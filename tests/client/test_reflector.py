@@ -84,7 +84,7 @@ async def test_everything_there_is_comes_first_and_then_every_change(client, ser
     )
     reflector = Reflector(client, Pod, feed)
     async with reflecting(reflector):
-        await feed.hears(("listed", ["a", "b"]), ("changed", "c"), ("changed", "a"), ("deleted", "b"))
+        await feed.receives(("listed", ["a", "b"]), ("changed", "c"), ("changed", "a"), ("deleted", "b"))
         assert reflector.synced.is_set()
         assert reflector.problem is None
 
@@ -102,7 +102,7 @@ async def test_selectors_and_namespace_are_sent_with_list_and_watch(client, serv
 async def test_a_long_list_is_taken_page_by_page(client, server, feed):
     server.lists += [a_list(a_pod("a"), more="next page"), a_list(a_pod("b"))]
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["a", "b"]))
+        await feed.receives(("listed", ["a", "b"]))
     first, second, *_ = server.requested("GET")
     assert first[0] == "/api/v1/pods?limit=500"
     assert second[0] == "/api/v1/pods?limit=500&continue=next+page"
@@ -115,7 +115,7 @@ async def test_a_list_that_expires_between_pages_is_taken_whole(client, server, 
         a_list(a_pod("a"), a_pod("b")),
     ]
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["a", "b"]))
+        await feed.receives(("listed", ["a", "b"]))
     assert server.requested("GET")[2][0] == "/api/v1/pods"
 
 
@@ -123,7 +123,7 @@ async def test_a_watch_that_ends_is_resumed_from_the_last_change(client, server,
     server.lists.append(a_list(version=10))
     server.watches += [watch(event("ADDED", a_pod("a", 11))), watch(event("ADDED", a_pod("b", 12)))]
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("changed", "a"), ("changed", "b"))
+        await feed.receives(("listed", []), ("changed", "a"), ("changed", "b"))
         await server.held.wait()
     assert watched_from(server) == ["10", "11", "12"]
 
@@ -142,7 +142,7 @@ async def test_a_watch_cut_in_the_middle_of_a_line_loses_nothing(client, server,
     server.watches += [watch(whole + half[:30], then="cut"), watch(half)]
     reflector = Reflector(client, Pod, feed)
     async with reflecting(reflector):
-        await feed.hears(("listed", []), ("changed", "a"), ("changed", "b"))
+        await feed.receives(("listed", []), ("changed", "a"), ("changed", "b"))
         await server.held.wait()
         assert reflector.problem is None
     assert watched_from(server) == ["10", "11", "12"]
@@ -155,22 +155,22 @@ async def test_a_line_far_longer_than_any_buffer_is_one_event(client, server, fe
     line = event("ADDED", big)
     server.watches.append(watch(*(line[at : at + 70_000] for at in range(0, len(line), 70_000))))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("changed", "big"))
+        await feed.receives(("listed", []), ("changed", "big"))
 
 
-@pytest.mark.parametrize("how", ["as an event", "as the answer"])
+@pytest.mark.parametrize("how", ["as an event", "as the response"])
 async def test_a_place_the_server_has_forgotten_means_a_new_list_at_once(client, server, feed, clock, watch, how):
     server.lists += [a_list(a_pod("a")), a_list(a_pod("b"), version=90)]
     gone = a_status(410, "Expired", "too old resource version: 10 (80)")
     server.watches.append(watch(event("ERROR", gone)) if how == "as an event" else (410, gone))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["a"]), ("listed", ["b"]))
+        await feed.receives(("listed", ["a"]), ("listed", ["b"]))
         await server.held.wait()
     assert watched_from(server) == ["10", "90"]
     assert clock.slept == []
 
 
-async def test_a_server_that_forgets_again_and_again_is_not_asked_in_a_busy_loop(client, server, feed, clock, watch):
+async def test_a_server_that_always_expires_is_not_listed_in_a_busy_loop(client, server, feed, clock, watch):
     server.lists += [a_list() for _ in range(4)]
     server.watches += [watch(event("ERROR", a_status(410))) for _ in range(3)]
     async with reflecting(Reflector(client, Pod, feed)):
@@ -192,7 +192,7 @@ async def test_failures_are_retried_ever_more_slowly_up_to_a_limit(client, serve
     server.lists += [(500, a_status(500))] * 12 + [a_list()]
     reflector = Reflector(client, Pod, feed)
     async with reflecting(reflector):
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
         assert reflector.problem is None
     assert clock.slept[0] <= 0.5
     assert all(BACKOFF.limit_seconds / 2 <= seconds <= BACKOFF.limit_seconds for seconds in clock.slept[5:])
@@ -201,11 +201,11 @@ async def test_failures_are_retried_ever_more_slowly_up_to_a_limit(client, serve
 async def test_those_who_fail_together_do_not_come_back_together(client, server, feed, clock):
     server.lists += [(500, a_status(500))] * 20 + [a_list()]
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
     assert len(set(clock.slept[6:])) > 10
 
 
-async def test_a_server_that_is_too_busy_for_a_watch_is_asked_again_when_it_says(client, server, feed, clock):
+async def test_a_server_that_is_too_busy_for_a_watch_is_retried_after_its_delay(client, server, feed, clock):
     server.lists.append(a_list())
     server.watches.append((429, a_status(429, "TooManyRequests"), {"Retry-After": "17"}))
     async with reflecting(Reflector(client, Pod, feed)):
@@ -218,14 +218,14 @@ async def test_a_watch_is_to_end_after_some_minutes_and_not_all_at_once(client, 
     server.watches += [watch(bookmark(20 + number)) for number in range(20)]
     async with reflecting(Reflector(client, Pod, feed)):
         await server.held.wait()
-    asked = [
+    requested = [
         int(part.removeprefix("timeoutSeconds="))
         for path, _ in server.requested("GET")
         for part in path.split("&")
         if part.startswith("timeoutSeconds=")
     ]
-    assert all(WATCH_SECONDS <= seconds <= 2 * WATCH_SECONDS for seconds in asked)
-    assert len(set(asked)) > 5
+    assert all(WATCH_SECONDS <= seconds <= 2 * WATCH_SECONDS for seconds in requested)
+    assert len(set(requested)) > 5
 
 
 async def test_success_makes_the_next_retry_quick_again(client, server, feed, clock, watch):
@@ -257,7 +257,7 @@ async def test_watches_that_are_cut_again_and_again_are_resumed_soon_and_not_in_
     assert all(AWAY_BACKOFF.limit_seconds / 2 <= pause <= AWAY_BACKOFF.limit_seconds for pause in pauses[5:])
 
 
-async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
+async def test_a_server_that_is_back_and_still_starts_is_retried_soon(
     fake, serve, authority, tmp_path, feed, clock, reserved
 ):
     away = fake()
@@ -268,7 +268,7 @@ async def test_a_server_that_is_back_and_still_starts_is_asked_again_soon(
             await until(lambda: len(clock.slept) > 40)
             away.lists += [(503, a_status(503)), a_list(a_pod("a"))]
             async with serve(away, authority.server_context(tmp_path), sock=reserved):
-                await feed.hears(("listed", ["a"]))
+                await feed.receives(("listed", ["a"]))
     assert max(clock.slept) <= AWAY_BACKOFF.limit_seconds
     assert clock.slept[-1] <= 0.5
 
@@ -285,7 +285,7 @@ async def test_a_server_that_is_away_is_a_problem_until_it_is_back(
             assert f"127.0.0.1:{away.port} (from a test): connection refused" in str(reflector.problem)
             away.lists.append(a_list(a_pod("a")))
             async with serve(away, authority.server_context(tmp_path), sock=reserved):
-                await feed.hears(("listed", ["a"]))
+                await feed.receives(("listed", ["a"]))
                 assert reflector.problem is None
 
 
@@ -293,13 +293,13 @@ async def test_a_kind_that_the_server_lacks_is_a_problem_until_it_is_there(clien
     arrived = asyncio.Event()
     reflector: Reflector[Quota] = Reflector(client, Quota, feed)
 
-    async def answer(request):
+    async def respond(request):
         if not arrived.is_set():
             return server.plain((404, a_status(404, "NotFound", "the server could not find the requested resource")))
-        server.answer = None
+        server.respond = None
         return server.plain(a_list({"metadata": {"name": "team"}, "spec": {}}))
 
-    server.answer = answer
+    server.respond = respond
     async with reflecting(reflector):
         await until(lambda: reflector.problem is not None)
         assert reflector.problem == (
@@ -307,7 +307,7 @@ async def test_a_kind_that_the_server_lacks_is_a_problem_until_it_is_there(clien
         )
         assert not reflector.synced.is_set()
         arrived.set()
-        await feed.hears(("listed", ["team"]))
+        await feed.receives(("listed", ["team"]))
         assert reflector.problem is None
 
 
@@ -324,7 +324,7 @@ async def test_a_built_in_kind_that_is_missing_has_no_objects(waiting_client, se
     reflector = Reflector(waiting_client, Pod, feed)
     await problem_of(reflector)
     assert reflector.is_listed
-    await feed.hears(("listed", []))
+    await feed.receives(("listed", []))
 
 
 async def test_a_custom_kind_that_is_missing_is_waited_for(waiting_client, server, feed):
@@ -332,7 +332,7 @@ async def test_a_custom_kind_that_is_missing_is_waited_for(waiting_client, serve
     reflector: Reflector[Quota] = Reflector(waiting_client, Quota, feed)
     await problem_of(reflector)
     assert not reflector.is_listed
-    assert feed.told.empty()
+    assert feed.received.empty()
 
 
 async def test_a_kind_that_goes_away_takes_its_objects_with_it(waiting_client, server, feed):
@@ -340,7 +340,7 @@ async def test_a_kind_that_goes_away_takes_its_objects_with_it(waiting_client, s
     server.watches.append((404, a_status(404)))
     reflector: Reflector[Quota] = Reflector(waiting_client, Quota, feed)
     assert "CustomResourceDefinition" in await problem_of(reflector)
-    await feed.hears(("listed", ["team"]), ("listed", []))
+    await feed.receives(("listed", ["team"]), ("listed", []))
     assert reflector.synced.is_set()
 
 
@@ -353,7 +353,7 @@ async def test_a_forbidden_kind_names_the_rule_that_would_allow_it(waiting_clien
 
 
 async def test_rights_that_vanish_while_running_are_named_and_what_is_known_stays(server, feed, errors, watch):
-    """RBAC is asked when a watch begins, not while it runs."""
+    """RBAC is checked when a watch begins, not while it runs."""
     clock = ManualClock()
     refusal = (403, a_status(403, "Forbidden", 'User "u" cannot watch resource "pods" in API group ""'))
     server.lists.append(a_list(a_pod("a")))
@@ -361,14 +361,14 @@ async def test_rights_that_vanish_while_running_are_named_and_what_is_known_stay
     async with ApiClient(server.connection(), clock=clock) as client:
         reflector = Reflector(client, Pod, feed)
         async with reflecting(reflector):
-            await feed.hears(("listed", ["a"]), ("changed", "b"))
+            await feed.receives(("listed", ["a"]), ("changed", "b"))
             await reflector.settled.wait()
             await until(lambda: reflector.problem is not None)
             assert reflector.problem is not None
             assert 'resources: ["pods"], verbs: ["list", "watch"]' in reflector.problem
             assert reflector.is_listed
             assert errors.getvalue().count("Failed to list/watch resource") == 1
-            while errors.getvalue().count("Failed to list/watch resource") < 2:  # said again, minutes later
+            while errors.getvalue().count("Failed to list/watch resource") < 2:  # logged again, minutes later
                 clock.advance(10)
                 await asyncio.sleep(0.001)
             assert clock.monotonic() >= REMINDER_SECONDS
@@ -385,7 +385,7 @@ async def test_an_object_of_the_wrong_shape_is_logged_and_the_others_go_on(clien
     server.lists.append(a_list(broken, a_pod("fine")))
     server.watches.append(watch(event("MODIFIED", broken), event("ADDED", a_pod("next", 11))))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["fine"]), ("changed", "next"))
+        await feed.receives(("listed", ["fine"]), ("changed", "next"))
     assert errors.getvalue().count("Skipping an object") == 1  # the same version is not reported twice
     for part in ('kind="pods"', 'object="shop/broken"', 'field="spec.containers"', "Expected `array`, got `str`"):
         assert part in errors.getvalue()
@@ -395,7 +395,7 @@ async def test_a_new_version_of_a_broken_object_is_reported_again(client, server
     server.lists.append(a_list(a_pod("broken", 3, containers=1)))
     server.watches.append(watch(event("MODIFIED", a_pod("broken", 11, containers=1)), event("ADDED", a_pod("z", 12))))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("changed", "z"))
+        await feed.receives(("listed", []), ("changed", "z"))
         await server.held.wait()
     assert errors.getvalue().count("Skipping an object") == 2
 
@@ -412,7 +412,7 @@ async def test_an_object_that_broke_is_still_deleted(client, server, feed, error
     server.lists.append(a_list(a_pod("a")))
     server.watches.append(watch(event("DELETED", a_pod("a", 11, containers=1))))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["a"]), ("deleted", "a"))
+        await feed.receives(("listed", ["a"]), ("deleted", "a"))
 
 
 async def test_a_broken_object_that_cannot_even_be_deleted_by_name_means_a_new_list(
@@ -422,26 +422,26 @@ async def test_a_broken_object_that_cannot_even_be_deleted_by_name_means_a_new_l
     gone = {"metadata": {"name": "team", "resourceVersion": "11"}, "spec": "?"}
     server.watches.append(watch(event("DELETED", gone)))
     async with reflecting(Reflector(client, Quota, feed)):
-        await feed.hears(("listed", ["team"]), ("listed", []))
+        await feed.receives(("listed", ["team"]), ("listed", []))
 
 
 async def test_a_line_that_is_no_event_means_a_new_list(client, server, feed, watch):
     server.lists += [a_list(), a_list(a_pod("a"))]
     server.watches.append(watch(b"<html>\n"))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("listed", ["a"]))
+        await feed.receives(("listed", []), ("listed", ["a"]))
 
 
 @pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
 @pytest.mark.parametrize(
-    "nobody", [{}, {"metadata": {"resourceVersion": "11"}}, {"metadata": {"name": "a"}}], ids=lambda each: str(each)
+    "anonymous", [{}, {"metadata": {"resourceVersion": "11"}}, {"metadata": {"name": "a"}}], ids=lambda each: str(each)
 )
-async def test_an_object_that_is_nobody_means_a_new_list(client, server, feed, watch, type_, nobody):
+async def test_an_object_without_identity_means_a_new_list(client, server, feed, watch, type_, anonymous):
     """To watch on from nowhere would begin now, and what came in between would be lost."""
     server.lists += [a_list(), a_list(a_pod("a"), version=20)]
-    server.watches.append(watch(event(type_, nobody)))
+    server.watches.append(watch(event(type_, anonymous)))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("listed", ["a"]))
+        await feed.receives(("listed", []), ("listed", ["a"]))
         await server.held.wait()
     assert watched_from(server) == ["10", "20"]
 
@@ -464,13 +464,13 @@ def test_it_does_not_matter_how_the_network_cuts_the_stream(names: list[str], cu
         def changed(self, object: Pod) -> None:
             self.append(object.name)
 
-    async def heard() -> list[str]:
+    async def received() -> list[str]:
         feed = Names()
         async with ApiClient(Connection(server="https://nowhere", source="a test")) as client:
             await Reflector(client, Pod, feed)._follow(chunks())
         return feed
 
-    assert asyncio.run(heard()) == names
+    assert asyncio.run(received()) == names
 
 
 async def problem_of(reflector: Reflector[Any]) -> str:

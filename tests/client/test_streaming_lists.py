@@ -26,7 +26,7 @@ def listed(server) -> list[str]:
     return [path for path, _ in server.requested("GET") if "watch=true" not in path]
 
 
-async def test_one_answer_brings_what_there_is_and_then_every_change(client, server, feed, watch):
+async def test_one_response_brings_the_list_and_then_every_change(client, server, feed, watch):
     server.streams = deque(
         [
             watch(
@@ -40,17 +40,17 @@ async def test_one_answer_brings_what_there_is_and_then_every_change(client, ser
     )
     reflecting_pods = Reflector(client, Pod, feed, field_selector="spec.nodeName=x")
     async with reflecting(reflecting_pods):
-        await feed.hears(("listed", ["a", "b"]), ("changed", "c"), ("deleted", "a"))
+        await feed.receives(("listed", ["a", "b"]), ("changed", "c"), ("deleted", "a"))
         await server.held.wait()
-    (asked,) = streamed(server)
-    assert "resourceVersionMatch=NotOlderThan" in asked
-    assert "allowWatchBookmarks=true" in asked
-    assert "fieldSelector=spec.nodeName%3Dx" in asked
+    (requested,) = streamed(server)
+    assert "resourceVersionMatch=NotOlderThan" in requested
+    assert "allowWatchBookmarks=true" in requested
+    assert "fieldSelector=spec.nodeName%3Dx" in requested
     assert not listed(server)
     assert watched_from(server) == ["12"]  # it goes on where the stream ended
 
 
-async def test_what_changes_while_the_list_comes_is_told_as_it_is_at_its_end(client, server, feed, watch):
+async def test_what_changes_during_the_list_is_delivered_as_it_is_at_its_end(client, server, feed, watch):
     server.streams = deque(
         [
             watch(
@@ -65,53 +65,53 @@ async def test_what_changes_while_the_list_comes_is_told_as_it_is_at_its_end(cli
         ]
     )
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["b"]))
+        await feed.receives(("listed", ["b"]))
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         (422, a_status(422, "Invalid", "sendInitialEvents: Forbidden: for watch unless the WatchList gate is on")),
         (400, a_status(400, "BadRequest")),
         (500, a_status(500, "InternalError")),
     ],
 )
-async def test_a_server_that_refuses_it_is_listed_at_once(client, server, feed, clock, answer):
-    server.streams = deque([answer])
+async def test_a_server_that_refuses_it_is_listed_at_once(client, server, feed, clock, response):
+    server.streams = deque([response])
     server.lists.append(a_list(a_pod("a")))
     reflector = Reflector(client, Pod, feed)
     async with reflecting(reflector):
-        await feed.hears(("listed", ["a"]))
+        await feed.receives(("listed", ["a"]))
         await server.held.wait()
     assert clock.slept == []
     assert reflector.problem is None
     assert watched_from(server) == ["10"]
 
 
-async def test_a_server_whose_storage_cannot_do_it_says_so_in_the_stream(client, server, feed, clock, watch):
+async def test_a_server_whose_storage_cannot_do_it_reports_that_in_the_stream(client, server, feed, clock, watch):
     refusal = a_status(500, "InternalError", "the required storage feature RequestWatchProgress is disabled")
     server.streams = deque([watch(event("ERROR", refusal))])
     server.lists.append(a_list(a_pod("a")))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["a"]))
+        await feed.receives(("listed", ["a"]))
     assert clock.slept == []
 
 
-async def test_a_stream_that_ends_before_everything_came_tells_nothing(client, server, feed, watch):
+async def test_a_stream_that_ends_early_delivers_nothing(client, server, feed, watch):
     server.streams = deque([watch(event("ADDED", a_pod("a", 3)))])
     server.lists.append(a_list(a_pod("b"), version=20))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["b"]))
+        await feed.receives(("listed", ["b"]))
         await server.held.wait()
     assert watched_from(server) == ["20"]
 
 
-async def test_a_server_that_never_says_that_everything_has_come_is_listed(client, server, feed, watch, monkeypatch):
+async def test_a_server_that_never_sends_the_final_bookmark_is_listed(client, server, feed, watch, monkeypatch):
     monkeypatch.setattr(reflector, "SILENT_LIST_SECONDS", 0.05)
     server.streams = deque([watch(event("ADDED", a_pod("a", 3)), then="hold")])
     server.lists.append(a_list(a_pod("b")))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", ["b"]))
+        await feed.receives(("listed", ["b"]))
 
 
 async def test_once_everything_came_the_stream_may_be_silent_for_as_long_as_a_watch(
@@ -120,13 +120,13 @@ async def test_once_everything_came_the_stream_may_be_silent_for_as_long_as_a_wa
     server.streams = deque([watch(all_has_come(3), then="hold")])
     pods: Reflector[Any] = Reflector(client, Pod, feed)
     async with reflecting(pods):
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
         loop = asyncio.get_running_loop()
         before = loop.time
         monkeypatch.setattr(loop, "time", lambda: before() + reflector.SILENT_LIST_SECONDS)  # so much passes at once
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await feed.told.get()
+                await feed.received.get()
     assert len(server.requests) == 1
     assert pods.problem is None
 
@@ -136,14 +136,14 @@ async def test_a_stream_that_is_cut_before_everything_came_is_tried_again(client
         [watch(event("ADDED", a_pod("a", 3)), then="cut"), watch(all_has_come(7), then="hold")],
     )
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []))
+        await feed.receives(("listed", []))
     assert 0 < sum(clock.slept) <= 0.5
 
 
 async def test_a_stream_is_a_watch_when_it_is_cut_later(client, server, feed, clock, watch):
     server.streams = deque([watch(all_has_come(7), event("ADDED", a_pod("a", 8)), then="cut")])
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("changed", "a"))
+        await feed.receives(("listed", []), ("changed", "a"))
         await server.held.wait()
     assert watched_from(server) == ["8"]
     assert clock.slept == []
@@ -153,7 +153,7 @@ async def test_after_410_everything_is_streamed_again(client, server, feed, watc
     server.streams = deque([watch(all_has_come(7)), watch(event("ADDED", a_pod("z", 9)), all_has_come(9), then="hold")])
     server.watches.append((410, a_status(410, "Expired")))
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.hears(("listed", []), ("listed", ["z"]))
+        await feed.receives(("listed", []), ("listed", ["z"]))
     assert not listed(server)
 
 

@@ -1,6 +1,6 @@
-"""A kind of Kubernetes' own that an older server does not have, asked for by an account that may not list it.
+"""A kind of Kubernetes' own that an older server does not have, requested by an account that may not list it.
 
-Rights are asked before kinds: such a server says 403 where it could say 404. What it serves tells the two apart.
+The server checks rights before kinds: it responds 403 where it could respond 404. Discovery distinguishes the two.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def discoveries(server: Any) -> list[str]:
 
 
 def serving(server: Any, discovery: Any) -> None:
-    """The server forbids everything, but says what it serves."""
+    """The server forbids everything but discovery."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def respond(request: web.Request) -> web.StreamResponse:
         is_discovery = request.path.count("/") == 3
-        answered: web.StreamResponse = server.plain(discovery if is_discovery else FORBIDDEN)
-        return answered
+        response: web.StreamResponse = server.plain(discovery if is_discovery else FORBIDDEN)
+        return response
 
-    server.answer = answer
+    server.respond = respond
 
 
 ABSENT = {
@@ -48,11 +48,11 @@ async def test_a_kind_that_is_not_served_has_no_objects_whatever_our_rights(wait
         == "the server has no resourceclaims.resource.k8s.io (v1); is that API enabled there?"
     )
     assert reflector.is_listed
-    await feed.hears(("listed", []))
+    await feed.receives(("listed", []))
 
 
-async def test_it_is_not_asked_for_again_until_it_is_served(client, server, feed):
-    """Refusals are counted, and somebody is woken by them."""
+async def test_it_is_not_listed_again_until_it_is_served(client, server, feed):
+    """403s are counted, and alerts fire on them."""
     serving(server, (404, a_status(404)))
     reflector = Reflector(client, ResourceClaim, feed)
     async with reflecting(reflector):
@@ -60,8 +60,8 @@ async def test_it_is_not_asked_for_again_until_it_is_served(client, server, feed
         assert len(server.requested("GET")) - len(discoveries(server)) == 1
         claim = {"metadata": {"name": "gpu", "namespace": "shop", "uid": "1"}, "spec": {}}
         server.lists += [{"resources": [{"name": "resourceclaims"}]}, a_list(claim)]
-        server.answer = None
-        await feed.hears(("listed", []), ("listed", ["gpu"]))
+        server.respond = None
+        await feed.receives(("listed", []), ("listed", ["gpu"]))
         assert reflector.problem is None
 
 

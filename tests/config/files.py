@@ -1,4 +1,4 @@
-"""Configurations for tests, and what loading them says."""
+"""Configurations for tests, and the messages of loading them."""
 
 from __future__ import annotations
 

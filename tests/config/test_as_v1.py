@@ -60,7 +60,7 @@ extenders:
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES.keys())
-def test_what_is_written_says_the_same_when_it_is_read_again(text):
+def test_what_is_written_is_the_same_when_it_is_read_again(text):
     document = as_v1(loaded(HEAD + text))
     assert as_v1(loaded(written(document))) == document
 
@@ -77,12 +77,12 @@ def test_what_is_written_says_the_same_when_it_is_read_again(text):
         },
     )
 )
-def test_what_a_file_sets_is_what_the_document_says(fields):
+def test_what_a_file_sets_is_in_the_document(fields):
     document = as_v1(loaded(HEAD + written(fields) if fields else HEAD))
     assert {name: document[name] for name in fields} == fields
 
 
-def test_keys_are_written_only_for_who_asks_for_them():
+def test_keys_are_written_only_on_request():
     certificate, key = (base64.b64encode(text).decode() for text in (b"certificate", b"key"))
     text = f"""
 extenders:

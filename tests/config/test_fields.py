@@ -22,7 +22,7 @@ def test_an_empty_file_has_kube_schedulers_defaults():
 
 
 @pytest.mark.parametrize("text", ["", "# nothing", "null"])
-def test_a_file_without_content_says_what_it_must_hold(text):
+def test_the_error_of_an_empty_file_names_what_it_must_hold(text):
     assert mistakes(text) == {"the file": "is empty; it must hold a KubeSchedulerConfiguration"}
 
 
@@ -72,7 +72,7 @@ def test_null_means_absent():
     assert found == default_configuration(EVERYTHING)
 
 
-def test_a_defaulted_leader_election_is_told_from_a_wish():
+def test_a_defaulted_leader_election_differs_from_an_explicit_one():
     assert not configuration(a_file()).leader_election.explicit
     assert configuration(a_file(leaderElection={"leaderElect": True})).leader_election.explicit
 
@@ -218,7 +218,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize(("text", "paths"), HEADERS.values(), ids=HEADERS.keys())
-def test_a_file_of_another_kind_says_so_and_nothing_else(text, paths):
+def test_a_file_of_another_kind_is_reported_as_that_only(text, paths):
     assert set(mistakes(text)) == paths
 
 

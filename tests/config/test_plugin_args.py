@@ -173,7 +173,7 @@ def test_all_mistakes_in_arguments_come_at_once():
     assert set(found) == {f"{AT}.{name}" for name in ("address", "count", "share", "mode")}
 
 
-def test_a_required_argument_that_nobody_gave_is_missed():
+def test_a_missing_required_argument_is_reported():
     found = mistakes(a_profile_file(plugins=ON), REGISTRY)
     assert list(found) == ["profiles[0].pluginConfig[Wide].args.address"]
 

@@ -122,7 +122,7 @@ def test_the_order_at_a_point(plugins, point, order):
 
 WEIGHTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "the weight of score counts": ({"score": on(("TaintToleration", 7))}, "TaintToleration", 7),
-    "a weight of multiPoint counts where score says none": (
+    "a weight of multiPoint counts where score has none": (
         {"multiPoint": on(("TaintToleration", 7))},
         "TaintToleration",
         7,
@@ -350,9 +350,9 @@ DISABLED_IN_VAIN: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 @pytest.mark.parametrize(("plugins", "warned"), DISABLED_IN_VAIN.values(), ids=DISABLED_IN_VAIN.keys())
 def test_a_plugin_that_is_disabled_in_vain_is_named(plugins, warned):
     found = {
-        path: said
-        for path, said in warnings(a_profile_file(plugins=plugins), SMALL).items()
-        if "although it is disabled" in said
+        path: message
+        for path, message in warnings(a_profile_file(plugins=plugins), SMALL).items()
+        if "although it is disabled" in message
     }
     assert found.keys() == warned.keys()
     assert all(words in found[path] for path, words in warned.items())

@@ -50,7 +50,7 @@ def test_what_kube_scheduler_accepts_is_accepted_and_what_it_refuses_is_refused(
 
 
 KEY_WORDS = {
-    "not in valid range [0, 100]": "between 0 and 100",  # said by the type of the arguments, for every plugin
+    "not in valid range [0, 100]": "between 0 and 100",  # checked by the type of the arguments, for every plugin
     'unknown field "profiles[0].noSuchField"': 'unknown field "noSuchField"',
 }
 
@@ -59,8 +59,8 @@ def test_refusals_carry_the_key_words_of_kube_scheduler_and_its_path():
     refused = [(found, expect["error"]) for found, expect in judged() if isinstance(found, OperatorMistake)]
     assert len(refused) == 16
     for mistake, error in refused:
-        said = error.rpartition(": ")[2] if "Invalid value" in error else error.partition(": ")[2]
-        assert next((ours for theirs, ours in KEY_WORDS.items() if theirs in error), said) in str(mistake)
+        reason = error.rpartition(": ")[2] if "Invalid value" in error else error.partition(": ")[2]
+        assert next((ours for theirs, ours in KEY_WORDS.items() if theirs in error), reason) in str(mistake)
         if error.startswith("config: profiles"):
             assert error.split(": ")[1] in [problem.path for problem in mistake.problems]
 

@@ -1,4 +1,4 @@
-"""What the unmodified loader of kube-scheduler v1.36.4 said to hundreds of odd values, and what ours says.
+"""How the unmodified loader of kube-scheduler v1.36.4 loads hundreds of odd values, and how ours does.
 
 `loader.jsonl.gz` holds one `{"text": …, "error": null | …}` a line: a file, and what decoding and validating it gave.
 """
@@ -17,7 +17,7 @@ RECORDED = Path(__file__).parent.parent / "data" / "oracle" / "loader.jsonl.gz"
 
 STRICTER = {
     "disabled: [{name:": "an entry without name disables nothing",
-    "pluginConfig: [{name:": "arguments without a plugin are nobody's",
+    "pluginConfig: [{name:": "arguments without a plugin belong to no plugin",
     "retryPeriod:": "renewDeadline must exceed 1.2 × retryPeriod, or the election fails at start",
     "caData: [": "a list is no base64",
     "---\na: 1": "a second document would be ignored",

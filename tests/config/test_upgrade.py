@@ -1,4 +1,4 @@
-"""Old versions: what they meant, said in v1; what is lost, as a warning; what cannot be said, as an error."""
+"""Old versions: converted to v1; what is lost is a warning, what cannot be expressed is an error."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_v1beta1_profile_whose_scores_would_fail_for_want_of_pre_score():
     found = loaded.configuration.profiles[0]
     assert names(found, Point.FILTER)[-1] == "sample2"
     assert names(found, Point.PRE_SCORE) == ["sample2"]
-    said = {warning.path: warning.message for warning in loaded.warnings}
-    assert "preScore is off for TaintToleration" in said["profiles[0].plugins.preScore"]
+    messages = {warning.path: warning.message for warning in loaded.warnings}
+    assert "preScore is off for TaintToleration" in messages["profiles[0].plugins.preScore"]
     assert next(warning.line for warning in loaded.warnings if "preScore" in warning.path) == 12
 
 
@@ -262,7 +262,7 @@ REFUSED: dict[str, tuple[str, Any, Any, str, str]] = {
 
 
 @pytest.mark.parametrize(("version", "plugins", "args", "path", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_v1_cannot_say_is_refused(version, plugins, args, path, message):
+def test_what_v1_cannot_express_is_refused(version, plugins, args, path, message):
     found = mistakes(a_profile_file(version, plugins, args))
     assert list(found) == [path]
     assert message in found[path]
@@ -291,7 +291,7 @@ REFUSED_FIELDS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("version", "fields", "path", "message"), REFUSED_FIELDS.values(), ids=REFUSED_FIELDS.keys())
-def test_fields_that_v1_cannot_say_are_refused(version, fields, path, message):
+def test_fields_that_v1_cannot_express_are_refused(version, fields, path, message):
     found = mistakes(a_file(version, **fields))
     assert list(found) == [path]
     assert message in found[path]
@@ -362,8 +362,8 @@ QUIET: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", QUIET.values(), ids=QUIET.keys())
 def test_what_changes_nothing_is_dropped_quietly(fields):
-    said = warnings(a_file("v1beta1", **fields)).values()
-    assert [message for message in said if "NodePreferAvoidPods" not in message and "weight 1" not in message] == []
+    messages = warnings(a_file("v1beta1", **fields)).values()
+    assert [message for message in messages if "NodePreferAvoidPods" not in message and "weight 1" not in message] == []
 
 
 def test_disabled_preemption_is_disabled_in_every_profile():

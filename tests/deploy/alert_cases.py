@@ -29,7 +29,7 @@ RELOADED = f"mooring_config_last_reload_successful{{{ONE}}}"
 REFUSED = f'scheduler_unschedulable_pods{{{ONE}, profile="p", plugin="Headroom"}}'
 PLUGIN_ERRORS = f'mooring_plugin_errors_total{{{ONE}, plugin="Headroom", extension_point="Filter"}}'
 PLUGIN_SLOW = f'mooring_plugin_slow_attempts_total{{{ONE}, plugin="Headroom", extension_point="Filter", profile="p"}}'
-RIVALS = f'mooring_bound_by_others_total{{{ONE}, profile="p"}}'
+FOREIGN_BINDINGS = f'mooring_bound_by_others_total{{{ONE}, profile="p"}}'
 MEMORY = f"process_resident_memory_bytes{{{ONE}}}"
 BY_PLUGIN = {"job": "mooring", "plugin": "Headroom", "extension_point": "Filter"}
 
@@ -43,9 +43,9 @@ def decisions(le: str) -> str:
 
 
 CASES = {
-    "no instance answers": Case("MooringDown", {f"up{{{ONE}}}": "0x10", f"up{{{TWO}}}": "0x10"}, "5m", {}),
+    "no instance responds": Case("MooringDown", {f"up{{{ONE}}}": "0x10", f"up{{{TWO}}}": "0x10"}, "5m", {}),
     "nothing is scraped at all": Case("MooringDown", {}, "5m", {}),
-    "one of two answers": Case("MooringDown", {f"up{{{ONE}}}": "1x10", f"up{{{TWO}}}": "0x10"}, "5m"),
+    "one of two responds": Case("MooringDown", {f"up{{{ONE}}}": "1x10", f"up{{{TWO}}}": "0x10"}, "5m"),
     "one of two is gone for long": Case(
         "MooringReplicaDown",
         {f"up{{{ONE}}}": "0x20", f"up{{{TWO}}}": "1x20"},
@@ -60,7 +60,7 @@ CASES = {
         "MooringNoLeader", {LEADS_ONE: "1 1 stale", LEADS_TWO: "0x10"}, "5m", {"job": "mooring", "name": "mooring"}
     ),
     "one leads": Case("MooringNoLeader", {LEADS_ONE: "0x10", LEADS_TWO: "1x10"}, "5m"),
-    "nobody is elected at all": Case("MooringNoLeader", {f"up{{{ONE}}}": "1x10"}, "5m"),
+    "leader election is off": Case("MooringNoLeader", {f"up{{{ONE}}}": "1x10"}, "5m"),
     "the lease goes to and fro": Case(
         "MooringLeaderChanges",
         {LEADS_ONE: "1 0 1 0 1 0 1", LEADS_TWO: "0 1 0 1 0 1 0"},
@@ -105,8 +105,10 @@ CASES = {
     "a plugin has failed once": Case("MooringPluginFails", {PLUGIN_ERRORS: "0 0 1x20"}, "10m"),
     "a plugin makes attempts slow": Case("MooringPluginSlow", {PLUGIN_SLOW: "0+2x20"}, "15m", BY_PLUGIN),
     "a plugin was slow once": Case("MooringPluginSlow", {PLUGIN_SLOW: "0 0 1x20"}, "10m"),
-    "somebody else binds": Case("MooringRival", {RIVALS: "1+1x20"}, "10m", {"job": "mooring", "profile": "p"}),
-    "somebody else has stopped to bind": Case("MooringRival", {RIVALS: "7x40"}, "30m"),
+    "another scheduler binds": Case(
+        "MooringForeignBindings", {FOREIGN_BINDINGS: "1+1x20"}, "10m", {"job": "mooring", "profile": "p"}
+    ),
+    "another scheduler has stopped binding": Case("MooringForeignBindings", {FOREIGN_BINDINGS: "7x40"}, "30m"),
     "a right was taken away": Case(
         "MooringForbidden", {requests("403"): "1+1x20"}, "10m", {"job": "mooring", "method": "GET"}
     ),

@@ -11,28 +11,28 @@ from mooring.cli.main import exit_code
 
 
 @dataclass(frozen=True)
-class Answer:
+class Result:
     code: int
     out: str
     err: str
 
 
-def manifests(*arguments: str) -> Answer:
+def manifests(*arguments: str) -> Result:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = exit_code(["manifests", *arguments])
     log.configure(verbosity=0, format="text")
-    return Answer(code, out.getvalue(), err.getvalue())
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 def printed(*arguments: str) -> str:
-    answer = manifests(*arguments)
-    assert answer.code == 0, answer.err
-    return answer.out
+    result = manifests(*arguments)
+    assert result.code == 0, result.err
+    return result.out
 
 
 def refused(*arguments: str) -> str:
-    """What a command line that is a mistake is told."""
-    answer = manifests(*arguments)
-    assert answer.code == 2, answer
-    return answer.err
+    """The error of a wrong command line."""
+    result = manifests(*arguments)
+    assert result.code == 2, result
+    return result.err

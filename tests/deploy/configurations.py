@@ -26,6 +26,6 @@ def a_file(
     }
 
 
-def a_configuration(registry: Registry | None = None, **asked: Any) -> Configuration:
-    text = written(a_file(**asked))
+def a_configuration(registry: Registry | None = None, **fields: Any) -> Configuration:
+    text = written(a_file(**fields))
     return load_configuration(text, source="test.yaml", registry=registry or catalogue()).configuration

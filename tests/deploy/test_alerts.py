@@ -61,7 +61,7 @@ def promtool() -> str:
     return shutil.which("promtool") or str(debian_program("prometheus").with_name("promtool"))
 
 
-def said_by(*command: str | Path) -> str:
+def output_of(*command: str | Path) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -69,7 +69,7 @@ def said_by(*command: str | Path) -> str:
 
 @pytest.mark.real
 def test_prometheus_takes_the_rules(promtool):
-    assert f"SUCCESS: {len(ALERTS)} rules found" in said_by(promtool, "check", "rules", RULES)
+    assert f"SUCCESS: {len(ALERTS)} rules found" in output_of(promtool, "check", "rules", RULES)
 
 
 @pytest.mark.real
@@ -78,22 +78,22 @@ def test_each_alert_fires_when_it_should_and_not_otherwise(promtool, tmp_path):
     tests = [_unit_test(name, case) for name, case in CASES.items()]
     document = {"rule_files": [os.fspath(RULES)], "evaluation_interval": "1m", "tests": tests}
     file.write_text(json.dumps(document), encoding="utf-8")
-    said_by(promtool, "test", "rules", file)
+    output_of(promtool, "test", "rules", file)
 
 
 def _unit_test(name: str, case: Case) -> dict[str, Any]:
-    """Asked for the alerts alone: the words in their annotations need not stand here again."""
+    """Only the alerts are compared: the texts of their annotations need not be repeated here."""
     firing = {"alertname": case.alert, "alertstate": "firing", **(case.fires or {})}
     if case.fires is not None:
         firing["severity"] = ALERTS[case.alert]["labels"]["severity"]
     shown = ", ".join(f'{label}="{value}"' for label, value in firing.items())
     expected = [{"labels": f"ALERTS{{{shown}}}", "value": 1}] if case.fires is not None else []
-    asked = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
+    expression = f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}'
     return {
         "name": name,
         "interval": "1m",
         "input_series": [{"series": series, "values": values} for series, values in case.series.items()],
-        "promql_expr_test": [{"expr": asked, "eval_time": case.after, "exp_samples": expected}],
+        "promql_expr_test": [{"expr": expression, "eval_time": case.after, "exp_samples": expected}],
     }
 
 
@@ -103,7 +103,7 @@ def test_each_alert_is_seen_to_fire_and_to_be_quiet():
 
 
 @pytest.mark.parametrize("alert", ALERTS)
-def test_each_alert_says_what_is_wrong_and_where_to_read_on(alert):
+def test_each_alert_names_what_is_wrong_and_where_to_read_on(alert):
     rule = ALERTS[alert]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     notes: dict[str, str] = rule["annotations"]
@@ -138,7 +138,7 @@ def test_prometheus_takes_the_scrape_job_of_the_page(promtool, tmp_path):
     mooring["static_configs"] = [{"targets": ["localhost:10259"]}]
     file = tmp_path / "prometheus.yml"
     file.write_text(json.dumps(document), encoding="utf-8")
-    assert "valid prometheus config file" in said_by(promtool, "check", "config", file)
+    assert "valid prometheus config file" in output_of(promtool, "check", "config", file)
 
 
 async def test_the_alerts_are_about_metrics_and_labels_that_a_scheduler_serves(server: EmbeddedApiServer):

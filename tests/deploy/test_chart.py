@@ -89,7 +89,7 @@ def test_the_default_values_give_what_the_command_writes():
     assert rendered() == documents(printed(f"--config={CHART / 'scheduler.yaml'}"))
 
 
-ASKED = {
+OPTIONS = {
     "a second scheduler with a plugin of one's own": ("--plugins=quiet.py",),
     "a shadow": ("--plugins=quiet.py", "--as=shadow"),
     "another image, name and verbosity": (
@@ -106,12 +106,12 @@ ASKED = {
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
-def test_values_that_the_command_prints_make_the_chart_write_the_same(asked, tmp_path, monkeypatch):
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_values_that_the_command_prints_make_the_chart_write_the_same(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("quiet.py").write_text(PLUGIN, encoding="utf-8")
     Path("scheduler.yaml").write_text(CONFIG, encoding="utf-8")
-    assert_chart_writes_what_the_command_writes(*asked)
+    assert_chart_writes_what_the_command_writes(*options)
 
 
 @pytest.mark.real
@@ -124,9 +124,9 @@ def test_a_configuration_with_credentials_is_a_secret_in_the_chart_too(tmp_path,
     assert "Secret" in {kind for kind, _ in written}
 
 
-def assert_chart_writes_what_the_command_writes(*asked: str) -> dict[tuple[str, str], Any]:
-    Path("values.yaml").write_text(printed("--config=scheduler.yaml", "--helm-values", *asked), encoding="utf-8")
-    written = documents(printed("--config=scheduler.yaml", *asked))
+def assert_chart_writes_what_the_command_writes(*options: str) -> dict[tuple[str, str], Any]:
+    Path("values.yaml").write_text(printed("--config=scheduler.yaml", "--helm-values", *options), encoding="utf-8")
+    written = documents(printed("--config=scheduler.yaml", *options))
     assert rendered("--values=values.yaml") == written
     return written
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.deploy.command import Answer, manifests, printed, refused
+from tests.deploy.command import Result, manifests, printed, refused
 from tests.deploy.configurations import a_file
 
 PLUGIN = """
@@ -30,8 +30,8 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def config(**asked: Any) -> str:
-    Path("scheduler.yaml").write_text(json.dumps(a_file(**asked)), encoding="utf-8")
+def config(**fields: Any) -> str:
+    Path("scheduler.yaml").write_text(json.dumps(a_file(**fields)), encoding="utf-8")
     return "--config=scheduler.yaml"
 
 
@@ -102,7 +102,7 @@ class Diary(Plugin):
 
 
 def rules_about_pods(*arguments: str) -> list[list[str]]:
-    """The verbs on pods themselves, in the manifests and in the values of the chart; both say the same."""
+    """The verbs on pods themselves, in the manifests and in the values of the chart, which are equal."""
     rules = written(*arguments)["ClusterRole", "mooring:mooring"]["rules"]
     values = yaml.safe_load(printed(*arguments, "--helm-values"))["rbac"]["clusterRules"]
     found = [[rule["verbs"] for rule in each if "pods" in rule["resources"]] for each in (rules, values)]
@@ -110,13 +110,13 @@ def rules_about_pods(*arguments: str) -> list[list[str]]:
     return [verbs for verbs in found[0] if isinstance(verbs, list)]
 
 
-def test_pods_may_be_patched_only_where_a_plugin_asks_for_it():
+def test_pods_may_be_patched_only_where_a_plugin_needs_it():
     Path("diary.py").write_text(WRITER, encoding="utf-8")
     assert not any("patch" in verbs for verbs in rules_about_pods(config(), "--plugins=diary.py"))
     assert any("patch" in verbs for verbs in rules_about_pods(config(enabled=["Diary"]), "--plugins=diary.py"))
 
 
-def test_each_rule_says_who_needs_it():
+def test_each_rule_names_who_needs_it():
     text = printed(config())
     assert "# DefaultPreemption\n- apiGroups: [policy]\n  resources: [poddisruptionbudgets]\n" in text
 
@@ -133,16 +133,16 @@ def test_feature_gates_and_further_flags_are_on_its_command_line():
 def test_a_kubeconfig_in_the_file_is_left_out():
     text = "# mine\n" + yaml.safe_dump(a_file(clientConnection={"kubeconfig": "/home/me/.kube/config", "qps": 50}))
     Path("scheduler.yaml").write_text(text, encoding="utf-8")
-    answer = manifests("--config=scheduler.yaml")
-    assert "clientConnection.kubeconfig is left out" in answer.err
-    (config_map,) = [each for each in yaml.safe_load_all(answer.out) if each["kind"] == "ConfigMap"]
+    result = manifests("--config=scheduler.yaml")
+    assert "clientConnection.kubeconfig is left out" in result.err
+    (config_map,) = [each for each in yaml.safe_load_all(result.out) if each["kind"] == "ConfigMap"]
     kept = config_map["data"]["config.yaml"]
     assert kept.startswith("# mine\n")
     assert yaml.safe_load(kept) == a_file(clientConnection={"qps": 50})
 
 
 @pytest.mark.parametrize("election", [{}, {"leaderElection": {"leaderElect": True}}], ids=["by default", "if it leads"])
-def test_a_shadow_may_read_and_is_told_to_be_one(election):
+def test_a_shadow_may_read_and_runs_with_shadow(election):
     documents = written(config(name="default-scheduler", **election), "--as=shadow")
     rules = documents["ClusterRole", "mooring:mooring-shadow"]["rules"]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
@@ -202,7 +202,7 @@ def test_flags_that_stand_in_args_are_replaced_there():
     assert new["args"] == ["--v=4", "--config=/etc/kubernetes/mooring-config.yaml"]
 
 
-def from_a_pod_with(*flags: str) -> Answer:
+def from_a_pod_with(*flags: str) -> Result:
     own = static_pod()
     own["spec"]["containers"][0]["command"] += flags
     Path("kube-scheduler.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
@@ -210,20 +210,20 @@ def from_a_pod_with(*flags: str) -> Answer:
 
 
 def test_flags_of_an_old_kube_scheduler_are_refused_before_they_end_the_new_one():
-    answer = from_a_pod_with("--address=0.0.0.0", "--lock-object-name=mine", "--no-such-flag")
-    assert answer.code == 2
-    assert "kube-scheduler.yaml has 3 problems" in answer.err
-    assert "--address\n    was removed from kube-scheduler" in answer.err
-    assert "--lock-object-name\n    was removed from kube-scheduler" in answer.err
-    assert "--no-such-flag\n    is not a flag" in answer.err
+    result = from_a_pod_with("--address=0.0.0.0", "--lock-object-name=mine", "--no-such-flag")
+    assert result.code == 2
+    assert "kube-scheduler.yaml has 3 problems" in result.err
+    assert "--address\n    was removed from kube-scheduler" in result.err
+    assert "--lock-object-name\n    was removed from kube-scheduler" in result.err
+    assert "--no-such-flag\n    is not a flag" in result.err
     assert "kube-scheduler.yaml: Invalid value for '-v' / '--v': 'many'" in from_a_pod_with("--v=many").err
 
 
 def test_flags_that_do_not_count_beside_a_configuration_are_named():
-    answer = from_a_pod_with("--profiling=false", "--kube-api-qps=100")
-    assert answer.code == 0
+    result = from_a_pod_with("--profiling=false", "--kube-api-qps=100")
+    assert result.code == 0
     for flag in ("--profiling", "--kube-api-qps"):
-        assert f'"is ignored beside --config, as kube-scheduler ignores it: set it there" flag="{flag}"' in answer.err
+        assert f'"is ignored beside --config, as kube-scheduler ignores it: set it there" flag="{flag}"' in result.err
     assert "--kube-api-burst" in manifests(config(), "--", "--kube-api-burst=5").err
 
 
@@ -251,7 +251,7 @@ REFUSED = {
     ),
     "an image without a name": (("--image=",), "--image\n    must be a name that can be pulled"),
     "an image with a space in its name": (("--image=a b",), "--image\n    must be a name that can be pulled"),
-    "a port that nobody probes": (
+    "a port that is not probed": (
         ("--", "--secure-port=1"),
         "-- --secure-port\n    the manifest's probes use port 10259",
     ),
@@ -285,19 +285,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "told"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_work_is_refused_by_name(arguments, told):
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_work_is_refused_by_name(arguments, message):
     known = () if arguments[0].startswith("--config") else (config(),)
     if not known:
-        assert told in refused(*arguments)
+        assert message in refused(*arguments)
     else:
-        assert told in refused(*known, *arguments)
+        assert message in refused(*known, *arguments)
 
 
 def test_plugin_files_too_large_for_a_config_map_are_refused():
     Path("quiet.py").write_text(PLUGIN + "#" * 1_100_000, encoding="utf-8")
-    told = refused(config(enabled=["Quiet"]), "--plugins=quiet.py")
-    assert re.search(r"--plugins\n    \d+ bytes are too many for a ConfigMap \(1 MiB\)", told)
+    message = refused(config(enabled=["Quiet"]), "--plugins=quiet.py")
+    assert re.search(r"--plugins\n    \d+ bytes are too many for a ConfigMap \(1 MiB\)", message)
 
 
 def test_two_plugin_files_of_one_name_are_refused():
@@ -308,15 +308,19 @@ def test_two_plugin_files_of_one_name_are_refused():
 
 
 WARNED = {
-    "a second scheduler for everybody's pods": (
+    "a second scheduler for the default scheduler's pods": (
         "default-scheduler",
         "second-scheduler",
         "the profile default-scheduler is also the cluster's own scheduler's",
     ),
-    "nobody left for everybody's pods": ("other", "replacement", "no profile is called default-scheduler"),
+    "no scheduler left for the default scheduler's pods": (
+        "other",
+        "replacement",
+        "no profile is called default-scheduler",
+    ),
 }
 
 
-@pytest.mark.parametrize(("name", "mode", "told"), WARNED.values(), ids=WARNED.keys())
-def test_what_is_often_not_meant_is_warned_about(name, mode, told):
-    assert told in manifests(config(name=name), f"--as={mode}").err
+@pytest.mark.parametrize(("name", "mode", "message"), WARNED.values(), ids=WARNED.keys())
+def test_what_is_often_not_meant_is_warned_about(name, mode, message):
+    assert message in manifests(config(name=name), f"--as={mode}").err

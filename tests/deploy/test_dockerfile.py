@@ -29,7 +29,7 @@ def test_all_the_work_is_done_by_the_script():
     assert the("RUN") == "scripts/build-root /image"
 
 
-def test_it_is_not_root_and_says_so_by_number():
+def test_its_user_is_a_number_and_not_root():
     assert the("USER") == f"{USER_ID}:{USER_ID}"
 
 
@@ -38,7 +38,7 @@ def test_there_is_no_entrypoint_so_that_a_manifest_names_the_program():
     assert json.loads(the("CMD")) == ["mooring", "run"]
 
 
-def test_it_is_healthy_when_mooring_says_so():
+def test_its_health_check_is_mooring_health():
     assert the("HEALTHCHECK").endswith('CMD ["mooring", "health"]')
     assert the("EXPOSE") == str(PORT)
 

@@ -21,8 +21,8 @@ NO_ELECTION = LeaderElection(leader_elect=False)
 NEVER_OFF = ("PrioritySort", "DefaultBinder")
 
 
-def asked_for(right: Right) -> str:
-    """`patch persistentvolumes`, as people say it."""
+def shown(right: Right) -> str:
+    """`patch persistentvolumes`, as people write it."""
     where = f" in {right.namespace}" if right.namespace else ""
     named = f" {right.name}" if right.name else ""
     group = f".{right.group}" if right.group else ""
@@ -32,7 +32,7 @@ def asked_for(right: Right) -> str:
 def rights(configuration: Any, registry: Any = None, **options: Any) -> set[str]:
     options.setdefault("election", NO_ELECTION)
     options.setdefault("serves", False)
-    return {asked_for(right) for right in rights_of(configuration, registry or catalogue(), **options)}
+    return {shown(right) for right in rights_of(configuration, registry or catalogue(), **options)}
 
 
 def with_plugin(plugin: type[Plugin], source: str = "test") -> set[str]:
@@ -51,7 +51,7 @@ BARE = {
 }
 
 
-def test_a_scheduler_that_only_binds_asks_for_no_more_than_that():
+def test_a_scheduler_that_only_binds_needs_no_more_than_that():
     assert rights(a_configuration(disabled=["*"], enabled=NEVER_OFF)) == BARE
 
 
@@ -80,7 +80,7 @@ DISABLED = {
 
 
 @pytest.mark.parametrize(("plugin", "gone"), DISABLED.values(), ids=DISABLED.keys())
-def test_what_only_a_disabled_plugin_needed_is_not_asked_for(plugin, gone):
+def test_what_only_a_disabled_plugin_needed_is_not_granted(plugin, gone):
     assert rights(a_configuration()) - rights(a_configuration(disabled=[plugin])) == gone
 
 
@@ -118,7 +118,7 @@ class OnlyRetries(Plugin):
         return PostFilterRefusal("later", retry_after=1.0)
 
 
-class SaysNothing(Plugin):
+class Unannotated(Plugin):
     def post_filter(self, pod, refused, what_if):
         return Plan()
 
@@ -128,41 +128,41 @@ CLAIMS = {
     *("patch resourceclaims/status.resource.k8s.io", "patch resourceclaims/binding.resource.k8s.io"),
 }
 DECLARED = {
-    "a kind that a constructor asks for is read": (ReadsServices, {"list services", "watch services"}),
+    "a kind that a constructor takes is read": (ReadsServices, {"list services", "watch services"}),
     "a service that writes brings what it writes": (WritesClaims, CLAIMS),
     "a plugin that writes to pods may patch them": (WritesPods, {"patch pods"}),
-    "a post_filter that can answer with a plan evicts": (Evicts, {"delete pods"}),
-    "a post_filter that cannot evicts nobody": (OnlyRetries, set()),
-    "a post_filter that does not say may evict": (SaysNothing, {"delete pods"}),
+    "a post_filter that can return a plan evicts": (Evicts, {"delete pods"}),
+    "a post_filter that cannot evicts no pods": (OnlyRetries, set()),
+    "a post_filter without an annotation may evict": (Unannotated, {"delete pods"}),
 }
 
 
 @pytest.mark.parametrize(("plugin", "more"), DECLARED.values(), ids=DECLARED.keys())
-def test_what_a_plugin_asks_for_is_granted(plugin, more):
+def test_what_a_plugin_needs_is_granted(plugin, more):
     assert with_plugin(plugin) == more
 
 
 def test_kube_scheduler_may_do_all_that_the_default_plugins_cannot_do_without():
-    asked = rights_of(a_configuration(), catalogue())
-    assert beyond_kube_scheduler(asked) == ()
-    assert [asked_for(right) for right in asked if right.is_optional] == ["list events"]
+    rights = rights_of(a_configuration(), catalogue())
+    assert beyond_kube_scheduler(rights) == ()
+    assert [shown(right) for right in rights if right.is_optional] == ["list events"]
 
 
 def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():
     configuration = a_configuration(enabled=["NodeCRDResourceFit"])
     beyond = beyond_kube_scheduler(rights_of(configuration, catalogue()))
     resource = "clusterscopedresources.scheduling.sigs.k8s.io"
-    assert {asked_for(right) for right in beyond} == {f"list {resource}", f"watch {resource}"}
+    assert {shown(right) for right in beyond} == {f"list {resource}", f"watch {resource}"}
 
 
 def test_kube_scheduler_may_not_patch_pods():
     registry = catalogue()
     registry.add(WritesPods, "test")
     beyond = beyond_kube_scheduler(rights_of(a_configuration(registry, enabled=["WritesPods"]), registry))
-    assert [(asked_for(right), right.needed_by) for right in beyond] == [("patch pods", frozenset({"WritesPods"}))]
+    assert [(shown(right), right.needed_by) for right in beyond] == [("patch pods", frozenset({"WritesPods"}))]
 
 
-def test_a_lease_is_asked_for_by_name_except_to_make_it():
+def test_a_lease_is_granted_by_name_except_to_create_it():
     election = LeaderElection(resource_name="mine", resource_namespace="there")
     more = rights(a_configuration(), election=election) - rights(a_configuration())
     leases = "leases.coordination.k8s.io"
@@ -181,13 +181,13 @@ def test_shadow_mode_only_reads():
 
 
 def test_rules_grant_exactly_the_rights():
-    asked = rights_of(a_configuration(enabled=["NodeCRDResourceFit"]), catalogue())
+    rights = rights_of(a_configuration(enabled=["NodeCRDResourceFit"]), catalogue())
     granted = {
         (namespace, rule.group, resource, verb, name)
-        for namespace, rules in rules_of(asked).items()
+        for namespace, rules in rules_of(rights).items()
         for rule in rules
         for resource in rule.resources
         for verb in rule.verbs
         for name in rule.names or ("",)
     }
-    assert granted == {(each.namespace, each.group, each.resource, each.verb, each.name) for each in asked}
+    assert granted == {(each.namespace, each.group, each.resource, each.verb, each.name) for each in rights}

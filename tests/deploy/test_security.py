@@ -1,4 +1,4 @@
-"""What docs/security.md says that the scheduler may not do, whatever of kube-scheduler's plugins is configured."""
+"""What the scheduler may not do by docs/security.md, whatever of kube-scheduler's plugins is configured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITTEN = {
     ("authentication.k8s.io", "tokenreviews"): {"create"},
     ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
 }
-"""Everywhere. Who asks for more, makes this page longer."""
+"""Everywhere. A change that needs more makes this page longer."""
 
 
 def of_a_scheduler(*, only_reads: bool = False) -> tuple[Right, ...]:
@@ -48,7 +48,7 @@ def test_what_it_writes_is_what_the_page_lists():
 def test_in_a_namespace_it_writes_its_own_lease_and_events_about_it():
     own = {(right.resource, right.verb, right.namespace, right.name) for right in of_a_scheduler() if right.namespace}
     assert own == {
-        ("leases", "create", "kube-system", ""),  # a name cannot be asked for before the object is there
+        ("leases", "create", "kube-system", ""),  # a name cannot be required before the object exists
         ("leases", "get", "kube-system", "mooring"),
         ("leases", "update", "kube-system", "mooring"),
         ("events", "create", "kube-system", ""),

@@ -1,4 +1,4 @@
-"""A server with everything a scheduler needs; a test takes something away and asks the doctor."""
+"""A server with everything a scheduler needs; a test takes something away and runs the doctor."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Document = dict[str, Any]
 
 
 class Cluster:
-    """What the server answers; `allows` decides about rights."""
+    """The server's responses; `allows` decides about rights."""
 
     def __init__(self, authority: Authority) -> None:
         self.fake = FakeServer(authority)
-        self.fake.answer = self._answer
+        self.fake.respond = self._respond
         self.version: Document = {"major": "1", "minor": "36", "gitVersion": "v1.36.4"}
         self.served: dict[str, list[str]] = {"/api/v1": ["pods", "nodes"], "/apis/events.k8s.io/v1": ["events"]}
         self.lease: Document | None = None
-        self.user = "somebody"
+        self.user = "operator"
         self.words = ""
         self.events: list[Document] = []
         self.allows: Callable[[Document], bool] = lambda _: True
@@ -39,7 +39,7 @@ class Cluster:
         """Paths that are refused with this code."""
         self.headers: dict[str, str] = {}
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if code := self.codes.get(request.path):
             return web.json_response({"code": code, "message": self.words or f"no {request.path}"}, status=code)
         document = await self._document(request)
@@ -55,8 +55,8 @@ class Cluster:
         if request.path.endswith("/selfsubjectreviews"):
             return {"status": {"userInfo": {"username": self.user}}}
         if request.path.endswith("/selfsubjectaccessreviews"):
-            asked = (await request.json())["spec"]["resourceAttributes"]
-            return {"status": {"allowed": self.allows(asked)}}
+            attributes = (await request.json())["spec"]["resourceAttributes"]
+            return {"status": {"allowed": self.allows(attributes)}}
         if request.path.endswith("/leases/kube-scheduler"):
             return self.lease
         if request.path == "/api/v1/events":
@@ -73,7 +73,8 @@ def its_authority() -> Authority:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """The present (certificates have a beginning and an end), and it stays: how long an answer takes says nothing."""
+    """The present (certificates have a beginning and an end), and it stands still: the time of a response does not
+    matter."""
     return ManualClock(time.time())
 
 
@@ -99,14 +100,14 @@ def plan() -> Plan:
 
 @pytest.fixture
 def findings(cluster: Cluster, plan: Plan, clock: ManualClock) -> Callable[..., Any]:
-    """Ask the doctor; gives the findings of one check."""
+    """Run the doctor; returns the findings of one check."""
 
     for kind in plan.readers():
         root = f"/apis/{kind.KIND.api_version}" if kind.KIND.group else "/api/v1"
         cluster.served.setdefault(root, []).append(kind.KIND.plural)
 
-    async def ask(check: str, plan: Plan = plan, **connection: Any) -> list[Finding]:
+    async def of_check(check: str, plan: Plan = plan, **connection: Any) -> list[Finding]:
         async with ApiClient(cluster.fake.connection(**connection), clock=clock, in_flight=4) as client:
             return [finding for finding in await examine(client, plan) if finding.check == check]
 
-    return ask
+    return of_check

@@ -36,28 +36,28 @@ async def only(found: Any) -> Any:
 
 
 async def test_nothing_is_wrong_with_a_cluster_that_has_everything(findings):
-    for check in ("server", "tls", "version", "clock", "kinds", "rights", "rivals"):
+    for check in ("server", "tls", "version", "clock", "kinds", "rights", "schedulers"):
         finding = await only(findings(check))
         assert finding.verdict is Verdict.GOOD, finding
         assert not finding.to_do
 
 
 class TestContact:
-    async def test_nobody_listens(self, findings):
+    async def test_nothing_listens(self, findings):
         finding = await only(findings("server", server="https://127.0.0.1:1"))
         assert finding.verdict is Verdict.BAD
-        assert "127.0.0.1:1" in finding.said
-        assert "connection refused" in finding.said
+        assert "127.0.0.1:1" in finding.message
+        assert "connection refused" in finding.message
         assert "a test" in finding.to_do
         assert await findings("rights", server="https://127.0.0.1:1") == []
 
     async def test_the_certificate_is_not_trusted(self, findings):
         finding = await only(findings("server", ca_data=None))
         assert finding.verdict is Verdict.BAD
-        assert "not trusted" in finding.said
+        assert "not trusted" in finding.message
 
     @pytest.mark.parametrize(
-        ("code", "said", "to_do"),
+        ("code", "message", "to_do"),
         [
             (401, "does not accept the credentials", "Renew"),
             (403, "refuses", "system:public-info-viewer"),
@@ -65,18 +65,18 @@ class TestContact:
             (503, "responds 503", "load balancer"),
         ],
     )
-    async def test_the_server_does_not_let_us_in(self, cluster, findings, code, said, to_do):
+    async def test_the_server_does_not_let_us_in(self, cluster, findings, code, message, to_do):
         cluster.codes["/version"] = code
         finding = await only(findings("server"))
         assert finding.verdict is Verdict.BAD
-        assert said in finding.said
+        assert message in finding.message
         assert to_do in finding.to_do
 
-    async def test_we_may_not_speak_for_another(self, cluster, findings):
+    async def test_impersonation_is_forbidden(self, cluster, findings):
         cluster.codes["/version"] = 403
         cluster.words = 'User "u" cannot impersonate resource "users"'
         finding = await only(findings("server", impersonate=Impersonation("another")))
-        assert finding.said.startswith("the user may not impersonate another")
+        assert finding.message.startswith("the user may not impersonate another")
         assert "administrator" in finding.to_do
 
     async def test_an_unverified_certificate_is_noticed(self, findings):
@@ -87,14 +87,14 @@ class TestContact:
     async def test_a_certificate_that_ends_soon_is_noticed(self, findings, its_authority, monkeypatch):
         monkeypatch.setattr(contact, "ENDS_SOON", timedelta(days=100))
         found = await findings("tls", client_cert_data=its_authority.client, client_key_data=its_authority.client_key)
-        assert [finding.said.partition(" ends on ")[0] for finding in found] == [
+        assert [finding.message.partition(" ends on ")[0] for finding in found] == [
             "the server's certificate",
             "our client certificate",
         ]
         assert all(finding.verdict is Verdict.NOTICE for finding in found)
 
     @pytest.mark.parametrize(
-        ("seconds", "verdict", "said"),
+        ("seconds", "verdict", "message"),
         [
             (0, Verdict.GOOD, "agree"),
             (20, Verdict.NOTICE, "20 s ahead of ours"),
@@ -102,15 +102,15 @@ class TestContact:
             (3600, Verdict.BAD, "s ahead of ours"),
         ],
     )
-    async def test_the_clocks(self, cluster, findings, clock, seconds, verdict, said):
+    async def test_the_clocks(self, cluster, findings, clock, seconds, verdict, message):
         cluster.headers["Date"] = http_date(clock, seconds)
         finding = await only(findings("clock"))
         assert finding.verdict is verdict, finding
-        assert said in finding.said or "19 s ahead" in finding.said
+        assert message in finding.message or "19 s ahead" in finding.message
         assert bool(finding.to_do) == (verdict is not Verdict.GOOD)
 
     @pytest.mark.parametrize(
-        ("minor", "verdict", "said"),
+        ("minor", "verdict", "message"),
         [
             ("36", Verdict.GOOD, "Kubernetes v1.36.0"),
             ("33+", Verdict.GOOD, "it has no devices by claims"),
@@ -119,11 +119,11 @@ class TestContact:
             ("40", Verdict.NOTICE, "newer than 1.36"),
         ],
     )
-    async def test_the_version(self, cluster, findings, minor, verdict, said):
+    async def test_the_version(self, cluster, findings, minor, verdict, message):
         cluster.version = {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}.0"}
         finding = await only(findings("version"))
         assert finding.verdict is verdict
-        assert said in finding.said
+        assert message in finding.message
 
 
 @pytest.mark.parametrize(
@@ -145,20 +145,20 @@ class TestKinds:
         cluster.version["minor"] = "33"
         found = await findings("kinds")
         assert {finding.verdict for finding in found} == {Verdict.NOTICE}
-        assert any("ResourceClaim" in each.said or "resourceclaims" in each.said for each in found)
+        assert any("ResourceClaim" in each.message or "resourceclaims" in each.message for each in found)
         assert all("Kubernetes 1.34 and later" in finding.to_do for finding in found)
 
-    async def test_rights_to_what_the_server_lacks_are_not_asked_for(self, cluster, findings):
+    async def test_rights_to_what_the_server_lacks_are_not_reviewed(self, cluster, findings):
         del cluster.served["/apis/resource.k8s.io/v1"]
-        cluster.allows = lambda asked: asked["group"] != "resource.k8s.io"
+        cluster.allows = lambda attributes: attributes["group"] != "resource.k8s.io"
         assert (await only(findings("rights"))).verdict is Verdict.GOOD
 
     async def test_a_custom_kind_that_is_not_defined(self, findings, plan, monkeypatch):
         monkeypatch.setattr(type(plan), "readers", lambda _: {Quota: {"QuotaFit"}})
         finding = await only(findings("kinds"))
         assert finding.verdict is Verdict.BAD
-        assert "quotas.example.com" in finding.said
-        assert "QuotaFit" in finding.said
+        assert "quotas.example.com" in finding.message
+        assert "QuotaFit" in finding.message
         assert "mooring crd generate QuotaFit | kubectl apply" in finding.to_do
         finding = await only(findings("kinds", dataclasses.replace(plan, plugins=("my plugins/quota.py", "a:B"))))
         assert "mooring crd generate QuotaFit --plugins 'my plugins/quota.py' --plugins a:B | kub" in finding.to_do
@@ -166,35 +166,37 @@ class TestKinds:
 
 class TestRights:
     async def test_each_rule_that_is_missing_is_named_with_who_needs_it(self, cluster, findings):
-        def allows(asked):
-            return asked.get("subresource") != "binding" or asked["resource"] != "pods"
+        def allows(attributes):
+            return attributes.get("subresource") != "binding" or attributes["resource"] != "pods"
 
         cluster.allows = allows
         finding = await only(findings("rights"))
         assert finding.verdict is Verdict.BAD
-        assert finding.said == '"somebody" may not create pods/binding (for DefaultBinder)'
+        assert finding.message == '"operator" may not create pods/binding (for DefaultBinder)'
         assert '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}' in finding.to_do
         assert "ClusterRole" in finding.to_do
         assert "mooring manifests" in finding.to_do
 
     async def test_patching_pods_is_missed_only_where_a_plugin_writes_to_them(self, cluster, findings, plan):
-        cluster.allows = lambda asked: asked["verb"] != "patch" or asked["resource"] != "pods" or "subresource" in asked
+        cluster.allows = lambda attributes: (
+            attributes["verb"] != "patch" or attributes["resource"] != "pods" or "subresource" in attributes
+        )
         assert (await only(findings("rights"))).verdict is Verdict.GOOD
         registry = catalogue()
         registry.add(Diary, "test")
         configuration = a_configuration(registry, enabled=["Diary"])
         writing = dataclasses.replace(plan, configuration=configuration, registry=registry)
         finding = await only(findings("rights", writing))
-        assert finding.said == '"somebody" may not patch pods (for Diary)'
+        assert finding.message == '"operator" may not patch pods (for Diary)'
         assert '{apiGroups: [""], resources: ["pods"], verbs: ["patch"]}' in finding.to_do
 
     async def test_one_that_only_serves_to_name_others_is_no_failure(self, cluster, findings):
-        cluster.allows = lambda asked: (asked["resource"], asked["verb"]) != ("events", "list")
+        cluster.allows = lambda attributes: (attributes["resource"], attributes["verb"]) != ("events", "list")
         finding = await only(findings("rights"))
         assert finding.verdict is Verdict.NOTICE
-        assert finding.said == '"somebody" may not list events (for naming another scheduler that binds these pods)'
+        assert finding.message == '"operator" may not list events (for naming another scheduler that binds these pods)'
 
-    async def test_how_to_get_them_all_is_said_once_at_the_end(self, cluster, findings):
+    async def test_how_to_get_them_all_is_reported_once_at_the_end(self, cluster, findings):
         cluster.allows = lambda _: False
         found = await findings("rights")
         assert len(found) > 10
@@ -202,14 +204,14 @@ class TestRights:
 
     async def test_they_are_written_for_the_account_that_lacks_them(self, cluster, findings):
         cluster.user = "system:serviceaccount:ours:second"
-        cluster.allows = lambda asked: asked.get("subresource") != "binding"
+        cluster.allows = lambda attributes: attributes.get("subresource") != "binding"
         *_, last = await findings("rights")
         assert last.to_do.endswith("All rules: mooring manifests --namespace ours --name second")
 
     async def test_a_right_in_a_namespace_and_on_one_name_is_shown_as_such(self, cluster, findings):
-        cluster.allows = lambda asked: asked["resource"] != "leases" or asked["verb"] == "create"
+        cluster.allows = lambda attributes: attributes["resource"] != "leases" or attributes["verb"] == "create"
         finding = await only(findings("rights"))
-        assert 'may not get, update leases.coordination.k8s.io "kube-scheduler"' in finding.said
+        assert 'may not get, update leases.coordination.k8s.io "kube-scheduler"' in finding.message
         assert 'Role in namespace "kube-system"' in finding.to_do
         assert 'resourceNames: ["kube-scheduler"]' in finding.to_do
 
@@ -225,24 +227,26 @@ class TestRights:
         self, cluster, findings, plan, user, is_lease_named, lease
     ):
         cluster.user = user
-        cluster.allows = lambda asked: asked.get("name", lease) in (lease, "extension-apiserver-authentication")
+        cluster.allows = lambda attributes: (
+            attributes.get("name", lease) in (lease, "extension-apiserver-authentication")
+        )
         finding = await only(findings("rights", dataclasses.replace(plan, is_lease_named=is_lease_named)))
         assert finding.verdict is Verdict.GOOD, finding
 
     async def test_what_a_role_of_every_cluster_grants_is_a_matter_of_binding(self, cluster, findings):
-        cluster.allows = lambda asked: asked["resource"] != "configmaps"
+        cluster.allows = lambda attributes: attributes["resource"] != "configmaps"
         finding = await only(findings("rights"))
         assert finding.to_do.startswith("Bind it to the Role extension-apiserver-authentication-reader in kube-system")
 
     async def test_a_shadow_needs_only_to_read(self, cluster, findings, plan):
-        cluster.allows = lambda asked: asked["verb"] in ("list", "watch")
+        cluster.allows = lambda attributes: attributes["verb"] in ("list", "watch")
         election = dataclasses.replace(plan.election, leader_elect=False)
         shadow = dataclasses.replace(plan, only_reads=True, serves=False, election=election)
         assert (await only(findings("rights", shadow))).verdict is Verdict.GOOD
         assert not is_well(await findings("rights"))
         assert await findings("lease", shadow) == []
 
-    async def test_a_server_that_does_not_say(self, cluster, findings):
+    async def test_a_server_that_does_not_review_rights(self, cluster, findings):
         cluster.codes["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = 403
         finding = await only(findings("rights"))
         assert finding.verdict is Verdict.UNKNOWN
@@ -257,26 +261,26 @@ class TestLease:
     async def test_no_scheduler_holds_it(self, cluster, findings, clock):
         assert (await only(findings("lease"))).verdict is Verdict.GOOD
         cluster.lease = self.lease(clock, "", 1)
-        assert "no scheduler holds" in (await only(findings("lease"))).said
+        assert "no scheduler holds" in (await only(findings("lease"))).message
 
-    async def test_somebody_has_it(self, cluster, findings, clock):
+    async def test_a_scheduler_holds_it(self, cluster, findings, clock):
         cluster.lease = self.lease(clock, "host_1", 3)
         finding = await only(findings("lease"))
         assert finding.verdict is Verdict.NOTICE
-        assert "host_1 holds the lease kube-system/kube-scheduler" in finding.said
+        assert "host_1 holds the lease kube-system/kube-scheduler" in finding.message
         assert "leaderElection.resourceName" in finding.to_do
 
-    async def test_somebody_had_it_and_is_gone(self, cluster, findings, clock):
+    async def test_its_holder_is_gone(self, cluster, findings, clock):
         cluster.lease = self.lease(clock, "host_1", 300)
         finding = await only(findings("lease"))
         assert finding.verdict is Verdict.NOTICE
-        assert "host_1" in finding.said
-        assert "has not renewed it for 30" in finding.said
+        assert "host_1" in finding.message
+        assert "has not renewed it for 30" in finding.message
 
     async def test_the_servers_clock_counts(self, cluster, findings, clock):
         cluster.headers["Date"] = http_date(clock, -290)
         cluster.lease = self.lease(clock, "host_1", 293)
-        assert "stands by" in (await only(findings("lease"))).said
+        assert "stands by" in (await only(findings("lease"))).message
 
     async def test_without_an_election_two_would_bind(self, findings, plan):
         alone = dataclasses.replace(plan, election=dataclasses.replace(plan.election, leader_elect=False))
@@ -289,7 +293,7 @@ class TestLease:
         assert (await only(findings("lease"))).verdict is Verdict.UNKNOWN
 
 
-class TestRivals:
+class TestOtherSchedulers:
     def scheduled(self, instance: str, second: int, controller: str = "default-scheduler") -> dict[str, Any]:
         return {
             "reason": "Scheduled",
@@ -301,16 +305,16 @@ class TestRivals:
     async def test_two_at_the_same_time_are_named(self, cluster, findings):
         cluster.events = [self.scheduled("a", 1), self.scheduled("b", 2), self.scheduled("a", 3)]
         cluster.events += [self.scheduled("b", 4), self.scheduled("c", 2, "another-scheduler")]
-        finding = await only(findings("rivals"))
+        finding = await only(findings("schedulers"))
         assert finding.verdict is Verdict.NOTICE
-        assert finding.said == "a and b bind pods with schedulerName default-scheduler at the same time"
+        assert finding.message == "a and b bind pods with schedulerName default-scheduler at the same time"
         assert "another schedulerName" in finding.to_do
 
-    async def test_one_that_took_over_is_no_rival(self, cluster, findings):
+    async def test_one_that_took_over_is_no_conflict(self, cluster, findings):
         cluster.events = [self.scheduled("a", 1), self.scheduled("a", 2), self.scheduled("b", 3)]
-        assert (await only(findings("rivals"))).verdict is Verdict.GOOD
+        assert (await only(findings("schedulers"))).verdict is Verdict.GOOD
 
-    async def test_two_on_one_host_are_known_by_what_the_scheduler_says(self, cluster, findings):
+    async def test_two_on_one_host_are_known_by_the_schedulers_event(self, cluster, findings):
         cluster.events = [self.scheduled("a", second) for second in range(4)]
         cluster.events += [
             {
@@ -318,7 +322,7 @@ class TestRivals:
                 "reportingComponent": profile,
                 "eventTime": f"2026-01-01T00:00:{second:02}.000000Z",
                 "involvedObject": {"namespace": "shop", "name": pod},
-                "message": f"Bound to node-1 by somebody. {WHAT_TO_DO}.",
+                "message": f"Bound to node-1 by another. {WHAT_TO_DO}.",
             }
             for profile, second, pod in [
                 ("default-scheduler", 1, "old"),
@@ -326,11 +330,11 @@ class TestRivals:
                 ("x", 3, "y"),
             ]
         ]
-        finding = await only(findings("rivals"))
+        finding = await only(findings("schedulers"))
         assert finding.verdict is Verdict.NOTICE
-        assert finding.said == "the scheduler reports about pod shop/web: Bound to node-1 by somebody."
+        assert finding.message == "the scheduler reports about pod shop/web: Bound to node-1 by another."
         assert "another schedulerName" in finding.to_do
 
     async def test_events_may_not_be_read(self, cluster, findings):
         cluster.codes["/api/v1/events"] = 403
-        assert (await only(findings("rivals"))).verdict is Verdict.UNKNOWN
+        assert (await only(findings("schedulers"))).verdict is Verdict.UNKNOWN

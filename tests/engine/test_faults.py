@@ -67,7 +67,7 @@ FAULTS = {
         made("X", filter=lambda *_: (_ for _ in ()).throw(KeyError())),
         'running "X" filter plugin: KeyError',
     ),
-    "pre_score cannot reject": (
+    "pre_score cannot refuse": (
         scoring("X", {"a": 1, "b": 2}, pre_score=lambda *_: Refusal("no")),
         "running PreScore plugin \"X\": pre_score cannot refuse, but returned Refusal('no', code=UNSCHEDULABLE)",
     ),

@@ -1,4 +1,4 @@
-"""What `mooring explain` says: whole texts, because a reader sees whole texts."""
+"""The output of `mooring explain`: whole texts, because a reader sees whole texts."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def a_refusal(**more: Any) -> dict[str, Any]:
     } | more
 
 
-def told(decision: dict[str, Any] | None, **more: Any) -> str:
+def explained(decision: dict[str, Any] | None, **more: Any) -> str:
     found = {"pod": "shop/web", "profile": "default-scheduler", "node": None, "phase": "Pending", "decision": decision}
     return in_full(found | more) + "\n"
 
 
 def test_a_placed_pod_shows_its_scores():
-    assert told(a_placed_decision(bound=True), node="node-2", phase="Running", queue="absent") == dedent("""\
+    assert explained(a_placed_decision(bound=True), node="node-2", phase="Running", queue="absent") == dedent("""\
         Pod shop/web runs on node-2 (profile default-scheduler, Running).
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
@@ -82,7 +82,7 @@ def test_a_placed_pod_shows_its_scores():
 def test_a_single_feasible_node_was_not_scored():
     decision = a_placed_decision(feasibleNodes=1, scores=[], total=0)
     decision["rejections"] = a_refusal()["rejections"][1:]
-    assert told(decision, node="node-2", phase="Running") == dedent("""\
+    assert explained(decision, node="node-2", phase="Running") == dedent("""\
         Pod shop/web runs on node-2 (profile default-scheduler, Running).
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
@@ -96,7 +96,7 @@ def test_a_single_feasible_node_was_not_scored():
 
 
 def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
-    assert told(a_refusal(), queue="unschedulable") == dedent("""\
+    assert explained(a_refusal(), queue="unschedulable") == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         Last decision: attempt 2 at 2026-01-01T12:00:00Z.
@@ -116,13 +116,15 @@ def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
 
 
 def test_a_pod_that_no_event_requeues_waits_for_time_alone():
-    assert "no cluster event requeues it" in told(a_placed_decision(node=None, message="slow"), queue="unschedulable")
+    assert "no cluster event requeues it" in explained(
+        a_placed_decision(node=None, message="slow"), queue="unschedulable"
+    )
 
 
-def test_a_pod_refused_after_a_node_was_chosen_names_who_said_so():
+def test_a_pod_refused_after_a_node_was_chosen_names_the_plugin():
     refused = a_placed_decision(node=None, message="0/1 nodes are available: 1 no quota left.", refusedBy=["Quota"])
     refused["rejections"] = a_refusal()["rejections"][1:]
-    assert told(refused, queue="backoff") == dedent("""\
+    assert explained(refused, queue="backoff") == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
@@ -137,8 +139,8 @@ def test_a_pod_refused_after_a_node_was_chosen_names_who_said_so():
         """)
 
 
-def test_a_pod_that_could_not_be_bound_says_why():
-    assert told(a_placed_decision(node=None, error="the disk is gone"), queue="active") == dedent("""\
+def test_a_pod_that_could_not_be_bound_shows_the_reason():
+    assert explained(a_placed_decision(node=None, error="the disk is gone"), queue="active") == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
@@ -149,17 +151,17 @@ def test_a_pod_that_could_not_be_bound_says_why():
 
 
 def test_reasons_that_were_left_out_are_counted():
-    assert "  … and 12 more reasons\n" in told(a_refusal(rejectionsLeftOut=12))
+    assert "  … and 12 more reasons\n" in explained(a_refusal(rejectionsLeftOut=12))
 
 
 def test_a_rejection_without_a_plugin_came_from_pre_filter():
     group = {"plugin": "", "reasons": [], "code": "Unschedulable", "count": 1, "nodes": ["node-1"]}
-    assert "  pre_filter: Unschedulable\n      1 node: node-1\n" in told(a_refusal(rejections=[group]))
+    assert "  pre_filter: Unschedulable\n      1 node: node-1\n" in explained(a_refusal(rejections=[group]))
 
 
-def test_a_scheduler_that_remembers_nothing_says_so():
+def test_a_scheduler_without_a_decision_in_memory():
     condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
-    assert told(None, condition=condition, asked=["default-scheduler", "a"]) == dedent("""\
+    assert explained(None, condition=condition, servedProfiles=["default-scheduler", "a"]) == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
           SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
 
@@ -170,15 +172,15 @@ def test_a_scheduler_that_remembers_nothing_says_so():
 def test_a_gated_pod_names_who_keeps_it_out():
     gating = {"uid": "u", "plugin": "SchedulingGates", "reasons": ["waiting for scheduling gates: [later]"]}
     condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
-    assert told(None, condition=condition, gating=gating) == dedent("""\
+    assert explained(None, condition=condition, gating=gating) == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
           SchedulingGates keeps it out of the queue: waiting for scheduling gates: [later]
           SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
         """)
 
 
-def test_without_a_scheduler_to_ask_that_is_said():
-    assert told(None, phase="") == dedent("""\
+def test_without_a_scheduler_that_is_reported():
+    assert explained(None, phase="") == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known.
@@ -213,7 +215,7 @@ def test_a_pod_that_room_is_made_for_shows_who_must_go_and_what_else_was_weighed
             {"node": "node-2", "victims": ["shop/low-1", "shop/low-2"], "budgetViolations": 0},
         ],
     }
-    assert told(a_refusal(plan=plan, rejections=[], waitsFor=[])) == dedent("""\
+    assert explained(a_refusal(plan=plan, rejections=[], waitsFor=[])) == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         Last decision: attempt 2 at 2026-01-01T12:00:00Z.
@@ -227,12 +229,12 @@ def test_a_pod_that_room_is_made_for_shows_who_must_go_and_what_else_was_weighed
         """)
 
 
-def test_a_pod_that_nobody_can_make_room_for_shows_what_was_tried():
+def test_a_pod_that_preemption_cannot_help_shows_what_was_tried():
     groups = [
         {"reasons": ["Insufficient cpu"], "count": 7, "nodes": [f"node-{number}" for number in range(1, 8)]},
         {"reasons": ["No preemption victims found for incoming pod"], "count": 1, "nodes": ["node-8"]},
     ]
-    assert told(a_refusal(noRoom=groups, rejections=[], waitsFor=[])) == dedent("""\
+    assert explained(a_refusal(noRoom=groups, rejections=[], waitsFor=[])) == dedent("""\
         Pod shop/web waits for a node (profile default-scheduler, Pending).
 
         Last decision: attempt 2 at 2026-01-01T12:00:00Z.
@@ -246,40 +248,40 @@ def test_a_pod_that_nobody_can_make_room_for_shows_what_was_tried():
         """)
 
 
-def test_the_same_reason_with_and_without_a_cure_is_told_apart():
+def test_the_same_reason_is_distinguished_by_whether_eviction_helps():
     group = {"plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"], "count": 1}
     groups = [
         group | {"code": "Unschedulable", "nodes": ["big"]},
         group | {"code": "UnschedulableAndUnresolvable", "nodes": ["small"]},
     ]
-    text = told(a_refusal(rejections=groups, waitsFor=[]))
+    text = explained(a_refusal(rejections=groups, waitsFor=[]))
     assert "  NodeResourcesFit: Insufficient cpu\n      1 node: big\n" in text
     assert "  NodeResourcesFit: Insufficient cpu, even with all pods there evicted\n      1 node: small\n" in text
 
 
-def test_an_event_that_no_plugin_asked_for_is_not_said_to_be_asked_for():
+def test_an_event_that_no_plugin_registered_is_not_shown_as_registered():
     waits = [
         {"plugin": "Mine", "resource": "Node", "actions": ["Add"]},
         {"plugin": "Mine", "resource": "Node", "actions": ["UpdateNodeTaint"], "follows": "NodeAdd"},
     ]
-    text = told(a_refusal(rejections=[], waitsFor=waits))
+    text = explained(a_refusal(rejections=[], waitsFor=waits))
     assert "    Node: Add   (registered by Mine)\n" in text
     assert "Node: UpdateNodeTaint   (follows from NodeAdd of Mine: a new node often arrives with a taint)" in text
 
 
 def test_a_pod_that_waits_for_a_kind_names_the_kind():
     waits = a_refusal(rejections=[], waitsFor=[], waitsForKinds=["racks.v1.example.com"])
-    text = told(waits, queue="unschedulable")
+    text = explained(waits, queue="unschedulable")
     assert "it is tried again when racks.v1.example.com can be listed, or after five minutes" in text
 
 
 def test_a_pod_that_is_being_bound_is_not_in_the_queue():
-    text = told(a_placed_decision(), queue="binding")
+    text = explained(a_placed_decision(), queue="binding")
     assert text.startswith("Pod shop/web is being bound to node-2 ")
     assert text.endswith("It has left the queue and is being bound.\n")
 
 
 def test_a_scheduler_name_that_is_not_served_is_named_with_the_nearest_one():
-    text = told(None, profile="defalt-scheduler", asked=["default-scheduler", "batch"])
+    text = explained(None, profile="defalt-scheduler", servedProfiles=["default-scheduler", "batch"])
     assert 'No scheduler here serves "defalt-scheduler"; the one that runs serves batch, default-scheduler.' in text
     assert 'Did you mean "default-scheduler"?' in text

@@ -119,7 +119,7 @@ async def everything_about(live: Live, name: str) -> str:
     """What tenants, operators and programs can read about a pod and its scheduler."""
     scheduler = live.scheduler
     pages = served_pages(scheduler, None, MetricFilter(), {})
-    shown = [page.answer(Wish()).body for page in pages.values()]
+    shown = [page.reply(Wish()).body for page in pages.values()]
     assert scheduler.explain_socket is not None
     answer = scheduler.explain_socket._respond({"explain": f"default/{name}"})
     found = {"pod": f"default/{name}", "profile": "default-scheduler", "node": None, "phase": "Pending", **answer}

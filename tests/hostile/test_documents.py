@@ -227,11 +227,11 @@ async def test_an_object_that_is_too_deep_holds_up_neither_list_nor_watch(
     chunks = [b'{"type":"%s","object":%s}\n' % (kind.encode(), raw) for kind, raw in lines]
     server.watches.append(Watch([*chunks, b'{"type":"ADDED","object":"\xff"}\n']))
     server.lists.append(msgspec.Raw(page))
-    server.plain = lambda answer: _raw(answer)  # type: ignore[method-assign]
+    server.plain = lambda response: _raw(response)  # type: ignore[method-assign]
     log.configure(stream=io.StringIO())
     running = asyncio.create_task(Reflector(client, Wish, feed).run())
     try:
-        await feed.hears(("listed", ["a", "deep"]), ("changed", "deeper"), ("changed", "b"), ("deleted", "deep"))
+        await feed.receives(("listed", ["a", "deep"]), ("changed", "deeper"), ("changed", "b"), ("deleted", "deep"))
         assert not running.done()
     finally:
         running.cancel()
@@ -239,12 +239,12 @@ async def test_an_object_that_is_too_deep_holds_up_neither_list_nor_watch(
         log._settings.stream = None
 
 
-def _raw(answer: Any) -> Any:
+def _raw(response: Any) -> Any:
     from aiohttp import web
 
-    if isinstance(answer, msgspec.Raw):
-        return web.Response(body=bytes(answer), content_type="application/json")
-    return FakeServer.plain(answer)
+    if isinstance(response, msgspec.Raw):
+        return web.Response(body=bytes(response), content_type="application/json")
+    return FakeServer.plain(response)
 
 
 def test_a_decoder_reads_what_a_type_has_around_deep_fields():

@@ -107,7 +107,7 @@ def test_each_rule_that_is_taken_away_is_named(cluster: Cluster, config: Path, d
     doctor = Doctor(cluster, config, deployment.user)
     cluster.until(lambda: not doctor.missing(), what="the rights of the manifests")
     (finding,) = doctor.findings()
-    assert f'"{deployment.user}" has all' in finding.said
+    assert f'"{deployment.user}" has all' in finding.message
     roles = [document for document in deployment.documents if document["kind"] in ("ClusterRole", "Role")]
     assert {role["metadata"].get("namespace", "") for role in roles} == {"", "kube-system"}
     for role in roles:
@@ -164,7 +164,9 @@ def test_rights_that_are_missing_or_vanish_are_named_and_when_they_come_it_goes_
         cluster.bound("first")
         unbind_powerless(cluster, *AS_KUBE_SCHEDULER)
         cluster.pod("second")
-        refused = scheduler.said(lambda line: "Error scheduling pod" in line and "default/second" in line, what="403")
+        refused = scheduler.until_line(
+            lambda line: "Error scheduling pod" in line and "default/second" in line, what="403"
+        )
         assert r"resources: [\"pods/binding\"], verbs: [\"create\"]" in refused
         bind_powerless(cluster, *AS_KUBE_SCHEDULER)
         cluster.bound("second")
@@ -227,5 +229,5 @@ def test_another_scheduler_that_binds_our_pods_is_noticed_and_named(cluster: Clu
 
         event = cluster.until(look, what="an event about the other scheduler")
         assert event["message"].startswith(f"Bound to node-2 by default-scheduler-{socket.gethostname()}, which serves")
-        line = ours.mentions("Another scheduler binds pods of ours")
+        line = ours.mentions("Another scheduler is binding pods of this profile")
         assert 'schedulerName="default-scheduler"' in line

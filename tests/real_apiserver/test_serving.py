@@ -209,7 +209,7 @@ def test_rights_that_are_missing_are_named(both: Both, cluster: Cluster):
     undecided = both.send(port, Request("/metrics"))
     program.mentions("create subjectaccessreviews.authorization.k8s.io")
     assert undecided.code == 500
-    assert re.match(r'Internal Server Error: "/metrics": whether you may read it could not be asked', undecided.text)
+    assert re.match(r'Internal Server Error: "/metrics": the SubjectAccessReview failed', undecided.text)
     assert "powerless" not in undecided.text
 
 

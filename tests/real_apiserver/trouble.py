@@ -118,7 +118,7 @@ class Trouble:
         """When nothing more happens: pods that fit are placed, the others have a reason, the cache is right."""
         self.cluster.until(self._is_settled, what="every pod to have its place or its reason", seen=self._unsettled)
         self.check()
-        while "Cannot compare" in (compared := self._compared_now()):
+        while "Failed to compare" in (compared := self._compared_now()):
             pass  # a torn connection is not seen before it is used
         assert "differences=0" in compared, self.scheduler.written()
 
@@ -126,7 +126,7 @@ class Trouble:
         """The log lines of the scheduler when it is signalled to compare its cache with the API server."""
         before = len(self._comparisons())
         self.scheduler.process.send_signal(signal.SIGUSR2)
-        self.scheduler.said(lambda _: len(self._comparisons()) > before, what="a comparison of the cache")
+        self.scheduler.until_line(lambda _: len(self._comparisons()) > before, what="a comparison of the cache")
         return self._comparisons()[-1]
 
     def _comparisons(self) -> list[str]:

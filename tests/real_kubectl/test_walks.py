@@ -93,7 +93,7 @@ class Waiting:
     def fails_again(self) -> None:
         """Wait for one more failure than there were."""
         self._failed += 1
-        self._scheduler.said(lambda _: self._failures() >= self._failed, what=f"failure number {self._failed}")
+        self._scheduler.until_line(lambda _: self._failures() >= self._failed, what=f"failure number {self._failed}")
         self._failed = self._failures()
 
     def events(self) -> str:
@@ -113,7 +113,7 @@ def test_the_sample_filter_waits_for_the_label(two_nodes: Up):
         assert pod.events().count("0/2 nodes are available: 1 Node: gpu02, 1 Node: gpu03.") == 1
         explained = kubectl.explain(pod.name)
         assert "sample2: Node: gpu02\n      1 node: gpu02" in explained
-        assert "asked for by sample2" in explained
+        assert "registered by sample2" in explained
 
         kubectl.run("label", "node", "gpu02", "cpu=true")
         kubectl.run("wait", "--for=condition=Ready", f"pod/{pod.name}", "--timeout=60s")

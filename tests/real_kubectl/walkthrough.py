@@ -164,7 +164,7 @@ def _is_shown(line: str, written: str) -> bool:
 
 
 def _writes(program: Program, line: str) -> None:
-    program.said(lambda written: _is_shown(line, comparable(written)), what=line)
+    program.until_line(lambda written: _is_shown(line, comparable(written)), what=line)
 
 
 @contextlib.contextmanager

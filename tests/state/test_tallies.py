@@ -207,11 +207,11 @@ def test_the_comparer_names_each_difference() -> None:
     state.assume(a_pod("assumed", uid="3"), "a1", at=1.0)
     listed = [placed(a_pod("moved", uid="1"), "b1"), placed(a_pod("new", uid="4"), "b1")]
     assert state.compare([a_node_object("b1"), a_node_object("c1")], listed) == [
-        "Node c1 exists, and we do not know it.",
-        "Node a1 does not exist, and we believe it does.",
-        "Pod default/moved runs on node b1, and we believe it is on node a1.",
-        "Pod default/new runs on node b1, and we do not know it.",
-        "Pod default/gone is on no node, and we believe it is on node a1.",
+        "Node c1 exists and is not in the cache.",
+        "Node a1 is in the cache and does not exist.",
+        "Pod default/moved runs on node b1; the cache has it on node a1.",
+        "Pod default/new runs on node b1 and is not in the cache.",
+        "Pod default/gone is on no node; the cache has it on node a1.",
     ]
 
 

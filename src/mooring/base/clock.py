@@ -27,7 +27,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own time."""
 
-    # The functions themselves: they are asked many times for every pod.
+    # The functions themselves: they are called many times for every pod.
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
 
@@ -45,7 +45,7 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class ManualClock:
-    """Time that moves only when its owner says so."""
+    """Time that moves only when its owner advances it."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start
@@ -67,7 +67,7 @@ class ManualClock:
         await done
 
     def advance(self, seconds: float) -> None:
-        """Move on, and wake whoever sleeps no longer than that."""
+        """Advance the time, and wake every sleeper whose time has come."""
         self._now += seconds
         while self._sleepers and self._sleepers[0][0] <= self._now:
             _, _, done = heapq.heappop(self._sleepers)
@@ -76,7 +76,7 @@ class ManualClock:
 
 
 async def ends_within(clock: Clock, seconds: float, future: asyncio.Future[Any]) -> bool:
-    """Wait for it that long, and say whether it is done. It goes on if it is not, also if we are cancelled."""
+    """Wait for it at most that long; return whether it is done. It runs on if it is not, also if we are cancelled."""
     alarm = asyncio.ensure_future(clock.sleep(seconds))
     try:
         await asyncio.wait([future, alarm], return_when=asyncio.FIRST_COMPLETED)

@@ -32,11 +32,11 @@ _EVERY = "@every "
 
 
 class BadSchedule(ValueError):
-    """A schedule that cannot be read; the text says why."""
+    """An invalid schedule; the text is the reason."""
 
 
 class UnknownTimeZone(ValueError):
-    """A name that is no time zone; the text says so."""
+    """A name that is no time zone; the text names it."""
 
 
 class Schedule(Protocol):
@@ -129,7 +129,7 @@ def _midnight(year: int, month: int, day: int, zone: tzinfo) -> int:
 
 
 def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
-    """The schedule of a CronJob; BadSchedule says what is wrong with it."""
+    """The schedule of a CronJob. Raises BadSchedule with the reason."""
     if text.startswith(_EVERY):
         return _every(text)
     if text.startswith("@") and text not in _DESCRIPTORS:
@@ -155,7 +155,7 @@ def _every(text: str) -> Every:
 
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...] = ()) -> tuple[frozenset[int], bool]:
-    """The values that a field allows, and whether it says `*`."""
+    """The values that a field allows, and whether it is `*`."""
     values: set[int] = set()
     is_any = False
     for part in field.split(","):

@@ -3,8 +3,8 @@
 Text is read as `sigs.k8s.io/yaml` reads it, so that a file means here what it means to kube-scheduler and kubectl: `y`
 is true, `0o777` is 511, `1e3` is 1000; dates, `12:30` and `=` are strings; keys are strings (`y: 1` has the key
 "true"). What a merge (`<<`) brings and what is written beside it are set in the order of the file: the last one holds.
-A key that is written twice is refused, unless the reader is told not to be strict. The one more thing that we refuse
-is a tag that we do not know: it asks for a meaning that nobody here can give.
+A key that is written twice is refused, unless the reader is not strict. Unknown tags are refused
+as well: they would need a constructor that does not exist here.
 
 Trees are built from the parser's events. libyaml's composer recurses in C, where 30,000 brackets overflow the stack and
 end the process; here every level is counted before it is built. Limits: `MOST_NESTED` levels (aliases included),
@@ -448,7 +448,7 @@ class _Reader:
 
 
 def _is_secret(place: Place) -> bool:
-    """Whether a field's name says that it, or what it is a list of, is a credential."""
+    """Whether a field's name shows that it, or what it is a list of, is a credential."""
     while isinstance(place, tuple):
         place, step = place
         if isinstance(step, str):

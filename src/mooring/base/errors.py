@@ -3,8 +3,8 @@
     MooringError
     ├── OperatorMistake     wrong input; reported whole, exit code 2
     ├── Fault               something broke while working; exit code 1 if it ends the program
-    │   ├── ApiError        an API server answered with an error (its code, reason and message)
-    │   ├── Unreachable     an API server did not answer at all
+    │   ├── ApiError        an API server responded with an error (its code, reason and message)
+    │   ├── Unreachable     an API server did not respond at all
     │   └── PluginFault     a plugin raised or returned nonsense; fails one attempt, never the scheduler
     │       └── BudgetExceeded  a plugin computed too long about one pod; the pod is set aside
     └── StateMissing        a plugin read what its pre_filter or pre_score did not leave
@@ -67,7 +67,7 @@ class Fault(MooringError):
 
 
 class ApiError(Fault):
-    """An API server refused: the fields of its `Status` answer."""
+    """An API server responded with an error: the fields of its `Status`."""
 
     def __init__(self, code: int, reason: str, message: str, *, retry_after: float | None = None) -> None:
         self.code = code
@@ -78,11 +78,11 @@ class ApiError(Fault):
 
 
 class Unreachable(Fault):
-    """An API server that does not answer; the message names the host and where its address came from."""
+    """An API server does not respond; the message names the host and where its address came from."""
 
 
 class PluginFault(Fault):
-    """A plugin raised or returned nonsense. The message is what the pod's event says."""
+    """A plugin raised or returned an invalid value. The message is that of the pod's event."""
 
     def __init__(self, plugin: str, message: str, point: str = "") -> None:
         self.plugin = plugin
@@ -102,4 +102,4 @@ class BudgetExceeded(PluginFault):
 
 
 class StateMissing(MooringError):
-    """The plugin's pre_filter or pre_score left nothing for this cycle (not run, or it answered Skip)."""
+    """The plugin's pre_filter or pre_score left no state for this cycle (not run, or it returned Skip)."""

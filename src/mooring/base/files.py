@@ -1,7 +1,7 @@
 """Files that Mooring writes: whole or not at all, and never through something another user planted at their name.
 
 A file is written under a random name in the target folder and renamed over the target: a link, a pipe or another
-user's file at the target's name is neither opened nor followed. Every failure is an `OSError` whose `strerror` says
+user's file at the target's name is neither opened nor followed. Every failure is an `OSError` whose `strerror` explains
 what is wrong.
 """
 
@@ -243,7 +243,7 @@ def _content(descriptor: int) -> bytes:
 
 
 def _refuse_unless_regular(folder: int, name: str) -> None:
-    """Not what protects: it only says beforehand, and clearly, what will not be replaced."""
+    """Not a protection: it only reports early, and clearly, what will not be replaced."""
     with contextlib.suppress(FileNotFoundError):
         _refuse_kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 

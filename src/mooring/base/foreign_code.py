@@ -37,7 +37,7 @@ def _is_closing_caller(error: GeneratorExit) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """Our own errors are sentences; of others the type says more than the text (KeyError: 'zone').
+    """Our own errors are sentences; for others the type is more helpful than the text (KeyError: 'zone').
 
     Errors of HTTP libraries hold whole addresses, and this goes into events: credentials are cut.
     """

@@ -1,9 +1,9 @@
-"""A listening port that strangers reach: what its connections may cost in time, memory, descriptors and log lines.
+"""A listening port for untrusted clients: what its connections may cost in time, memory, descriptors and log lines.
 
-The gate accepts connections, speaks TLS, and hands those that have sent a whole request head to an HTTP server. It
+The gate accepts connections, terminates TLS, and hands those that have sent a whole request head to an HTTP server. It
 bounds
 
-- the time for a whole head, counted from accept through the handshake; for a request and its answer; for idling;
+- the time for a whole head, counted from accept through the handshake; for a request and its response; for idling;
 - the connections of one client and of all together. A new connection is always accepted: at a limit, the gate sheds
   the one that is worth least of the client that has most. A probe that completes in milliseconds gets in, whatever
   number of half requests are held open, also from its own address;
@@ -49,7 +49,7 @@ class GateLimits:
     head_seconds: float = 30.0
     """For the first whole request head, from accept on, TLS handshake included."""
     request_seconds: float = 60.0
-    """For a request from its first byte to the first byte of the answer, and for the client to read an answer."""
+    """For a request from its first byte to the first byte of the response, and for the client to read a response."""
     idle_seconds: float = 90.0
     """For a kept connection without a request."""
     linger_seconds: float = 1.0
@@ -57,7 +57,7 @@ class GateLimits:
     head_bytes: int = 64 * 1024
     """Tokens that name many groups are long."""
     request_bytes: int = 128 * 1024
-    """Head and body, and what is sent before an answer to it begins."""
+    """Head and body, and what is sent before a response to it begins."""
     connections: int = 256
     connections_of_a_client: int = 64
     handshakes_per_second: float = 200.0
@@ -223,12 +223,12 @@ class Gate:
             Phase.HEAD: limits.head_seconds,
             Phase.IDLE: limits.idle_seconds,
             Phase.SENDING: limits.request_seconds,
-            Phase.ANSWERING: limits.request_seconds,
+            Phase.RESPONDING: limits.request_seconds,
         }
         for connection in [each for held in self._connections.values() for each in held]:
             phase = connection.phase
             if now - connection.since > allowed[phase]:
-                if phase in (Phase.HEAD, Phase.SENDING, Phase.ANSWERING):
+                if phase in (Phase.HEAD, Phase.SENDING, Phase.RESPONDING):
                     self._details.info(
                         "Connection closed: its time is over", srcIP=connection.client, waitedFor=phase.name.lower()
                     )
@@ -243,7 +243,7 @@ class Gate:
         shortest = min(*allowed.values(), SWEEP_SECONDS * 2) / 2
         self._sweeping = self.loop.call_later(shortest, self._sweep)
 
-    # What connections ask and report.
+    # Called by connections.
 
     def may_handshake(self, connection: GatedConnection) -> bool:
         """Whether TLS may begin: its client has not caused too many handshakes lately."""

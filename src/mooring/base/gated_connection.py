@@ -45,7 +45,7 @@ class Phase(enum.IntEnum):
     """For another request."""
     SENDING = 3
     """For the client to read what was written."""
-    ANSWERING = 4
+    RESPONDING = 4
     """For the server, or for the rest of a request."""
 
 
@@ -106,7 +106,7 @@ class GatedConnection(asyncio.Transport):
         """When its phase began."""
         self._loop.add_reader(accepted, self._on_readable)
 
-    # What the gate asks.
+    # Called by the gate.
 
     @property
     def phase(self) -> Phase:
@@ -116,7 +116,7 @@ class GatedConnection(asyncio.Transport):
             return Phase.HEAD
         if self.get_write_buffer_size():
             return Phase.SENDING
-        return Phase.ANSWERING if self.received else Phase.IDLE
+        return Phase.RESPONDING if self.received else Phase.IDLE
 
     @property
     def is_open(self) -> bool:
@@ -209,7 +209,7 @@ class GatedConnection(asyncio.Transport):
         protocol.data_received(head)
 
     def _on_eof(self) -> None:
-        """The client has closed its side: there is nothing more to read, and an answer would not be read."""
+        """The client has closed its side: there is nothing more to read, and a response would not be read."""
         if self._is_lingering or self._protocol is None:
             self._end(None)
             return

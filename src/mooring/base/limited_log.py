@@ -1,4 +1,4 @@
-"""Log lines that a stranger can cause: a few of each message a minute, then a count of what was suppressed.
+"""Log lines that an untrusted client can cause: a few of each message a minute, then a count of what was suppressed.
 
 Without a limit, who reaches a port can fill a node's disk with log lines.
 """

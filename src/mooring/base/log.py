@@ -1,7 +1,7 @@
 """Structured log lines with kube-scheduler's verbosity levels, as text (klog's form) or JSON.
 
 A line is a message and key/value pairs: `log.info("Successfully bound pod to node", pod=pod, node=name)`.
-`log.v(6)` is a log that speaks only at `-v=6` or more; it is falsy otherwise, so that a hot path can guard
+`log.v(6)` is a log that writes only at `-v=6` or more; it is falsy otherwise, so that a hot path can guard
 the making of expensive values: `if debug := log.v(6): debug.info(…)`.
 """
 
@@ -75,7 +75,7 @@ def _plain(value: object) -> Any:
 
 
 class Log:
-    """Writes lines under one name (the subject or plugin that speaks)."""
+    """Writes lines under one name (the subject or plugin that logs)."""
 
     __slots__ = ("_level", "name")
 

@@ -1,6 +1,6 @@
-"""What is wrong with a certificate or a key, in words that say what to do; OpenSSL's own say neither.
+"""What is wrong with a certificate or a key, and what to do about it; OpenSSL's own errors name neither.
 
-Asked after OpenSSL has refused them: None means that nothing is found here.
+Called after OpenSSL has rejected them: None means that nothing is found here.
 """
 
 from __future__ import annotations

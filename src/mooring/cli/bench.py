@@ -34,7 +34,7 @@ def bench() -> None:
 def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_json: bool) -> None:
     """Decide pods of a workload one after the other, in this process and without an API server.
 
-    Tells the CPU time per pod of deciding, of assuming the pod on its node and of keeping the evidence, and how many
+    Measures the CPU time per pod of deciding, of assuming the pod on its node and of keeping the evidence, and how many
     pods a second one core decides and assumes.
 
     \b
@@ -55,10 +55,10 @@ def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_js
         print_line(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
     for name in workload or WORKLOADS:
         figure = measure(name, nodes, pods, running)
-        print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_told(figure))
+        print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
 
 
-def _told(figure: Figure) -> str:
+def _figures(figure: Figure) -> str:
     micros = (figure.decide_micros, figure.assume_micros, figure.evidence_micros)
     return _row(figure.workload, figure.nodes, *(f"{each:.0f}" for each in micros), f"{figure.pods_per_second:.0f}")
 

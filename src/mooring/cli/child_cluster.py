@@ -21,7 +21,8 @@ LONGEST_LINE = 1 << 20
 
 @contextlib.asynccontextmanager
 async def child_cluster(kubeconfig: Path, options: Sequence[str]) -> AsyncIterator[asyncio.Task[None]]:
-    """Runs `mooring cluster` with these options; inside the `with` it answers. Gives a task that ends if it dies."""
+    """Runs `mooring cluster` with these options; inside the `with` it serves requests. Yields a task that ends if it
+    dies."""
     logging = [f"--v={settings().verbosity}", f"--logging-format={settings().format}"]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -66,7 +67,7 @@ async def _is_ready(process: asyncio.subprocess.Process) -> bool:
 
 
 async def _pass_on(process: asyncio.subprocess.Process) -> str:
-    """Show what the cluster logs; what it says as its last word ("Error: …") is given back instead."""
+    """Print what the cluster logs; its final message ("Error: …") is returned instead."""
     assert process.stderr is not None
     last_words: list[str] = []
     async for line in _lines(process.stderr):

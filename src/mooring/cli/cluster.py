@@ -30,7 +30,7 @@ DEFAULT_NODES = 3
 
 
 def cluster_options(command: F) -> F:
-    """What `up` and `cluster` both ask about the embedded cluster."""
+    """The options of the embedded cluster that `up` and `cluster` share."""
     for option in (
         click.option(
             "--write-kubeconfig",

@@ -29,7 +29,7 @@ def config() -> None:
 @plugins_option
 @gates_option
 def check(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
-    """Say everything that is wrong with FILE, with line and field.
+    """Report everything that is wrong with FILE, with line and field.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def convert(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
 @plugins_option
 @gates_option
 def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
-    """Say which plugin runs at which point, in which order, with which weight and arguments.
+    """Show which plugin runs at which point, in which order, with which weight and arguments.
 
     \b
     Example:

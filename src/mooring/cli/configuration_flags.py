@@ -85,7 +85,7 @@ class ConfigurationFlags:
         )
 
     def warn(self, config_file: str | None) -> None:
-        """Say what has no effect."""
+        """Warn about flags without effect."""
         if self.profiling:
             _log.warning("has no meaning here: there is no /debug/pprof, which is Go's", flag="--profiling")
         if self.contention_profiling:
@@ -109,7 +109,7 @@ class ConfigurationFlags:
         return dataclasses.replace(found, server=_url(self.master), source="--master")
 
     def connection_without_kubeconfig(self) -> Connection | None:
-        """What `--master` alone is good for: a server that asks for no credentials."""
+        """What `--master` alone is good for: a server that requires no credentials."""
         from mooring.client import Connection
 
         return Connection(server=_url(self.master), source="--master") if self.master else None

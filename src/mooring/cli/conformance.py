@@ -72,7 +72,7 @@ def conformance(
     """Decide cases and compare with what kube-scheduler decided. Ends with 1 if any differs.
 
     FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, the 4,800 recorded
-    cases are run. With --against, fresh random cases are asked of the real kube-scheduler
+    cases are run. With --against, fresh random cases are decided by the real kube-scheduler
     (scripts/build-recorder builds the program), and a case that differs is made small and written to a file that this
     command can run again.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red"), "skipped": ("?", None)}
 UNWELL = 1
 QUESTIONS_AT_ONCE = 4
-"""More would only be more connections: a question is answered in a millisecond."""
+"""More would only be more connections: a request takes a millisecond."""
 
 
 @click.command()
@@ -51,7 +51,7 @@ def doctor(
     output: str,
     **election: Any,
 ) -> int:
-    """Check a configuration and a kubeconfig against a cluster, and say what to do about what is wrong.
+    """Check a configuration and a kubeconfig against a cluster, and report what is wrong and what to do about it.
 
     The server, its certificate and version, our clock, the kinds and rights that the configured plugins need, the
     lease, and others who bind the same pods. Nothing is changed. Exit code 1: something will not work.
@@ -113,13 +113,13 @@ def _examined(
         return [*findings, bad("kubeconfig", str(mistake), "Name another with --kubeconfig, or correct this one.")]
     if impersonate is not None:
         connection = dataclasses.replace(connection, impersonate=impersonate)
-    return findings + asyncio.run(_ask(connection, plan))
+    return findings + asyncio.run(_examine(connection, plan))
 
 
 def plan_of(
     config_file: str | None, plugins: tuple[str, ...], gates: FeatureGates, shadow: bool, election: dict[str, Any]
 ) -> Plan:
-    """What shall run there, as these options say."""
+    """What shall run there, by these options."""
     from mooring.doctor import Plan
 
     registry = registry_with(plugins)
@@ -144,7 +144,7 @@ def plan_of(
     )
 
 
-async def _ask(connection: Connection, plan: Plan) -> list[Finding]:
+async def _examine(connection: Connection, plan: Plan) -> list[Finding]:
     from mooring.client import ApiClient
     from mooring.doctor import examine
 
@@ -154,7 +154,7 @@ async def _ask(connection: Connection, plan: Plan) -> list[Finding]:
 
 def _show(finding: Finding) -> None:
     mark, colour = MARKS[finding.verdict.value]
-    first, *others = finding.said.rstrip("\n").split("\n")
+    first, *others = finding.message.rstrip("\n").split("\n")
     print_line(f"{finding.check:<10} {first}", mark=mark, colour=colour)
     for line in others:
         print_line(f"    {line}".rstrip())

@@ -1,4 +1,4 @@
-"""kube-scheduler's leader election flags, and the election that they and the configuration file ask for."""
+"""kube-scheduler's leader election flags, and the election that they and the configuration file configure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNSET = {
     "resource_name": "kube-scheduler",
     "resource_namespace": "kube-system",
 }
-"""What holds where neither flag nor file says anything."""
+"""The defaults where neither flag nor file has a value."""
 _FLAGS: Mapping[str, tuple[str, click.ParamType[Any], str, str]] = {
     "--leader-elect": ("leader_elect", GoBool(), "BOOL", "Let one of several schedulers lead; the others stand by."),
     "--leader-elect-lease-duration": ("lease_duration_seconds", GoDuration(), "DURATION", "How long a lease holds."),
@@ -57,7 +57,7 @@ def election_options(command: F) -> F:
 
 
 def election_of(configuration: Configuration, given: Mapping[str, Any]) -> LeaderElection:
-    """What the file says; a flag that was given wins. What does not hold together is refused, all at once."""
+    """The values of the file; a flag that was given wins. Inconsistent values are refused, all at once."""
     by_parameter = {flag.lstrip("-").replace("-", "_"): (flag, field) for flag, (field, *_) in _FLAGS.items()}
     wanted = {by_parameter[name][1]: value for name, value in given.items() if value is not None}
     election = dataclasses.replace(configuration.leader_election, **wanted)

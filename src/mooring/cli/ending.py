@@ -1,7 +1,7 @@
 """How the process ends: whatever a plugin left running does not keep it.
 
 A coroutine that does not let itself be cancelled, or a thread that waits for ever, would hold the process after its
-work was done: a scheduler that has lost its lease or was told to stop would stay, doing nothing, until it is killed.
+work was done: a scheduler that has lost its lease or received SIGTERM would stay, doing nothing, until it is killed.
 Every command ends here, `mooring --help` too: what is heavy is imported where it is needed.
 """
 
@@ -33,7 +33,7 @@ def close_loop(
 ) -> None:
     """End what still runs on the loop, and close it. What does not end is named and left behind.
 
-    What runs meanwhile is passed through `around`; `left` says how many seconds there are for the end.
+    What runs meanwhile is passed through `around`; `left` returns how many seconds remain for the end.
     """
     import asyncio
 

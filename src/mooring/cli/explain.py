@@ -1,4 +1,4 @@
-"""`mooring explain POD`: asks the scheduler that decided; without one, tells what the API server knows."""
+"""`mooring explain POD`: queries the scheduler that decided; without one, shows what the API server knows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.cli.output import print_json, print_line, print_lines
 )
 @click.option("--kubeconfig", metavar="FILE", help="The cluster.  [default: $KUBECONFIG, ./mooring.kubeconfig, …]")
 def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None) -> None:
-    """Say why POD runs where it does, or why it is still pending.
+    """Explain why POD runs where it does, or why it is still pending.
 
     \b
     Example:
@@ -44,7 +44,7 @@ def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None
 
 @contextlib.contextmanager
 def _of_this_version() -> Iterator[None]:
-    """A scheduler of another version may answer in another shape."""
+    """A scheduler of another version may respond in another shape."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -91,7 +91,7 @@ def _named(text: str, namespace: str | None) -> tuple[str | None, str]:
 
 
 async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tuple[dict[str, Any], str | None]:
-    """What is known of the pod; and what keeps a scheduler of this user from saying more."""
+    """What is known of the pod; and why a scheduler of this user could not add more."""
     from mooring.cli.kubeconfig_file import connection_here
     from mooring.client import ApiClient
     from mooring.objects import Pod
@@ -120,24 +120,24 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
     }
     if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
         found["condition"] = {"reason": condition.reason, "message": condition.message}
-    asked = ask(connection.server, {"explain": pod.key})
+    queried = ask(connection.server, {"explain": pod.key})
     with _of_this_version():
-        known = _answered(asked.answers, pod.uid)
-        silence = [_silence(answer) for answer in asked.answers if "heldUp" in answer or "error" in answer]
-    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or asked.is_unanswered)
-    sentences = [*silence, *asked.problems]
+        known = _known_by(queried.answers, pod.uid)
+        silence = [_silence(found) for found in queried.answers if "heldUp" in found or "error" in found]
+    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or queried.is_unanswered)
+    sentences = [*silence, *queried.problems]
     for sentence in sentences[1:] if is_silent else sentences:
         print_line(f"Warning: {sentence}", err=True)
     if not is_silent:
         return found | known, None
-    return found | {"isUnanswered": True, "problem": sentences[0]}, sentences[0]
+    return found | {"isUnresponsive": True, "problem": sentences[0]}, sentences[0]
 
 
-def _silence(answer: dict[str, Any]) -> str:
+def _silence(response: dict[str, Any]) -> str:
     """Why a scheduler that could be reached knows nothing about pods now."""
-    if "error" in answer:
-        return f"the scheduler responded with an error: {answer['error']}"
-    held_up = answer["heldUp"]
+    if "error" in response:
+        return f"the scheduler responded with an error: {response['error']}"
+    held_up = response["heldUp"]
     if held_up is None:
         return "the scheduler is busy and has not responded in time; try again"
     by = f"plugin {held_up['plugin']} blocks it" if held_up["plugin"] else "it is blocked"
@@ -145,16 +145,16 @@ def _silence(answer: dict[str, Any]) -> str:
     return f"the scheduler does not respond: {by} in {held_up['method']} at {held_up['at']}, {since} now."
 
 
-def _answered(answers: list[dict[str, Any]], uid: str) -> dict[str, Any]:
+def _known_by(responses: list[dict[str, Any]], uid: str) -> dict[str, Any]:
     """What the schedulers know of the pod with this uid."""
     known: dict[str, Any] = {}
-    for answer in answers:
-        if (gating := answer.get("gating")) and gating["uid"] == uid:
+    for response in responses:
+        if (gating := response.get("gating")) and gating["uid"] == uid:
             known["gating"] = gating
-        if answer.get("found") and answer["decision"]["uid"] == uid:
-            return known | {"decision": answer["decision"], "queue": answer["queue"]}
-        if "profiles" not in answer:
+        if response.get("found") and response["decision"]["uid"] == uid:
+            return known | {"decision": response["decision"], "queue": response["queue"]}
+        if "profiles" not in response:
             continue
         # Two replicas on one machine serve the same.
-        known["asked"] = sorted({*known.get("asked", ()), *answer.get("profiles", ())})
+        known["servedProfiles"] = sorted({*known.get("servedProfiles", ()), *response.get("profiles", ())})
     return known

@@ -73,7 +73,7 @@ def shown(value: object) -> str:
 class Flag(click.Option):
     """An option of kube-scheduler's.
 
-    A list may be given several times. `unset` is what /flagz says where the flag was not given and nothing stands for
+    A list may be given several times. `unset` is what /flagz shows where the flag was not given and nothing stands for
     it here (the configuration file decides).
     """
 
@@ -86,7 +86,7 @@ class Flag(click.Option):
         super().__init__(*args, **kwargs)
 
     def text(self, given: Sequence[str]) -> str:
-        """What /flagz says."""
+        """What /flagz shows."""
         if isinstance(self.type, GoList):
             values = [self.type.convert(each, self, None) for each in given or self._defaults]
             return shown([item for value in values for item in value])

@@ -46,10 +46,10 @@ MOST_BYTES = 64_000
 )
 @click.option("--ca-file", metavar="FILE", help="Verify the server's certificate by this authority.")
 def health(url: str | None, port: int, check: str, timeout: float, ca_file: str | None) -> None:
-    """Ask a running scheduler whether it is well; ends with 0 if it is, with 1 if not or if it does not answer.
+    """Probe the health of a running scheduler; exits with 0 if it is healthy, with 1 if not or if it does not respond.
 
     The certificate is verified only with --ca-file: the usual one is signed by itself, nothing secret is sent, and the
-    question goes to this very machine unless --url says otherwise.
+    request goes to this very machine unless --url names another.
 
     \b
     Example:
@@ -63,7 +63,7 @@ def health(url: str | None, port: int, check: str, timeout: float, ca_file: str 
         )
     if timeout <= 0:
         raise OperatorMistake.found_in("the command line", [Problem("--timeout", "must be longer than 0")])
-    status, text = _asked(target, timeout, _trust(ca_file))
+    status, text = _probed(target, timeout, _trust(ca_file))
     if status != 200:
         raise Fault(f"{target} responds {status}: {text.strip() or 'nothing'}")
     print_lines(text.strip())
@@ -90,7 +90,7 @@ def _why_not(file: str, error: OSError) -> str:
     return fault or f"cannot be used: {error.strerror or error}"
 
 
-def _asked(target: str, seconds: float, trust: ssl.SSLContext) -> tuple[int, str]:
+def _probed(target: str, seconds: float, trust: ssl.SSLContext) -> tuple[int, str]:
     parts = urlsplit(target)
     assert parts.hostname is not None
     connection = (
@@ -100,8 +100,8 @@ def _asked(target: str, seconds: float, trust: ssl.SSLContext) -> tuple[int, str
     )
     try:
         connection.request("GET", (parts.path or "/healthz") + (f"?{parts.query}" if parts.query else ""))
-        answer = connection.getresponse()
-        return answer.status, answer.read(MOST_BYTES).decode(errors="replace")
+        response = connection.getresponse()
+        return response.status, response.read(MOST_BYTES).decode(errors="replace")
     except TimeoutError as error:
         raise Fault(f"{target} does not respond within {go_duration(seconds)}.") from error
     except ConnectionRefusedError as error:

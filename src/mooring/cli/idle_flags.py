@@ -1,6 +1,6 @@
 """kube-scheduler's flags that have nothing to act on here: checked, shown in /flagz, and warned about once if given.
 
-A value that asks for what is so anyway is no reason to warn.
+A value that requests what holds anyway is no reason to warn.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Idle:
     kind: click.ParamType[Any]
     default: Any
     why: str
-    asks_for: Callable[[Any], bool] = bool
-    """Whether the value asks for something that does not happen."""
+    has_effect: Callable[[Any], bool] = bool
+    """Whether the value would have an effect in kube-scheduler."""
     wrong: Callable[[Any], str | None] = lambda _: None
     """What is wrong with the value."""
 
@@ -113,7 +113,7 @@ def _checked(name: str, idle: Idle) -> Callable[[click.Context, click.Parameter,
     def check(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         if wrong := idle.wrong(value):
             raise click.BadParameter(wrong, ctx, parameter)
-        if idle.asks_for(value):
+        if idle.has_effect(value):
             _log.warning(f"has no meaning here: {idle.why}", flag=name)
 
     return check

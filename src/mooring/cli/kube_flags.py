@@ -49,7 +49,7 @@ def kube_scheduler_options(command: F) -> F:
 
 @dataclass(frozen=True)
 class KubeFlags:
-    """What the command line asks for."""
+    """What the command line requests."""
 
     serving: ServingFlags
     configuration: ConfigurationFlags
@@ -71,7 +71,7 @@ class KubeFlags:
     def applied_to(
         self, configuration: Configuration, config_file: str | None, kubeconfig: str | None
     ) -> Configuration:
-        """The configuration that holds: what the file says, and the flags that count beside it."""
+        """The effective configuration: the file, and the flags that count beside it."""
         changed = self.configuration.applied_to(configuration, config_file)
         if kubeconfig:
             connection = dataclasses.replace(changed.client_connection, kubeconfig=kubeconfig)

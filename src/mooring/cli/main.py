@@ -88,8 +88,8 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
             assert command is not None
         else:
             command = cli
-        answer = command.main(args=arguments, prog_name=program, standalone_mode=False)
-        return answer if isinstance(answer, int) else 0
+        result = command.main(args=arguments, prog_name=program, standalone_mode=False)
+        return result if isinstance(result, int) else 0
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
@@ -98,16 +98,16 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
     except click.Abort:
         return 130
     except OperatorMistake as mistake:
-        return _say(mistake, 2)
+        return _report(mistake, 2)
     except MooringError as fault:
-        return _say(fault, 1)
+        return _report(fault, 1)
     except ExceptionGroup as group:
         # Tasks that ran together: the first fault of ours explains the others.
         faults, others = group.split(MooringError)
         if faults is None or others is not None:
             raise
         first = _leaf(faults)
-        return _say(first, 1 if isinstance(first, Fault) else 2)
+        return _report(first, 1 if isinstance(first, Fault) else 2)
     except BrokenPipeError:
         # The reader of our output has gone (`mooring … | head`); that is its right.
         sys.stderr.close()
@@ -120,6 +120,6 @@ def _leaf(group: BaseException) -> BaseException:
     return group
 
 
-def _say(error: BaseException, code: int) -> int:
+def _report(error: BaseException, code: int) -> int:
     print_error(error)
     return code

@@ -29,7 +29,7 @@ _log = Log("manifests")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Options:
     """The command line."""
 
     config_file: str
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Known:
-    """What the configuration says, and what follows from it and the flags."""
+    """The configuration, and what follows from it and the flags."""
 
     mode: Mode
     name: str
@@ -105,7 +105,7 @@ class Known:
 @click.option("--output", metavar="FOLDER", help="Write a file for each object, instead of printing them.")
 @click.option("--helm-values", is_flag=True, help="Print the values that make the Helm chart write the same.")
 @click.argument("flags", nargs=-1)
-def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
+def manifests(output: str | None, helm_values: bool, **options: Any) -> None:
     """Print the manifests that run a configuration in a cluster.
 
     Its account gets the rights that the plugins in the configuration need, and no others. FLAGS, after `--`, are
@@ -117,7 +117,7 @@ def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
       mooring manifests --config scheduler.yaml --as replacement --from /etc/kubernetes/manifests/kube-scheduler.yaml
       mooring manifests --config scheduler.yaml -- --leader-elect=false
     """
-    wanted = Asked(**asked)
+    wanted = Options(**options)
     _check(wanted, helm_values)
     known = _known(wanted)
     if wanted.mode == "replacement":
@@ -143,36 +143,36 @@ def manifests(output: str | None, helm_values: bool, **asked: Any) -> None:
     )
 
 
-def _check(asked: Asked, helm_values: bool) -> None:
+def _check(options: Options, helm_values: bool) -> None:
     """Options that contradict each other, all at once."""
     from mooring.objects.names import dns_label
 
     problems = [
         Problem(flag, "; ".join(wrong))
-        for flag, value in (("--name", asked.name), ("--namespace", asked.namespace))
+        for flag, value in (("--name", options.name), ("--namespace", options.namespace))
         if value is not None and (wrong := dns_label(value))
     ]
-    if asked.image is not None and (not asked.image or any(map(str.isspace, asked.image))):
+    if options.image is not None and (not options.image or any(map(str.isspace, options.image))):
         problems.append(
-            Problem("--image", f"must be a name that can be pulled, such as mooring:1, got {asked.image!r}")
+            Problem("--image", f"must be a name that can be pulled, such as mooring:1, got {options.image!r}")
         )
-    replaces = asked.mode == "replacement"
+    replaces = options.mode == "replacement"
     meaningless = {
-        "--scheduler-name": (asked.scheduler_name is not None and asked.mode != "shadow", "shadow"),
-        "--from": (asked.start_from is not None and not replaces, "replacement"),
-        "--cluster-dns": (asked.cluster_dns and not replaces, "replacement"),
+        "--scheduler-name": (options.scheduler_name is not None and options.mode != "shadow", "shadow"),
+        "--from": (options.start_from is not None and not replaces, "replacement"),
+        "--cluster-dns": (options.cluster_dns and not replaces, "replacement"),
     }
     problems += [Problem(flag, f"is for --as {mode}") for flag, (is_given, mode) in meaningless.items() if is_given]
     if replaces:
         given = {
-            "--name": asked.name,
-            "--namespace": asked.namespace,
-            "--replicas": asked.replicas,
-            "--memory-request": asked.memory_request,
-            "--memory-limit": asked.memory_limit,
-            "--metrics-from": asked.metrics_from or None,
-            "--probes-from": asked.probes_from or None,
-            "--no-network-policy": None if asked.network_policy else True,
+            "--name": options.name,
+            "--namespace": options.namespace,
+            "--replicas": options.replicas,
+            "--memory-request": options.memory_request,
+            "--memory-limit": options.memory_limit,
+            "--metrics-from": options.metrics_from or None,
+            "--probes-from": options.probes_from or None,
+            "--no-network-policy": None if options.network_policy else True,
             "--helm-values": helm_values or None,
         }
         message = "is for a Deployment; kubeadm's static pod has its own"
@@ -181,26 +181,26 @@ def _check(asked: Asked, helm_values: bool) -> None:
         raise OperatorMistake.found_in("the command line", problems)
 
 
-def _known(asked: Asked) -> Known:
+def _known(options: Options) -> Known:
     from mooring.deploy import Mode
     from mooring.deploy.planned import flags_for, name_for, warnings_of
     from mooring.framework.gates import read_gates
 
-    gates = read_gates(asked.feature_gates).gates
-    registry = registry_with(asked.plugins)
-    configuration = load(asked.config_file, registry, gates)
-    mode = Mode(asked.mode)
+    gates = read_gates(options.feature_gates).gates
+    registry = registry_with(options.plugins)
+    configuration = load(options.config_file, registry, gates)
+    mode = Mode(options.mode)
     for warning in warnings_of(mode, configuration):
         _log.warning(warning)
-    name = asked.name or name_for(mode, configuration)
-    flags = [f"--feature-gates={each}" for each in asked.feature_gates]
-    flags += [f"--plugins={each}" for each in asked.plugins if not Path(each).exists()]
+    name = options.name or name_for(mode, configuration)
+    flags = [f"--feature-gates={each}" for each in options.feature_gates]
+    flags += [f"--plugins={each}" for each in options.plugins if not Path(each).exists()]
     if mode is not Mode.REPLACEMENT:
-        flags += flags_for(mode, configuration, name, verbosity=asked.verbosity)
-    if asked.scheduler_name:
-        flags.append(f"--scheduler-name={asked.scheduler_name}")
-    flags += asked.flags
-    election = _election(asked, configuration, flags, mode)
+        flags += flags_for(mode, configuration, name, verbosity=options.verbosity)
+    if options.scheduler_name:
+        flags.append(f"--scheduler-name={options.scheduler_name}")
+    flags += options.flags
+    election = _election(options, configuration, flags, mode)
     return Known(
         mode,
         name,
@@ -208,11 +208,11 @@ def _known(asked: Asked) -> Known:
         tuple(flags),
         _rights(configuration, registry, gates, election, mode),
         election,
-        _plugin_files(asked.plugins),
+        _plugin_files(options.plugins),
     )
 
 
-def _election(asked: Asked, configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
+def _election(options: Options, configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
     """Who leads, as `mooring run` will read these flags; what it refuses, or what belies the manifest, is refused."""
     from mooring.cli.election import election_of
     from mooring.deploy import Mode
@@ -228,7 +228,7 @@ def _election(asked: Asked, configuration: Configuration, flags: Sequence[str], 
         problems.append(Problem("-- --secure-port", message))
     if parsed.get("shadow") and mode is not Mode.SHADOW:
         problems.append(Problem("-- --shadow", "write --as shadow, which also grants a shadow's rights and no others"))
-    problems += _at_odds(parsed, asked.config_file, [*asked.plugins, *parsed["plugins"]])
+    problems += _at_odds(parsed, options.config_file, [*options.plugins, *parsed["plugins"]])
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
     election = election_of(configuration, {name: parsed[name] for name in parsed if name.startswith("leader_elect")})
@@ -256,7 +256,7 @@ def _at_odds(parsed: Mapping[str, Any], config_file: str, plugins: Sequence[str]
 
 
 def _parsed(flags: Sequence[str], source: str = "the command line") -> dict[str, Any]:
-    """As `mooring run` will read these flags. What it would refuse is refused, what it would not heed is said."""
+    """As `mooring run` will read these flags. What it would refuse is refused, what it would ignore is a warning."""
     from mooring.cli.configuration_flags import ConfigurationFlags
     from mooring.cli.run import run
 
@@ -306,43 +306,43 @@ def _plugin_files(plugins: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _deployed(asked: Asked, known: Known) -> Deployed:
+def _deployed(options: Options, known: Known) -> Deployed:
     from mooring.deploy.config_text import without_kubeconfig
     from mooring.deploy.manifests import Memory
     from mooring.deploy.network import ingress_of
     from mooring.deploy.planned import IMAGE, NAMESPACE, deployed, problems_of
 
-    text = read_text(asked.config_file)
-    config = without_kubeconfig(text, asked.config_file)
+    text = read_text(options.config_file)
+    config = without_kubeconfig(text, options.config_file)
     if config != text:
         _log.warning("clientConnection.kubeconfig is left out: a pod connects with its service account")
-    ingress, problems = ingress_of(asked.metrics_from, asked.probes_from)
+    ingress, problems = ingress_of(options.metrics_from, options.probes_from)
     usual = Memory()
-    memory = Memory(asked.memory_request or usual.request, asked.memory_limit or usual.limit)
+    memory = Memory(options.memory_request or usual.request, options.memory_limit or usual.limit)
     holds_credentials = _holds_credentials(known.configuration)
     if holds_credentials:
         _log.info("The configuration holds credentials: it is stored in a Secret instead of a ConfigMap")
     found = deployed(
         known.mode,
         name=known.name,
-        namespace=asked.namespace or NAMESPACE,
-        image=asked.image or IMAGE,
+        namespace=options.namespace or NAMESPACE,
+        image=options.image or IMAGE,
         config=config,
         flags=known.flags,
         rights=known.rights,
         election=known.election,
         plugins=known.plugin_files,
         holds_credentials=holds_credentials,
-        replicas=asked.replicas,
+        replicas=options.replicas,
         memory=memory,
-        ingress=ingress if asked.network_policy else None,
+        ingress=ingress if options.network_policy else None,
     )
     if problems := problems + problems_of(found):
         raise OperatorMistake.found_in("the command line", problems)
     return found
 
 
-def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
+def _write_static_pod(options: Options, known: Known, output: str | None) -> None:
     from mooring.base.documents import read_tree
     from mooring.deploy import static_pod
     from mooring.deploy.manifests import access
@@ -350,20 +350,20 @@ def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
     from mooring.deploy.upstream import beyond_kube_scheduler
     from mooring.deploy.writing import text_of
 
-    source = asked.start_from or "kubeadm's manifest"
-    if asked.start_from is not None:
-        manifest = read_tree(read_text(asked.start_from), asked.start_from).plain()
+    source = options.start_from or "kubeadm's manifest"
+    if options.start_from is not None:
+        manifest = read_tree(read_text(options.start_from), options.start_from).plain()
     else:
         manifest = static_pod.kubeadm_manifest()
     pod = static_pod.replacement(
         manifest,
-        image=asked.image or IMAGE,
+        image=options.image or IMAGE,
         flags=known.flags,
         with_plugins=bool(known.plugin_files),
-        cluster_dns=asked.cluster_dns,
+        cluster_dns=options.cluster_dns,
         source=source,
     )
-    if asked.start_from is not None:
+    if options.start_from is not None:
         # A static pod that ends at once would leave the cluster without a scheduler.
         _parsed(static_pod.flags_of(pod), source)
     user = {"kind": "User", "name": static_pod.USER, "apiGroup": "rbac.authorization.k8s.io"}
@@ -376,7 +376,7 @@ def _write_static_pod(asked: Asked, known: Known, output: str | None) -> None:
             _log.warning(f"kube-scheduler may not read {named}: --output FOLDER also writes the role for it, rbac.yaml")
         return
     config_path = Path(static_pod.CONFIG_PATH)
-    files = {STATIC_POD: text_of([pod]), config_path.name: read_text(asked.config_file)}
+    files = {STATIC_POD: text_of([pod]), config_path.name: read_text(options.config_file)}
     files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in known.plugin_files.items()}
     if rbac:
         files["rbac.yaml"] = text_of(rbac)

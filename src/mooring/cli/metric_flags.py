@@ -41,7 +41,7 @@ def metric_options(command: F) -> F:
 
 
 def metric_filter(given: dict[str, Any]) -> MetricFilter:
-    """What these parameters of a command ask for; they are taken out of `given`."""
+    """The metric options of these parameters of a command; they are taken out of `given`."""
     from mooring.scheduler.serving.metric_filter import MetricFilter
 
     labels, manifest = given.pop("allow_metric_labels"), given.pop("allow_metric_labels_manifest")

@@ -33,8 +33,8 @@ from mooring.cli.stopping import run_until_signalled
 def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, controllers: bool) -> None:
     """Create simulated nodes on any API server and act as their kubelets, until Ctrl-C.
 
-    Nodes that exist already stay as they are; only those with the annotation mooring.dev/simulated are ours to speak
-    for. At the end the nodes stay: kubectl delete node removes them.
+    Nodes that exist already stay as they are; only those with the annotation mooring.dev/simulated are
+    simulated. At the end the nodes stay: kubectl delete node removes them.
 
     \b
     Example:

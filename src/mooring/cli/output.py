@@ -84,7 +84,7 @@ def _indented(text: str, spaces: int) -> str:
 
 
 def show_usage_error(error: click.ClickException) -> None:
-    """What click says about the command line, which may have come from elsewhere."""
+    """click's message about the command line, which may have come from elsewhere."""
     import io
 
     text = io.StringIO()

@@ -99,7 +99,7 @@ class Source:
 
 @contextlib.asynccontextmanager
 async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterator[None]:
-    """While this is open, the scheduler takes on what the source has to say."""
+    """While this is open, the scheduler adopts new versions of the source."""
     loop = asyncio.get_running_loop()
     if source is None:
         if hangup.is_held():
@@ -114,12 +114,12 @@ async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterato
     files = WatchedFiles(source.files.config_file, source.files.plugins if source.files.reloads_plugins else ())
     reloader = Reloader(scheduler, source.read, files, SystemClock(), source.prepare)
     if source.files.by_signal:
-        hangup.listen(lambda: _call_soon(loop, reloader.ask))
+        hangup.listen(lambda: _call_soon(loop, reloader.request))
     task = asyncio.create_task(reloader.run(watches=source.files.watches), name="reload")
     try:
         yield
     finally:
-        # Whoever is told to end begins nothing anew; and the signal must not cut the end short either.
+        # A process that shuts down starts no reload; and the signal must not cut the shutdown short either.
         if source.files.by_signal:
             hangup.unlisten()
         task.cancel()

@@ -176,7 +176,7 @@ async def schedule(
     source: Source | None = None,
     tracing: TracingOptions | None = None,
 ) -> None:
-    """Run a scheduler there until `stop` is set (or `died` fails), saying when it is ready.
+    """Run a scheduler there until `stop` is set (or `died` fails), and report when it is ready.
 
     `source` is where another configuration may come from while it runs.
     """
@@ -262,7 +262,7 @@ async def _came(event: asyncio.Event, ends: list[asyncio.Task[Any]]) -> bool:
 
 
 async def _leads(leader: Leadership | None, ends: list[asyncio.Task[Any]], names: str, server: str) -> bool:
-    """Wait until we lead, saying who does meanwhile; False if the end came first."""
+    """Wait until we lead, and report the leader meanwhile; False if the shutdown came first."""
     if leader is None:
         return True
     leader.start()

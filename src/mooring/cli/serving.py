@@ -1,4 +1,4 @@
-"""kube-scheduler's serving, authentication and authorization flags, and the HTTPS server that they ask for."""
+"""kube-scheduler's serving, authentication and authorization flags, and the HTTPS server that they configure."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class ServingFlags:
     authorization_webhook_cache_authorized_ttl: float = 10.0
     authorization_webhook_cache_unauthorized_ttl: float = 10.0
     is_own_cluster: bool = False
-    """Whether the cluster that is scheduled may be asked who may read what, unless a flag names another."""
+    """Whether the cluster that is scheduled reviews tokens and access, unless a flag names another."""
     command_line: Mapping[str, str] = field(default_factory=dict)
     """All flags of the command, as /flagz shows them."""
     metrics: MetricFilter | None = None
@@ -260,7 +260,8 @@ def port_option(default: int) -> Callable[[F], F]:
 def secure_server(
     flags: ServingFlags, scheduler: Scheduler, leader: Leadership | None = None, own: Connection | None = None
 ) -> SecureServer | None:
-    """The server, not started yet; None if none was asked for. `own`: an API server to ask who may read what."""
+    """The server, not started yet; None if none is configured. `own`: the API server for TokenReviews and access
+    reviews."""
     if not flags.secure_port:
         return None
     from mooring.base.clock import SystemClock
@@ -317,7 +318,7 @@ def _checks(scheduler: Scheduler, leader: Leadership | None) -> dict[str, dict[s
 
 
 def _connection(flag: str, kubeconfig: str) -> Connection | None:
-    """The API server to ask: the one named, else the cluster that we run in, else none."""
+    """The API server for reviews: the one named, else the cluster that we run in, else none."""
     from mooring.client import in_cluster_connection, load_kubeconfig
 
     if not kubeconfig:

@@ -1,4 +1,4 @@
-"""`mooring run --shadow`: decide beside another scheduler, touch nothing, and say where the two agree and differ."""
+"""`mooring run --shadow`: decide beside another scheduler, write nothing, and report where the two agree and differ."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ShadowFlags(NamedTuple):
 
 @dataclass(frozen=True)
 class Role:
-    """What a scheduler is made of, and what it is said to do."""
+    """What a scheduler is made of, and how its work is described."""
 
     client: Callable[..., ApiClient]
     scheduler: Callable[..., Scheduler]
@@ -93,10 +93,10 @@ def shadow_flags(flags: dict[str, Any]) -> ShadowFlags | None:
     if problems := shadow_problems(flags):
         raise OperatorMistake.found_in("the command line", problems)
     is_shadow = flags.pop("shadow")
-    asked = {name: flags.pop(name) for name in _NEEDS_SHADOW}
+    shadow_only = {name: flags.pop(name) for name in _NEEDS_SHADOW}
     if is_shadow and _is_default("secure_port"):
         flags["secure_port"] = 0  # the port is that of the scheduler at work, which may run on this machine
-    return ShadowFlags(asked["scheduler_name"], asked["shadow_report"]) if is_shadow else None
+    return ShadowFlags(shadow_only["scheduler_name"], shadow_only["shadow_report"]) if is_shadow else None
 
 
 def shadow_problems(flags: Mapping[str, Any]) -> list[Problem]:
@@ -132,13 +132,13 @@ async def shadowing(flags: ShadowFlags | None) -> AsyncIterator[Role]:
     made: list[ShadowRun] = []
     report = JsonLines(flags.report) if flags.report is not None else None
 
-    def tell(comparison: Comparison) -> None:
+    def print_comparison(comparison: Comparison) -> None:
         print_line(comparison.in_one_line())
         if report is not None:
             report.write(comparison)
 
     def make(*arguments: Any, **options: Any) -> Scheduler:
-        made.append(build_shadow(*arguments, report=tell, **options))
+        made.append(build_shadow(*arguments, report=print_comparison, **options))
         return made[0].scheduler
 
     summing_up = asyncio.create_task(_sum_up_now_and_then(made))

@@ -1,9 +1,9 @@
 """SIGINT and SIGTERM end a command: in order, or without a plugin that holds that up.
 
 A thread of its own receives the signals. The event loop alone would not: a plugin that computes, or sleeps, keeps it
-from running. The thread asks the loop to end in order. If plugin code is still in the way when most of the time for
-that is over, the thread logs which, does what must be done in any case (`Stop.last_step`), and ends the process. What
-only takes long, because the machine or the API server is slow, is not cut short.
+from running. The thread requests an orderly shutdown of the loop. If plugin code is still in the way when most of the
+time for that is over, the thread logs which, does what must be done in any case (`Stop.last_step`), and ends the
+process. What only takes long, because the machine or the API server is slow, is not cut short.
 """
 
 from __future__ import annotations
@@ -256,23 +256,23 @@ def _end_without_python(seconds: float) -> None:
 
 
 class _Pulse:
-    """How long an event loop has not run what it was asked to, as seen from another thread."""
+    """How long an event loop has not run a scheduled callback, as seen from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._has_run = threading.Event()
-        self._asked_at: float | None = None
+        self._scheduled_at: float | None = None
 
     def silent_seconds(self) -> float:
         now = time.monotonic()
-        if self._asked_at is None or self._has_run.is_set():
+        if self._scheduled_at is None or self._has_run.is_set():
             self._has_run.clear()
             try:
                 self._loop.call_soon_threadsafe(self._has_run.set)
             except RuntimeError:  # the loop is closed
                 return 0.0
-            self._asked_at = now
-        return now - self._asked_at
+            self._scheduled_at = now
+        return now - self._scheduled_at
 
 
 def _give_way(_number: int, _frame: FrameType | None) -> None:

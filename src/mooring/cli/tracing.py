@@ -1,4 +1,4 @@
-"""`--tracing-endpoint`, and OpenTelemetry's own environment variables, which say the same."""
+"""`--tracing-endpoint`, and OpenTelemetry's own environment variables, which mean the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tracing_option(command: F) -> F:
 
 
 def tracing_options(endpoint: str, environment: Mapping[str, str] = os.environ) -> TracingOptions | None:
-    """What was asked for; None: no traces. The flag wins over the environment."""
+    """The tracing options; None: no traces. The flag wins over the environment."""
     from mooring.scheduler.metrics.tracing import PATH, TracingOptions
 
     source, url = FLAG, endpoint.rstrip("/") + PATH if endpoint else ""
@@ -68,7 +68,7 @@ def _is_address(url: str) -> bool:
 
 
 def _without_user(url: str) -> tuple[str, dict[str, str]]:
-    """The address that is asked, and its user and password as the header that they stand for."""
+    """The address to send to, and its user and password as a header."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -83,7 +83,7 @@ def _headers(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _share(environment: Mapping[str, str]) -> float:
-    """Of how many attempts, as OpenTelemetry's ratio samplers are asked."""
+    """The sampled share of attempts, as OpenTelemetry's ratio samplers define it."""
     if "traceidratio" not in environment.get(SAMPLER, ""):
         return 0.0 if environment.get(SAMPLER) == "always_off" else 1.0
     text = environment.get(SHARE, "1")

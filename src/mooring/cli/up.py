@@ -68,7 +68,7 @@ def up(
       mooring up --plugins my_plugin.py --config scheduler.yaml --watch-config --reload-plugins
     """
     tracing = tracing_options(tracing_endpoint)
-    # No signal: SIGHUP tells that the terminal is gone, and a cluster nobody can see should end with it.
+    # No signal: SIGHUP means that the terminal is gone, and a cluster without a terminal should end with it.
     files = reload_flags(flags, config_file, plugins, by_signal=False)
     registry = registry_with(plugins)
 
@@ -76,7 +76,7 @@ def up(
         return load(config_file, registry, gates)
 
     configuration = configured(registry)
-    # Nobody else schedules on a cluster that this very command makes, unless the file has other plans.
+    # No other scheduler runs on a cluster that this command creates, unless the file configures one.
     election = configuration.leader_election if configuration.leader_election.explicit else None
     if configuration.client_connection.kubeconfig:
         _log.warning(

@@ -1,4 +1,4 @@
-"""The only code that speaks to an API server.
+"""The only code that sends requests to an API server.
 
 `kubeconfig` finds out where the server is, `connection` and `credentials` how to be let in, `transport` sends
 bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` writes events.

@@ -1,7 +1,7 @@
 """Keeps a client's credentials fresh: tokens in files that rotate, programs that print tokens or certificates.
 
 One `Credentials` belongs to one client and one event loop. `headers` and `ssl_context` are what a request needs;
-`renew` is called when the server answered 401.
+`renew` is called when the server responds 401.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Credentials:
         self._renewing = asyncio.Lock()
 
     async def headers(self) -> CIMultiDict[str]:
-        """The headers that say who we are; cheap while nothing expired."""
+        """The authentication headers; cheap while nothing has expired."""
         if self._headers is not None and self._clock.monotonic() < self._headers_until:
             return self._headers
         async with self._renewing:
@@ -57,7 +57,7 @@ class Credentials:
         """The server refused these headers: get new ones. False when there is nothing newer to try."""
         async with self._renewing:
             if self._headers is not refused:
-                return True  # somebody else renewed them meanwhile
+                return True  # another request renewed them meanwhile
             self._from_plugin = None
             before = refused.get("Authorization"), self._ssl_context
             await self._refresh()

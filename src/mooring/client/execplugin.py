@@ -24,7 +24,7 @@ from mooring.base.secret_files import memory_file
 from mooring.client.connection import Connection, ExecPlugin
 
 PLUGIN_SECONDS = 60.0
-"""How long a plugin may take when nobody is there to answer its questions."""
+"""How long a plugin may run without a terminal to prompt at."""
 
 STDERR_SHOWN = 2_000
 
@@ -46,14 +46,14 @@ class _Status(msgspec.Struct, rename="camel"):
     expiration_timestamp: str | None = None
 
 
-class _Answer(msgspec.Struct, rename="camel"):
+class _Credential(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
     status: _Status | None = None
 
 
 async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredential:
-    """Ask the plugin for credentials. A failure names the plugin and shows what it wrote to standard error."""
+    """Run the plugin to get credentials. A failure names the plugin and shows what it wrote to standard error."""
     has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not has_terminal:
         raise OperatorMistake(
@@ -81,7 +81,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
         except subprocess.TimeoutExpired:
             raise Fault(
                 f"{connection.source}: credential plugin {plugin.command} did not finish within "
-                f"{PLUGIN_SECONDS:.0f} seconds{_said(err, plugin)}"
+                f"{PLUGIN_SECONDS:.0f} seconds{_stderr_of(err, plugin)}"
             ) from None
         finally:
             if process.poll() is None:
@@ -89,7 +89,8 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
                 process.wait()
         if code != 0:
             raise Fault(
-                f"{connection.source}: credential plugin {plugin.command} failed (exit code {code}){_said(err, plugin)}"
+                f"{connection.source}: credential plugin {plugin.command} failed (exit code {code})"
+                f"{_stderr_of(err, plugin)}"
             )
         out.seek(0)
         return _understood(out.read(), plugin, connection)
@@ -98,15 +99,15 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
 def _understood(output: bytes, plugin: ExecPlugin, connection: Connection) -> ExecCredential:
     blame = f"{connection.source}: credential plugin {plugin.command}"
     try:
-        answer = decode(output, _Answer)
+        credential = decode(output, _Credential)
     except msgspec.DecodeError as error:
         raise Fault(f"{blame} did not print an ExecCredential: {error}") from error
-    if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
+    if credential.kind != "ExecCredential" or credential.api_version != plugin.api_version:
         raise Fault(
-            f"{blame} printed {answer.api_version or 'no apiVersion'} {answer.kind or 'without a kind'} "
+            f"{blame} printed {credential.api_version or 'no apiVersion'} {credential.kind or 'without a kind'} "
             f"where {plugin.api_version} ExecCredential was requested"
         )
-    status = answer.status or _Status()
+    status = credential.status or _Status()
     if not status.token and not status.client_certificate_data:
         raise Fault(f"{blame} printed neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
@@ -141,7 +142,7 @@ def _exec_info(plugin: ExecPlugin, connection: Connection, interactive: bool) ->
     return msgspec.json.encode({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}).decode()
 
 
-def _said(err: IO[bytes], plugin: ExecPlugin) -> str:
+def _stderr_of(err: IO[bytes], plugin: ExecPlugin) -> str:
     size = err.seek(0, os.SEEK_END)
     err.seek(max(0, size - STDERR_SHOWN))
     text = scrubbed(err.read().decode("utf-8", "replace").strip(), secrets=plugin.env.values())

@@ -1,6 +1,6 @@
 """Finds the API server as kubectl does: kubeconfig files (several, merged), or the pod we run in.
 
-Of several files the first that says something wins, per named entry; a relative path belongs to the folder of
+Of several files the first that has a value wins, per named entry; a relative path belongs to the folder of
 the file that names it. A file that is missing or wrong is the operator's mistake, and is named with the field.
 """
 
@@ -111,7 +111,7 @@ class _Merged:
         self.contexts: dict[str, _Entry[_Context]] = {}
 
     def add(self, file: Path, prefix: str, read: Callable[[Path], bytes]) -> None:
-        """Take what the earlier files do not say. The prefix of field paths tells the files apart."""
+        """Add the entries that earlier files lack. The prefix of field paths identifies the file in messages."""
         document = _read(file, read)
         problems: list[Problem] = []
         current = document.get("current-context") or ""
@@ -139,8 +139,8 @@ def find_connection(
 ) -> Connection:
     """The API server to use, by the first of these that is there:
 
-    `--kubeconfig`, `clientConnection.kubeconfig`, $KUBECONFIG, the pod we run in, ~/.kube/config. A context that is
-    asked for stands in a file, so the pod we run in is passed over.
+    `--kubeconfig`, `clientConnection.kubeconfig`, $KUBECONFIG, the pod we run in, ~/.kube/config. A named
+    context needs a file, so the pod we run in is passed over.
     """
     if named := kubeconfig or config_kubeconfig:
         return load_kubeconfig([named], context, environ=environ)
@@ -179,9 +179,9 @@ def load_kubeconfig(
         known = f" It has {_choices(merged.contexts)}." if merged.contexts else ""
         raise _mistake(named, [Problem("current-context", f"is not set, so there is no server to talk to.{known}")])
     if wanted not in merged.contexts:
-        asked_by = "--context" if context else "current-context"
+        selected_by = "--context" if context else "current-context"
         raise _mistake(
-            named, [Problem(asked_by, f'no context is named "{wanted}"; there is {_choices(merged.contexts)}')]
+            named, [Problem(selected_by, f'no context is named "{wanted}"; there is {_choices(merged.contexts)}')]
         )
     chosen = merged.contexts[wanted]
     cluster = merged.clusters.get(chosen.part.cluster)

@@ -13,7 +13,7 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str | None:
         parts = urlsplit(server)
         host, port = (parts.hostname or "").rstrip("."), parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        return None  # the server is malformed; whoever reads the kubeconfig says so
+        return None  # the server is malformed, which loading the kubeconfig reports
     proxy = _variable(environ, f"{parts.scheme}_proxy")
     if not proxy or host == "localhost" or _is_loopback(host):
         return None

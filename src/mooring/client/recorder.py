@@ -63,7 +63,7 @@ class _Series:
     written: int = 0
     """The count that the server knows; 0 before the event exists."""
     is_due: bool = False
-    """The server should hear of it."""
+    """The API server does not have this count yet."""
     is_taken: bool = False
     """Queued or being sent, so that the writes of one event keep their order."""
 
@@ -86,7 +86,7 @@ class ControllerEvents:
         note: str,
         related: ObjectReference | None = None,
     ) -> None:
-        """Say what happened to the object. Returns at once."""
+        """Record an event about the object. Returns at once."""
         self._recorder.add(self, regarding, type, reason, action, note, related)
 
 
@@ -250,7 +250,7 @@ class EventRecorder:
         for attempt in range(1, TRIES + 1):
             count = series.count if series.written else 1
             if series.written == count == 1:
-                return True  # it arrived while somebody asked for it to be sent; one alone has no count
+                return True  # it arrived while it was being flushed; a single event has no count
             try:
                 if series.written:
                     await self._client.patch(self._kind, series.name, series.namespace, self._counted(series, count))
@@ -282,7 +282,7 @@ class EventRecorder:
         return False
 
     def _refused(self, series: _Series, error: ApiError) -> None:
-        # A server that forbids events forbids all of them; one line says it.
+        # A server that forbids events forbids all of them: one line is enough.
         log = _log if error.code != self._refused_with else _log.v(4)
         self._refused_with = error.code
         log.warning("API server rejected an event", event=series.name, reason=series.reason, err=error)

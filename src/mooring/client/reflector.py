@@ -1,9 +1,9 @@
-"""Tells a feed everything there is of one kind, and every change, for as long as it runs.
+"""Lists and watches one kind and passes every object and every change to a feed, for as long as it runs.
 
 One watch that begins with everything there is (a streaming list) and goes on with the changes; from a server that does
 not offer it, a list and then a watch from where the list ended. When the watch ends, watch again from the last change
 seen; when the server has forgotten that point (410), list again. Nothing here gives up: while the server cannot be
-reached, lacks the kind or forbids it, `problem` says so in a sentence and we try again, ever more slowly.
+reached, lacks the kind or forbids it, `problem` describes it in a sentence and the list/watch is retried with backoff.
 
 What the objects mean is the feed's affair.
 """
@@ -37,14 +37,15 @@ BACKOFF = Backoff(initial_seconds=0.5, limit_seconds=10.0, jitter=0.5)
 AWAY_BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=1.0, jitter=0.5)
 """Backoff while the server cannot be reached, or cuts connections: tries cost it little then."""
 SHORT_WATCH_SECONDS = 1.0
-"""A watch that ends sooner and brought nothing is a failure: asking again at once would be a busy loop."""
+"""A watch that ends sooner without an event is a failure: reconnecting at once would be a busy loop."""
 SILENT_LIST_SECONDS = 5.0
-"""How long a streaming list may bring nothing before its end; then the server is one that never says that it is all."""
+"""How long a streaming list may be silent before its end; then the server is one that never sends the final
+bookmark."""
 FORBIDDEN = 403
 NO_REASON_TO_LIST = (401, FORBIDDEN, 404, 429)
 """Refusals of a streaming list that a plain one would meet too."""
 REMINDER_SECONDS = 300.0
-"""How often a problem that stays is said again."""
+"""How often a lasting problem is logged again."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -60,7 +61,7 @@ class Feed(Protocol[Received]):
         ...
 
     def deleted(self, object: Received, /) -> None:
-        """Gone; the object is its last state as far as the server told it, at least its metadata."""
+        """Deleted; the object is its last state as far as the server sent it, at least its metadata."""
         ...
 
 
@@ -134,7 +135,7 @@ class Reflector(Generic[T]):
         log: Log | None = None,
         on_document: Callable[[T, msgspec.Raw], None] | None = None,
     ) -> None:
-        """`on_document` is told every object that was read, and what it was read from, before the feed hears of it."""
+        """`on_document` is called with every decoded object and its JSON, before the feed receives the object."""
         self.kind = type_.KIND
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()
@@ -157,13 +158,13 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._gathered: _Gathered[T] | None = None
         """What a streaming list has brought so far; None while none is under way."""
-        self._said_at = float("-inf")
+        self._logged_at = float("-inf")
         self._undecodable: dict[tuple[str, str], str] = {}
         self._retry = Retry(BACKOFF, self._clock)
         self._was_away = False
-        """The failures were those of a server out of reach; one that answers again gets a new count."""
+        """The failures were those of a server out of reach; once it responds again, the count starts anew."""
         self._is_hidden = False
-        """Not served, and we may not list it: another refusal would tell nothing, and worry who counts refusals."""
+        """Not served, and listing it is forbidden: another attempt would only add to the 403s that operators count."""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -202,7 +203,7 @@ class Reflector(Generic[T]):
                 await self._back_off()
 
     async def _stream(self) -> bool:
-        """List and watch in one answer, until that ends. False: the server does not offer it, so list."""
+        """List and watch in one response, until that ends. False: the server does not offer it, so list."""
         try:
             async with asyncio.timeout(SILENT_LIST_SECONDS) as limit:
                 self._gathered = _Gathered(limit)
@@ -228,7 +229,7 @@ class Reflector(Generic[T]):
             try:
                 page = await self._client.list_page(self.kind, self._namespace, self._query, limit=limit, token=token)
             except ApiError as error:
-                if error.code == GONE and token:  # too slow for this snapshot: take everything in one answer
+                if error.code == GONE and token:  # too slow for this snapshot: take everything in one response
                     objects, limit, token = [], 0, ""
                     continue
                 raise
@@ -299,7 +300,7 @@ class Reflector(Generic[T]):
                 self._mark(_meta_decoder.decode(event.object).metadata)
                 return
         except msgspec.DecodeError as error:
-            self._version = None  # what it would have told us, a new list will
+            self._version = None  # a new list brings what this event would have
             raise Fault(f"the watch of {self.kind.name} brought a line that is no event: {error}") from error
         match event.type:
             case "ADDED" | "MODIFIED":
@@ -314,14 +315,14 @@ class Reflector(Generic[T]):
                 self._log.warning("Ignoring a watch event of unknown type", type=other, kind=self.kind.name)
 
     def _place_of(self, found: T) -> str:
-        """Where the watch goes on after this change. Where that is not said, a new list must say what is there."""
+        """The resourceVersion to resume from after this change. Without one, a new list is needed."""
         if not (found.metadata.name and found.metadata.resource_version):
             self._version = None
             raise Fault(f"the watch of {self.kind.name} brought an object without a name or a version")
         return found.metadata.resource_version
 
     def _mark(self, bookmark: _Meta) -> None:
-        """We have heard everything up to here; and perhaps everything that there was at the start."""
+        """All events up to here have arrived; and perhaps all initial events of a streaming list."""
         self._version = bookmark.resource_version or self._version
         if self._gathered is not None and (bookmark.annotations or {}).get(INITIAL_EVENTS_END) == "true":
             gathered, self._gathered = self._gathered, None
@@ -391,7 +392,8 @@ class Reflector(Generic[T]):
     async def _is_unserved(self) -> bool:
         """Whether a kind of Kubernetes' own, which we may not list, is not there to be listed.
 
-        Rights are asked before kinds, and an older cluster grants kube-scheduler nothing on what it does not have.
+        The API server checks rights before kinds, and an older cluster grants kube-scheduler nothing on what it does
+        not have.
         """
         if not self.kind.group or issubclass(self._type, CustomResource):
             return False
@@ -425,9 +427,9 @@ class Reflector(Generic[T]):
 
     def _trouble(self, problem: str, *, is_unserved: bool = False) -> None:
         now = self._clock.monotonic()
-        if problem != self.problem or now >= self._said_at + REMINDER_SECONDS:
+        if problem != self.problem or now >= self._logged_at + REMINDER_SECONDS:
             self._log.warning("Failed to list/watch resource", kind=self.kind.name, problem=problem)
-            self._said_at = now
+            self._logged_at = now
         self.problem, self.is_unserved = problem, is_unserved
         self.settled.set()
 
@@ -440,5 +442,5 @@ class Reflector(Generic[T]):
         await self._retry.wait(at_least or 0.0)
 
     async def _until_back(self) -> None:
-        """A backoff that ends when the server answers any other request."""
+        """A backoff that ends early when the server responds to any other request."""
         await self._client.transport.pause(self._retry.failed(AWAY_BACKOFF))

@@ -1,4 +1,4 @@
-"""What a refusal for want of rights (403) says, and the RBAC rule that would have allowed the request."""
+"""Parses a Forbidden (403) response, and builds the RBAC rule that would have allowed the request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def in_one_line(policy_rule: Mapping[str, Sequence[str]]) -> str:
 
 
 class Forbidden(ApiError):
-    """The server says that we may not. As text, with the rule that would allow it where the server names the right."""
+    """The request is forbidden. As text, with the rule that would allow it where the server names the right."""
 
     def __str__(self) -> str:
         missing = missing_rule(self.message)

@@ -1,7 +1,7 @@
 """A configuration as a v1 document, complete: what holds, in the form that kube-scheduler shows and reads.
 
-Where Mooring's defaults are not kube-scheduler's, the document says what holds here: all nodes are looked at (100), and
-a client limit of 0 is none.
+Where Mooring's defaults are not kube-scheduler's, the document has the effective value: all nodes are
+evaluated (100), and a client limit of 0 is none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Document = dict[str, Any]
 def as_v1(configuration: Configuration, *, with_credentials: bool = False) -> Document:
     """The document, fields in kube-scheduler's order.
 
-    Credentials are in it only where asked for: keys, what an address holds besides host and path, and what plugin
+    Credentials are in it only on request: keys, what an address holds besides host and path, and what plugin
     arguments hold in fields that are named like a credential (`redaction`).
     """
     election, client = configuration.leader_election, configuration.client_connection

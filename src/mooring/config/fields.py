@@ -108,7 +108,7 @@ class Fields:
         return found.items
 
     def finish(self) -> None:
-        """Report the fields that nobody took."""
+        """Report the fields that were not read."""
         for name, tree in self.tree.fields.items():
             if name not in self._taken:
                 unknown_field(tree, name, self._taken, self._problems)

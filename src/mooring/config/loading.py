@@ -21,7 +21,7 @@ KIND = "KubeSchedulerConfiguration"
 
 
 def load_configuration(text: str, *, source: str, registry: Registry, gates: FeatureGates | None = None) -> Loaded:
-    """What a file says. Raises OperatorMistake with every problem; `source` is what messages call the file."""
+    """Load a file. Raises OperatorMistake with every problem; `source` is what messages call the file."""
     problems = Problems(source)
     _, loaded = _load(text, source, registry, gates or FeatureGates(), problems)
     return loaded

@@ -1,4 +1,4 @@
-"""What a loaded configuration says: the values that the rest of the scheduler reads, with every default filled in."""
+"""A loaded configuration: the values that the rest of the scheduler reads, with every default filled in."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class ProfileConfiguration:
 
     scheduler_name: str
     points: Mapping[Point, tuple[PluginUse, ...]]
-    """Every point has an entry; the order is the order in which plugins are asked."""
+    """Every point has an entry; the order is the order in which plugins run."""
     args: Mapping[str, Args]
     """For each plugin in use that takes arguments."""
     used_plugins: tuple[str, ...]
     percentage_of_nodes_to_score: int | None = None
     """Overrides the configuration's where it is set."""
     choices: Mapping[str, PluginChoice] = field(default_factory=dict, compare=False)
-    """By point name, merged with the defaults: what `points` follows from, for those who ask what was configured."""
+    """By point name, merged with the defaults: what `points` follows from, to show what was configured."""
 
 
 @dataclass(frozen=True)
 class LeaderElection:
     leader_elect: bool = True
     explicit: bool = False
-    """Whether the file says `leaderElect`; a default is something to warn about, a wish is not."""
+    """Whether the file sets `leaderElect`; a default is something to warn about, an explicit value is not."""
     lease_duration_seconds: float = 15.0
     renew_deadline_seconds: float = 10.0
     retry_period_seconds: float = 2.0
@@ -103,7 +103,7 @@ class ExtenderTls:
 
 @dataclass(frozen=True)
 class Extender:
-    """An HTTP service that is asked during decisions. An empty verb: it is not asked there."""
+    """An HTTP service that is called during decisions. An empty verb: it is not called there."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -135,7 +135,7 @@ class Configuration:
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
     extenders: tuple[Extender, ...] = ()
-    """Those that may be ignored come last, as kube-scheduler asks them."""
+    """Ignorable ones come last, as kube-scheduler orders them."""
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _warn_if_unknown(entry: Entry, registry: Registry, problems: Problems) -> No
 
 
 def _warn_if_enabled_all_the_same(sets: Mapping[str, PluginSet], problems: Problems) -> None:
-    """Say so where a plugin is disabled that only this file enables: its `enabled` wins, and nothing is disabled.
+    """Warn where a plugin is disabled that only this file enables: its `enabled` wins, and nothing is disabled.
 
     What is enabled by default is another matter: to disable it everywhere and enable it at one point is usual.
     """
@@ -186,7 +186,7 @@ def merged(defaults: Iterable[Entry], own: PluginSet) -> PluginSet:
 
 
 def spread(point: Point, multi_point: PluginSet, own: PluginSet, registry: Registry, problems: Problems) -> list[str]:
-    """The plugins of one point, in the order in which they are asked."""
+    """The plugins of one point, in the order in which they run."""
     listed = _each_once(own.enabled, point, problems)
     disabled = own.disabled_names
     if EVERY in disabled:

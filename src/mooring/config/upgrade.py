@@ -1,6 +1,6 @@
 """Old versions of the configuration, brought to v1 without changing what is decided.
 
-What v1 says in other words is rewritten; what is lost or done differently is a warning; what v1 cannot say is an
+What v1 expresses differently is rewritten; what is lost or done differently is a warning; what v1 cannot express is an
 error. The result is then checked as v1, so that one run reports everything. Values keep the places where they were
 written. This module does the fields of the file; `upgrade_profile` does what concerns plugins.
 """

@@ -152,7 +152,7 @@ def _strategy(name: str, args: Tree | None, problems: Problems) -> dict[str, Any
 
 
 def _node_label(profile: ProfileEdit, problems: Problems) -> None:
-    """NodeLabel's required labels are what NodeAffinity's addedAffinity says; its preferences are not."""
+    """NodeLabel's required labels become NodeAffinity's addedAffinity; its preferences have no equivalent."""
     filtering = profile.find("filter", "enabled", "NodeLabel")
     scoring = profile.find("score", "enabled", "NodeLabel")
     args = profile.args("NodeLabel")
@@ -257,7 +257,7 @@ def _selector_spread(profile: ProfileEdit, problems: Problems) -> None:
             problems.error(
                 entry,
                 '"SelectorSpread" cannot be converted: PodTopologySpread does its job with defaultingType System, and '
-                "this profile says List",
+                "this profile has List",
             )
         else:
             problems.warn(entry, '"SelectorSpread" is dropped: PodTopologySpread does the same by default')

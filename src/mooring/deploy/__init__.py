@@ -1,6 +1,6 @@
 """How a configuration gets into a cluster: the rights its plugins need, and the manifests that grant them and run it.
 
-`rights_of` says what the scheduler will ask an API server for; `manifests` writes the objects. Nothing here speaks to
+`rights_of` lists the requests that the scheduler will make; `manifests` writes the objects. Nothing here connects to
 a cluster.
 """
 

@@ -22,7 +22,7 @@ PORT = 10259
 CONFIG_FOLDER, CONFIG_KEY = "/etc/mooring", "config.yaml"
 PLUGINS_FOLDER = "/etc/mooring-plugins"
 TEMPORARY_FOLDER = "/tmp"
-"""All that can be written: keys on their way into TLS, and the socket that `mooring explain` asks."""
+"""All that can be written: keys on their way into TLS, and the socket that `mooring explain` connects to."""
 USER_ID = 65532
 """The user of the image, who owns nothing."""
 AUTHENTICATION_READER = "extension-apiserver-authentication-reader"
@@ -68,7 +68,7 @@ class Deployed:
     replicas: int = 1
     elects: bool = False
     reads_authentication: bool = True
-    """Whether it asks the cluster whose client certificates and tokens to believe."""
+    """Whether it authenticates client certificates and tokens by the cluster."""
     memory: Memory = field(default_factory=Memory)
     ingress: Ingress | None = field(default_factory=Ingress)
     """Who reaches the serving port; None: no NetworkPolicy."""
@@ -236,8 +236,8 @@ def _of_the_pod(name: str, field: str) -> Document:
 
 
 def _probe(path: str, *, period: int, failures: int) -> dict[str, Any]:
-    asked = {"path": path, "port": "https", "scheme": "HTTPS"}
-    return {"httpGet": asked, "periodSeconds": period, "timeoutSeconds": 15, "failureThreshold": failures}
+    http_get = {"path": path, "port": "https", "scheme": "HTTPS"}
+    return {"httpGet": http_get, "periodSeconds": period, "timeoutSeconds": 15, "failureThreshold": failures}
 
 
 def _budget(deployed: Deployed) -> Document:

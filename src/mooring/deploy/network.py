@@ -57,7 +57,7 @@ class Ingress:
 
 
 def ingress_of(metrics_from: Sequence[str], probes_from: Sequence[str]) -> tuple[Ingress, list[Problem]]:
-    """What the flags ask for, and what is wrong with them. `--metrics-from ""` lets no scraper in."""
+    """What the flags request, and what is wrong with them. `--metrics-from ""` lets no scraper in."""
     problems: list[Problem] = []
     scrapers = tuple(_scraper(text, problems) for text in metrics_from if text)
     problems += [

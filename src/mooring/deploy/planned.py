@@ -33,12 +33,12 @@ def name_for(mode: Mode, configuration: Configuration) -> str:
 
 
 def flags_for(mode: Mode, configuration: Configuration, name: str, *, verbosity: int) -> Iterator[str]:
-    """What the command line says besides the mounted files."""
+    """The flags of the command line besides the mounted files."""
     yield f"--secure-port={PORT}"
     election = configuration.leader_election
     if mode is Mode.SHADOW:
         yield "--shadow"
-        # Its rights are to read and nothing else: it may not even ask whose token it is shown.
+        # Its rights are to read and nothing else: it may not even create TokenReviews.
         yield "--authentication-skip-lookup=true"
         yield "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
     if election.leader_elect and mode is not Mode.SHADOW and election.resource_name == KUBE_SCHEDULER:

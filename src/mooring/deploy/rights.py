@@ -1,9 +1,9 @@
-"""What the scheduler will ask an API server for, derived from the configuration: each verb, and who needs it.
+"""The requests that the scheduler will make, derived from the configuration: each verb, and who needs it.
 
-The scheduler itself watches nodes and pods and tells pods how they fare. The rest follows from the plugins in use:
-`Objects[Kind]` in a constructor makes a kind watched, a service that writes needs what it writes, and a post_filter
-that can answer with a `Plan` has pods evicted. All of it is part of what every cluster grants kube-scheduler, except
-the custom kinds that plugins read and the events that tell who else binds our pods.
+The scheduler itself watches nodes and pods and writes events and conditions of pods. The rest follows from the plugins
+in use: `Objects[Kind]` in a constructor makes a kind watched, a service that writes needs what it writes, and a
+post_filter that can return a `Plan` has pods evicted. All of it is part of what every cluster grants kube-scheduler,
+except the custom kinds that plugins read and the events that name another scheduler which binds these pods.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Right:
     namespace: str = ""
     name: str = ""
     needed_by: frozenset[str] = field(default=frozenset(), compare=False)
-    """The plugins, or the part of the scheduler, that ask for it."""
+    """The plugins, or the part of the scheduler, that need it."""
 
     @property
     def is_optional(self) -> bool:
@@ -63,11 +63,11 @@ _WRITERS: Mapping[type, tuple[tuple[Kind, str, str], ...]] = {
         (ResourceClaim.KIND, "", "get"),
         (ResourceClaim.KIND, "", "patch"),
         (ResourceClaim.KIND, "status", "patch"),
-        # Not a path of the API: since 1.36 a server asks for it when a status says who has which devices.
+        # Not a path of the API: since 1.36 a server requires it when a status names the consumers of devices.
         (ResourceClaim.KIND, "binding", "patch"),
     ),
 }
-"""What each service writes. A binding whose answer was lost is looked for, so that it is not made twice."""
+"""What each service writes. A binding without a response is looked up, so that it is not created twice."""
 
 
 def rights_of(
@@ -79,10 +79,10 @@ def rights_of(
     serves: bool = True,
     only_reads: bool = False,
 ) -> tuple[Right, ...]:
-    """Everything that a scheduler with this configuration asks for, sorted.
+    """Everything that a scheduler with this configuration requests, sorted.
 
-    `election`: as the command line has it, if it says more than the file. `serves`: it asks the cluster who may read
-    its metrics. `only_reads`: shadow mode, which decides and writes nothing.
+    `election`: as the command line has it, if it differs from the file. `serves`: it has the cluster review who may
+    read its metrics. `only_reads`: shadow mode, which decides and writes nothing.
     """
     gates = gates or FeatureGates()
     election = election or configuration.leader_election
@@ -103,7 +103,7 @@ def _scheduler(*, only_reads: bool) -> Iterator[Right]:
         for verb in ("list", "watch"):
             yield _right(kind, verb, SCHEDULER)
     if not only_reads:
-        yield _right(Pod.KIND, "get", SCHEDULER)  # after a conflict, to see whether somebody else has bound it
+        yield _right(Pod.KIND, "get", SCHEDULER)  # after a conflict, to see whether another client has bound it
         yield _right(Pod.KIND, "patch", SCHEDULER, subresource="status")
         for verb in ("create", "patch"):
             yield _right(EVENTS, verb, SCHEDULER)
@@ -130,35 +130,35 @@ def _reads(entry: PluginEntry) -> Iterator[Right]:
 
 
 def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -> Iterator[Right]:
-    asked = set(needs(entry.cls).values()) & set(_WRITERS)
+    needed = set(needs(entry.cls).values()) & set(_WRITERS)
     if Point.POST_FILTER in points:
-        answers = _answers(entry.cls.post_filter)
-        if Plan in answers:
+        returned = _returned_types(entry.cls.post_filter)
+        if Plan in returned:
             yield _right(Pod.KIND, "delete", entry.name)
-        if PostFilterRefusal in answers and ResourceClaim in entry.object_types:
-            asked.add(ClaimWriter)  # it can have claims given back
-    for service in asked:
+        if PostFilterRefusal in returned and ResourceClaim in entry.object_types:
+            needed.add(ClaimWriter)  # it can have claims given back
+    for service in needed:
         for kind, subresource, verb in _WRITERS[service]:
             yield _right(kind, verb, entry.name, subresource=subresource)
-    if ClaimWriter in asked and (gates.on(EXTENDED_RESOURCES) or entry.source != "default"):
+    if ClaimWriter in needed and (gates.on(EXTENDED_RESOURCES) or entry.source != "default"):
         for verb in ("create", "delete"):
             yield _right(ResourceClaim.KIND, verb, entry.name)
 
 
-def _answers(post_filter: Any) -> set[Any]:
-    """What it can answer, by its annotation; one that says nothing may answer anything."""
+def _returned_types(post_filter: Any) -> set[Any]:
+    """What it can return, by its annotation; without one it may return anything."""
     try:
-        said = typing.get_type_hints(post_filter).get("return", Any)
+        annotation = typing.get_type_hints(post_filter).get("return", Any)
     except NameError:  # imported for type checkers only
-        said = Any
-    if said is Any:
+        annotation = Any
+    if annotation is Any:
         return {Plan, PostFilterRefusal}
-    return set(typing.get_args(said) or (said,))
+    return set(typing.get_args(annotation) or (annotation,))
 
 
 def _election(election: LeaderElection) -> Iterator[Right]:
     namespace, name = election.resource_namespace, election.resource_name
-    # What is to be created has no name yet that a rule could ask for.
+    # What is to be created has no name yet that a rule could require.
     yield _right(LEASES, "create", ELECTION, namespace=namespace)
     for verb in ("get", "update"):
         yield _right(LEASES, verb, ELECTION, namespace=namespace, name=name)

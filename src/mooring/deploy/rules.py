@@ -1,4 +1,4 @@
-"""Rights as RBAC writes them: as few rules as tell who needs what, sorted, so that two runs write the same."""
+"""Rights as RBAC writes them: as few rules as name the users of each right, sorted, so that two runs write the same."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def rules_of(rights: Iterable[Right]) -> dict[str, tuple[Rule, ...]]:
         verbs.setdefault(where, set()).add(right.verb)
         needed_by.setdefault(where, set()).update(right.needed_by)
     alike: dict[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for where, said in sorted(verbs.items()):
+    for where, allowed in sorted(verbs.items()):
         namespace, group, name, resource = where
-        key = (namespace, group, name, tuple(sorted(said, key=_VERB_ORDER.index)), tuple(sorted(needed_by[where])))
+        key = (namespace, group, name, tuple(sorted(allowed, key=_VERB_ORDER.index)), tuple(sorted(needed_by[where])))
         alike.setdefault(key, []).append(resource)
     found: dict[str, tuple[Rule, ...]] = {}
     for (namespace, group, name, its_verbs, who), resources in alike.items():

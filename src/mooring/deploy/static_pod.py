@@ -18,7 +18,7 @@ KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 CONFIG_PATH = "/etc/kubernetes/mooring-config.yaml"
 PLUGINS_PATH = "/etc/kubernetes/mooring-plugins"
 USER = "system:kube-scheduler"
-"""Whom scheduler.conf stands for; every cluster grants it kube-scheduler's rights."""
+"""The user of scheduler.conf; every cluster grants it kube-scheduler's rights."""
 _PORT = "probe-port"
 
 
@@ -64,8 +64,8 @@ def kubeadm_manifest() -> Document:
 
 
 def _probe(path: str, *, first: int, period: int, failures: int) -> dict[str, Any]:
-    asked = {"host": "127.0.0.1", "path": path, "port": _PORT, "scheme": "HTTPS"}
-    probe: dict[str, Any] = {"httpGet": asked}
+    http_get = {"host": "127.0.0.1", "path": path, "port": _PORT, "scheme": "HTTPS"}
+    probe: dict[str, Any] = {"httpGet": http_get}
     if first:
         probe["initialDelaySeconds"] = first
     return probe | {"periodSeconds": period, "timeoutSeconds": 15, "failureThreshold": failures}

@@ -1,6 +1,6 @@
 """The values that make the Helm chart (deploy/helm/mooring) write what `manifests` writes.
 
-A template cannot know what a plugin asks for, so the rules come with the values: they are made for one configuration,
+A template cannot know what a plugin needs, so the rules come with the values: they are made for one configuration,
 as the rest is.
 """
 
@@ -41,7 +41,7 @@ def values_of(deployed: Deployed) -> Document:
         },
         "rbac": {
             "clusterRules": plain(list(rules.get("", ()))),
-            # A list: Helm would mix what is said of one namespace into the default values of another.
+            # A list: Helm would merge the values of one namespace into the default values of another.
             "namespacedRules": [
                 {"namespace": namespace, "rules": plain(list(rules[namespace]))} for namespace in rules if namespace
             ],

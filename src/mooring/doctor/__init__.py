@@ -1,6 +1,6 @@
-"""Will this configuration work on that cluster? Each question is a check; each answer says what to do about it.
+"""Will this configuration work on that cluster? Each finding of a check names what to do about it.
 
-`examine` asks them all, in the order in which they depend on each other. Nothing here changes anything in a cluster.
+`examine` runs all checks, in the order in which they depend on each other. Nothing here changes anything in a cluster.
 """
 
 from mooring.doctor.examination import Plan, examine

@@ -1,4 +1,4 @@
-"""The first contact: does the server answer, can it be trusted, how old is it, and do our clocks agree?"""
+"""The first contact: does the server respond, can it be trusted, how old is it, and do the clocks agree?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HANDSHAKE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Contact:
-    """What the first answer told."""
+    """What the first response shows."""
 
     findings: tuple[Finding, ...]
     version: Version | None = None
@@ -41,18 +41,18 @@ class Contact:
 
 async def make_contact(client: ApiClient) -> Contact:
     where = client.connection
-    began, asked_at = client.clock.monotonic(), client.clock.now()
+    began, sent_at = client.clock.monotonic(), client.clock.now()
     try:
-        answer = await client.transport.response("GET", "/version", seconds=FIRST_CONTACT_SECONDS)
-        version = decode(answer.body, dict[str, str])
+        response = await client.transport.response("GET", "/version", seconds=FIRST_CONTACT_SECONDS)
+        version = decode(response.body, dict[str, str])
     except (MooringError, msgspec.DecodeError) as error:
         return Contact((_not_reached(where, error),))
     took = client.clock.monotonic() - began
     findings = [_reached(where, took), *await _trust(where, client.clock), _version(version)]
     ahead = 0.0
-    if date := answer.header("Date"):
-        # It was written somewhere between question and answer, and says whole seconds.
-        ahead = parsedate_to_datetime(date).timestamp() + 0.5 - (asked_at + took / 2)
+    if date := response.header("Date"):
+        # It was written somewhere between request and response, in whole seconds.
+        ahead = parsedate_to_datetime(date).timestamp() + 0.5 - (sent_at + took / 2)
         findings.append(_clock(ahead))
     return Contact(tuple(findings), read_version(version), ahead, is_made=True)
 
@@ -66,32 +66,32 @@ def _not_reached(where: Connection, error: Exception) -> Finding:
             to_do = f"Renew the token, the certificate or the credential plugin in {where.source}."
             return bad("server", f"{where.host} does not accept the credentials: {error.message}", to_do)
         case ApiError(code=403) if where.impersonate is not None and "impersonate" in error.message:
-            said = f"the user may not impersonate {where.impersonate.user}: {error.message}"
+            message = f"the user may not impersonate {where.impersonate.user}: {error.message}"
             to_do = "Use the kubeconfig of an administrator, or run it in the pod, without --as."
-            return bad("server", said, to_do)
+            return bad("server", message, to_do)
         case ApiError(code=404):
-            said = f"{where.host} responds, and is no API server: it has no /version"
-            return bad("server", said, f"Correct the server's address in {where.source}; is it a proxy?")
+            message = f"{where.host} responds, and is no API server: it has no /version"
+            return bad("server", message, f"Correct the server's address in {where.source}; is it a proxy?")
         case ApiError() if error.code >= 500:
-            said = f"{where.host} responds {error.code}: {error.message}"
-            return bad("server", said, "Look whether the API server, or a load balancer before it, is well.")
+            message = f"{where.host} responds {error.code}: {error.message}"
+            return bad("server", message, "Look whether the API server, or a load balancer before it, is well.")
         case ApiError():
-            said = f"{where.host} refuses to report its version ({error.code}): {error.message}"
+            message = f"{where.host} refuses to report its version ({error.code}): {error.message}"
             to_do = "Bind the user to the ClusterRole system:public-info-viewer, which every cluster has."
-            return bad("server", said, to_do)
+            return bad("server", message, to_do)
         case MooringError():
             return bad("server", str(error), f"Correct the credentials in {where.source}.")
         case _:
-            said = f"{where.host} does not respond like an API server: {error}"
-            return bad("server", said, f"Check the server's address in {where.source}.")
+            message = f"{where.host} does not respond like an API server: {error}"
+            return bad("server", message, f"Check the server's address in {where.source}.")
 
 
 def _reached(where: Connection, took: float) -> Finding:
-    said = f"{where.address} (from {where.source}) responded in {took * 1000:.0f} ms"
+    message = f"{where.address} (from {where.source}) responded in {took * 1000:.0f} ms"
     if took >= SLOW_SECONDS:
         to_do = "Look at the network in between, and at the server's load: every binding waits as long."
-        return notice("server", said, to_do)
-    return good("server", said)
+        return notice("server", message, to_do)
+    return good("server", message)
 
 
 def _version(document: dict[str, str]) -> Finding:
@@ -101,11 +101,11 @@ def _version(document: dict[str, str]) -> Finding:
     if read_version({"gitVersion": shown}) not in (version, None):
         shown += f", which behaves as {version}"
     if version < OLDEST:
-        said = f"Kubernetes {shown} is older than {OLDEST}, the oldest that is supported"
-        return bad("version", said, f"Upgrade the cluster; Mooring is tested against {TESTED}.")
+        message = f"Kubernetes {shown} is older than {OLDEST}, the oldest that is supported"
+        return bad("version", message, f"Upgrade the cluster; Mooring is tested against {TESTED}.")
     if version > TESTED:
-        said = f"Kubernetes {shown} is newer than {TESTED}, the newest that Mooring was tested against"
-        return notice("version", said, "Look for a newer Mooring; try it with `mooring run --shadow` first.")
+        message = f"Kubernetes {shown} is newer than {TESTED}, the newest that Mooring was tested against"
+        return notice("version", message, "Look for a newer Mooring; try it with `mooring run --shadow` first.")
     absent = [what for since, what in ABSENT.items() if version < since]
     without = f"; it has no {', no '.join(absent)}" if absent else ""
     return good("version", f"Kubernetes {shown}{without}")
@@ -115,9 +115,9 @@ def _clock(ahead: float) -> Finding:
     skew = abs(ahead)
     if skew < SKEW_NOTICED_SECONDS:
         return good("clock", "our clock and the server's agree")
-    said = f"the server's clock is {skew:.0f} s {'ahead of' if ahead > 0 else 'behind'} ours"
+    message = f"the server's clock is {skew:.0f} s {'ahead of' if ahead > 0 else 'behind'} ours"
     to_do = "Let both machines set their clocks by NTP: tokens and certificates have a beginning and an end."
-    return (bad if skew >= SKEW_BAD_SECONDS else notice)("clock", said, to_do)
+    return (bad if skew >= SKEW_BAD_SECONDS else notice)("clock", message, to_do)
 
 
 async def _trust(where: Connection, clock: Clock) -> list[Finding]:
@@ -141,9 +141,9 @@ async def _trust(where: Connection, clock: Clock) -> list[Finding]:
 
 
 def _ending(what: str, until: datetime, now: datetime, where: Connection) -> Finding:
-    said = f"{what} {'ended' if until <= now else 'ends'} on {until:%Y-%m-%d %H:%M} UTC"
+    message = f"{what} {'ended' if until <= now else 'ends'} on {until:%Y-%m-%d %H:%M} UTC"
     who = "the cluster's" if what.startswith("the server") else f"that of {where.source}"
-    return notice("tls", said, f"Renew {who} (kubeadm: `kubeadm certs renew`).")
+    return notice("tls", message, f"Renew {who} (kubeadm: `kubeadm certs renew`).")
 
 
 def _ends(where: Connection, server: bytes | None) -> Iterator[tuple[str, datetime]]:

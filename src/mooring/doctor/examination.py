@@ -1,4 +1,4 @@
-"""All checks, in the order in which they depend on each other: no questions to a server that does not answer."""
+"""All checks, in the order in which they depend on each other: no requests to a server that does not respond."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.doctor.contact import make_contact
 from mooring.doctor.findings import Finding
 from mooring.doctor.kinds import Absent, examine_kinds
 from mooring.doctor.lease import examine_lease
-from mooring.doctor.other_schedulers import examine_rivals
+from mooring.doctor.other_schedulers import examine_other_schedulers
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
 from mooring.doctor.versions import RESOURCES_SINCE, Version
 from mooring.framework.gates import FeatureGates
@@ -35,13 +35,13 @@ class Plan:
     election: LeaderElection
     gates: FeatureGates
     serves: bool = True
-    """It serves metrics over HTTPS, and asks the cluster who may read them."""
+    """It serves metrics over HTTPS, and has the cluster review who may read them."""
     only_reads: bool = False
     """Shadow mode."""
     is_lease_named: bool = False
     """The command line names the lease."""
     plugins: tuple[str, ...] = ()
-    """Where plugins come from besides those that are installed, as the command line says it."""
+    """Where plugins come from besides those that are installed, as given on the command line."""
     remedy: str = ""
     """The command that writes missing rules, for the account that it names itself."""
 
@@ -101,19 +101,19 @@ async def examine(client: ApiClient, plan: Plan) -> list[Finding]:
         serves=plan.serves,
         only_reads=plan.only_reads,
     )
-    asked = [right for right in rights if _is_used(right, contact.version, absent)]
+    needed = [right for right in rights if _is_used(right, contact.version, absent)]
     if plan.serves:
-        asked.append(AUTHENTICATION)
-    findings += await examine_rights(client, user, asked, plan.remedy_for(user))
+        needed.append(AUTHENTICATION)
+    findings += await examine_rights(client, user, needed, plan.remedy_for(user))
     if election.leader_elect or not plan.only_reads:
         findings.append(await examine_lease(client, election, contact.ahead_seconds))
     if not plan.only_reads:
-        findings += await examine_rivals(client, plan.profiles)
+        findings += await examine_other_schedulers(client, plan.profiles)
     return findings
 
 
 def _is_used(right: Right, version: Version | None, absent: Absent) -> bool:
-    """What a server does not have, nobody asks it for; a definition that is missing may still be installed."""
+    """What a server does not have is not requested; a definition that is missing may still be installed."""
     if right.resource in RESOURCES_SINCE and version is not None and version < RESOURCES_SINCE[right.resource]:
         return False
     plural = right.resource.partition("/")[0]

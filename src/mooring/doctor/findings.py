@@ -19,15 +19,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer to one question."""
+    """The result of one check."""
 
     check: str
     verdict: Verdict
-    said: str
+    message: str
     to_do: str = ""
 
     def document(self) -> dict[str, Any]:
-        written = {"check": self.check, "verdict": self.verdict.value, "message": self.said}
+        written = {"check": self.check, "verdict": self.verdict.value, "message": self.message}
         return written | ({"toDo": self.to_do} if self.to_do else {})
 
 
@@ -35,17 +35,17 @@ def is_well(findings: Iterable[Finding]) -> bool:
     return all(finding.verdict is not Verdict.BAD for finding in findings)
 
 
-def good(check: str, said: str) -> Finding:
-    return Finding(check, Verdict.GOOD, said)
+def good(check: str, message: str) -> Finding:
+    return Finding(check, Verdict.GOOD, message)
 
 
-def notice(check: str, said: str, to_do: str) -> Finding:
-    return Finding(check, Verdict.NOTICE, said, to_do)
+def notice(check: str, message: str, to_do: str) -> Finding:
+    return Finding(check, Verdict.NOTICE, message, to_do)
 
 
-def bad(check: str, said: str, to_do: str) -> Finding:
-    return Finding(check, Verdict.BAD, said, to_do)
+def bad(check: str, message: str, to_do: str) -> Finding:
+    return Finding(check, Verdict.BAD, message, to_do)
 
 
-def unknown(check: str, said: str, to_do: str = "") -> Finding:
-    return Finding(check, Verdict.UNKNOWN, said, to_do)
+def unknown(check: str, message: str, to_do: str = "") -> Finding:
+    return Finding(check, Verdict.UNKNOWN, message, to_do)

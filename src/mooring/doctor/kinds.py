@@ -52,8 +52,8 @@ async def examine_kinds(
     findings += [_absent(kind, sorted(names), plugins) for kind, names in readers.items() if kind in absent]
     events = served.get(EVENTS.api_version)
     if events is not None and EVENTS.plural not in events:
-        said = f"the server has no {EVENTS.name}; events are written in their older form"
-        findings.append(notice(CHECK, said, "Nothing; `kubectl describe` shows both."))
+        message = f"the server has no {EVENTS.name}; events are written in their older form"
+        findings.append(notice(CHECK, message, "Nothing; `kubectl describe` shows both."))
     return findings or [good(CHECK, f"the server has all {len(readers)} kinds that are read")], absent
 
 
@@ -72,12 +72,12 @@ def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) ->
     who = ", ".join(names)
     shown = _shown(kind.KIND)
     if issubclass(kind, CustomResource):
-        said = f"the server has no {shown}; pods of profiles with {who} wait until it has"
-        return bad(CHECK, said, f"Install its definition: {install_command(names[0], plugins)}")
+        message = f"the server has no {shown}; pods of profiles with {who} wait until it has"
+        return bad(CHECK, message, f"Install its definition: {install_command(names[0], plugins)}")
     since = SINCE.get(kind.KIND)
-    said = f"the server has no {shown}; {who} treats it as an empty list"
+    message = f"the server has no {shown}; {who} treats it as an empty list"
     when = f"Kubernetes {since} and later has it" if since else "Kubernetes has it"
-    return notice(CHECK, said, f"Nothing, if no pod needs it; otherwise upgrade or switch the API on: {when}.")
+    return notice(CHECK, message, f"Nothing, if no pod needs it; otherwise upgrade or switch the API on: {when}.")
 
 
 def _shown(kind: Kind) -> str:

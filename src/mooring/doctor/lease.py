@@ -1,4 +1,5 @@
-"""Who leads now? Whether a scheduler that starts would lead, stand by, or wait for somebody who is gone."""
+"""Who leads now? Whether a scheduler that starts would lead, stand by, or wait for the lease of a dead one to
+expire."""
 
 from __future__ import annotations
 
@@ -43,14 +44,14 @@ def _held(name: str, holder: str, spec: dict[str, Any], now: float, election: Le
     except ValueError:
         return unknown(CHECK, f"{holder} holds the lease {name}, and its renewTime is missing")
     if silent > lasts:
-        said = f"{holder} holds the lease {name} and has not renewed it for {silent:.0f} s, which is too long"
+        message = f"{holder} holds the lease {name} and has not renewed it for {silent:.0f} s, which is too long"
         to_do = f"Look why it died. A scheduler that starts now takes over after {lasts:g} s."
-        return notice(CHECK, said, to_do)
-    said = f"{holder} holds the lease {name}, renewed {silent:.0f} s ago; a scheduler that starts now stands by"
+        return notice(CHECK, message, to_do)
+    message = f"{holder} holds the lease {name}, renewed {silent:.0f} s ago; a scheduler that starts now stands by"
     if election.resource_name == KUBE_SCHEDULER:
         to_do = (
             "Nothing, if that is Mooring or the scheduler that it shall replace. A second scheduler beside "
             "kube-scheduler needs a lease of its own: leaderElection.resourceName."
         )
-        return notice(CHECK, said, to_do)
-    return good(CHECK, said)
+        return notice(CHECK, message, to_do)
+    return good(CHECK, message)

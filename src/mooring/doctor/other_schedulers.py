@@ -1,7 +1,7 @@
-"""Does anybody else bind the pods of our profiles?
+"""Does another scheduler bind the pods of our profiles?
 
-The Scheduled events of the last hour tell who bound what. Two on one host write the same name there; a scheduler of
-ours that runs sees its rival nevertheless, and says so in an event of its own.
+The Scheduled events of the last hour name the scheduler that bound each pod. Two on one host write the same name there;
+a running Mooring scheduler detects the other one nevertheless, and records an event.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from mooring.client.recorder import CORE_EVENTS
 from mooring.doctor.findings import Finding, good, notice, unknown
 from mooring.scheduler.introspection.foreign_bindings import BOUND_BY_ANOTHER, WHAT_TO_DO
 
-CHECK = "rivals"
+CHECK = "schedulers"
 TO_DO = "Give one of them another schedulerName, let them share a lease, or stop one: they overfill nodes together."
 
 
 @dataclass
 class _Active:
-    """From when to when somebody bound pods."""
+    """From when to when a scheduler bound pods."""
 
     first: float
     last: float
 
 
-async def examine_rivals(client: ApiClient, profiles: Collection[str]) -> list[Finding]:
+async def examine_other_schedulers(client: ApiClient, profiles: Collection[str]) -> list[Finding]:
     try:
         events = await client.list(CORE_EVENTS, field_selector="reason=Scheduled")
         noticed = await client.list(CORE_EVENTS, field_selector=f"reason={BOUND_BY_ANOTHER}")
@@ -61,13 +61,13 @@ def _latest(events: Sequence[Mapping[str, Any]], profile: str) -> Mapping[str, A
 
 def _noticed(event: Mapping[str, Any]) -> Finding:
     pod = event.get("involvedObject") or {}
-    told = str(event.get("message", "")).partition(f" {WHAT_TO_DO}")[0]
-    said = f"the scheduler reports about pod {pod.get('namespace')}/{pod.get('name')}: {told}"
-    return notice(CHECK, said, TO_DO)
+    note = str(event.get("message", "")).partition(f" {WHAT_TO_DO}")[0]
+    message = f"the scheduler reports about pod {pod.get('namespace')}/{pod.get('name')}: {note}"
+    return notice(CHECK, message, TO_DO)
 
 
 def _overlapping(active: Iterable[tuple[str, _Active]]) -> list[str]:
-    """Those who were at work at the same time; one who took over from another is no rival."""
+    """The schedulers that bound pods at the same time; one that took over from another does not count."""
     pairs = [
         {one, other}
         for (one, its), (other, theirs) in combinations(active, 2)
@@ -77,5 +77,5 @@ def _overlapping(active: Iterable[tuple[str, _Active]]) -> list[str]:
 
 
 def _together(profile: str, names: list[str]) -> Finding:
-    said = f"{' and '.join(names)} bind pods with schedulerName {profile} at the same time"
-    return notice(CHECK, said, TO_DO)
+    message = f"{' and '.join(names)} bind pods with schedulerName {profile} at the same time"
+    return notice(CHECK, message, TO_DO)

@@ -1,6 +1,6 @@
 """May we do all that a scheduler with this configuration does? The rights are those that the manifests grant.
 
-The server is asked right by right (SelfSubjectAccessReview), so that whoever decides there — RBAC or anything else —
+Each right is one SelfSubjectAccessReview, so that every authorizer of the server — RBAC or anything else —
 decides here too. What is missing is shown as the RBAC rules that would grant it.
 """
 
@@ -49,39 +49,39 @@ async def examine_rights(client: ApiClient, user: str | None, rights: Sequence[R
         for namespace, rules in found.items()
         for rule in rules
     ]
-    # Said once, at the end of what may be a long list.
+    # Once, at the end of what may be a long list.
     return [*lacks[:-1], replace(lacks[-1], to_do=f"{lacks[-1].to_do}\n{remedy}")]
 
 
 async def own_name(client: ApiClient) -> str | None:
-    """Who the server says we are; Kubernetes tells it since 1.28."""
+    """The user name by a SelfSubjectReview, which Kubernetes has since 1.28."""
     try:
-        answer = await client.create(SELF_REVIEWS, {})
-        return str(answer["status"]["userInfo"]["username"])
+        review = await client.create(SELF_REVIEWS, {})
+        return str(review["status"]["userInfo"]["username"])
     except (MooringError, KeyError):
         return None
 
 
 async def _is_allowed(client: ApiClient, right: Right) -> bool:
     resource, _, subresource = right.resource.partition("/")
-    asked: dict[str, Any] = {"group": right.group, "resource": resource, "verb": right.verb}
+    attributes: dict[str, Any] = {"group": right.group, "resource": resource, "verb": right.verb}
     if subresource:
-        asked["subresource"] = subresource
+        attributes["subresource"] = subresource
     if right.namespace:
-        asked["namespace"] = right.namespace
+        attributes["namespace"] = right.namespace
     if right.name:
-        asked["name"] = right.name
-    answer = await client.create(ACCESS_REVIEWS, {"spec": {"resourceAttributes": asked}})
-    return bool(answer.get("status", {}).get("allowed"))
+        attributes["name"] = right.name
+    review = await client.create(ACCESS_REVIEWS, {"spec": {"resourceAttributes": attributes}})
+    return bool(review.get("status", {}).get("allowed"))
 
 
 def _lacks(who: str, namespace: str, rule: Rule) -> tuple[str, str]:
-    """What is said of it, and what to do."""
+    """The message, and what to do."""
     where = f' in namespace "{namespace}"' if namespace else ""
     what = ", ".join(f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources)
     named = f' "{rule.names[0]}"' if rule.names else ""
-    said = f"{who} may not {', '.join(rule.verbs)} {what}{named}{where} (for {', '.join(rule.needed_by)})"
+    message = f"{who} may not {', '.join(rule.verbs)} {what}{named}{where} (for {', '.join(rule.needed_by)})"
     if rule.names == (AUTHENTICATION.name,):
-        return said, f"Bind it to the Role {AUTHENTICATION_READER} in kube-system, which every cluster has."
+        return message, f"Bind it to the Role {AUTHENTICATION_READER} in kube-system, which every cluster has."
     role = f'Role in namespace "{namespace}"' if namespace else "ClusterRole"
-    return said, f"Add this rule to its {role}: {in_one_line(rule.document())}"
+    return message, f"Add this rule to its {role}: {in_one_line(rule.document())}"

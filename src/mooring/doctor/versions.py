@@ -1,7 +1,7 @@
 """Which Kubernetes versions serve what a scheduler needs.
 
 Mooring is tested against one version and takes its decisions. Older servers serve fewer kinds: a kind of Kubernetes'
-own that is absent has no objects, and the plugins that read it have nothing to say about it.
+own that is absent has no objects, and the plugins that read it reject nothing because of it.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ SINCE: dict[Kind, Version] = {
 """When a kind was first served in the version that is read; the others are older than any cluster that lives."""
 
 RESOURCES_SINCE = {"resourceclaims/binding": Version(1, 36)}
-"""Older servers do not ask for a right on these."""
+"""Older servers require no right on these."""
 
 ABSENT: dict[Version, str] = {
     Version(1, 27): "scheduling gates",
     Version(1, 33): "in-place pod resize",
     Version(1, 34): "devices by claims (resource.k8s.io/v1)",
 }
-"""What a server that is older than this does not have by default. Its pods cannot ask for it, so nothing is decided
+"""What a server that is older than this does not have by default. Its pods cannot use it, so nothing is decided
 wrongly."""
 
 
 def read_version(document: dict[str, str]) -> Version | None:
-    """The `/version` of a server, or the older one that it is told to behave as. Providers write things like "34+"."""
+    """The `/version` of a server, or the older one that it emulates. Providers write things like "34+"."""
     for fields in (("emulationMajor", "emulationMinor"), ("major", "minor")):
         major, minor = (re.match(r"\d+", str(document.get(field, ""))) for field in fields)
         if major is not None and minor is not None:

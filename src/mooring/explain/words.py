@@ -100,14 +100,14 @@ def _without_decision(found: Evidence) -> Iterator[str]:
     if found.get("gating"):
         return
     yield ""
-    asked: list[str] = sorted(found.get("asked", ()))
-    if asked and found["profile"] not in asked:
-        hint = did_you_mean(found["profile"], asked)
-        yield f'No scheduler here serves "{found["profile"]}"; the one that runs serves {", ".join(asked)}.{hint}'
+    served: list[str] = sorted(found.get("servedProfiles", ()))
+    if served and found["profile"] not in served:
+        hint = did_you_mean(found["profile"], served)
+        yield f'No scheduler here serves "{found["profile"]}"; the one that runs serves {", ".join(served)}.{hint}'
         yield "The schedulerName of a pod cannot be changed: create the pod again with another."
-    elif asked:
-        yield f"The scheduler here serves {', '.join(asked)} and has no decision about this pod in memory."
-    elif found.get("isUnanswered"):
+    elif served:
+        yield f"The scheduler here serves {', '.join(served)} and has no decision about this pod in memory."
+    elif found.get("isUnresponsive"):
         yield "A scheduler runs here and does not respond, so this is all that is known."
     else:
         yield "No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known."
@@ -141,11 +141,11 @@ def _refused(decision: Evidence) -> Iterator[str]:
     yield f"  {decision['message']}"
     if hint := (decision.get("fault") or {}).get("hint"):
         yield f"  Hint: {hint}."
-    if any(said_by := decision.get("refusedBy", ())):
-        yield f"  Rejected by {', '.join(said_by)}."
+    if any(rejected_by := decision.get("refusedBy", ())):
+        yield f"  Rejected by {', '.join(rejected_by)}."
     if decision.get("rejections"):
         yield ""
-        if said_by:
+        if rejected_by:
             # A node was chosen; the no came after that.
             yield "  Nodes that were not feasible:"
         yield from _rejections(decision)

@@ -182,7 +182,7 @@ class Scheduler:
             if error.code not in BUSY_OR_STARTING and error.code < 500:
                 raise Fault(_unwelcome(self.client.connection, error)) from error
             # It is there. We need not know its version, and lists are retried until they come.
-            _log.warning("The API server did not tell its version", code=error.code, err=error)
+            _log.warning("Failed to read the API server's version", code=error.code, err=error)
             return True
         finally:
             contact.cancel()
@@ -242,7 +242,7 @@ async def _first_list(reflector: Reflector[Any]) -> None:
             async with asyncio.timeout(SLOW_START_SECONDS):
                 await reflector.synced.wait()
         if not reflector.synced.is_set():
-            problem = reflector.problem or "the server has not answered yet"
+            problem = reflector.problem or "the server has not responded yet"
             _log.warning("Still waiting for the first list", kind=reflector.kind.name, problem=problem)
 
 

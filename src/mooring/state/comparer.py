@@ -27,9 +27,9 @@ def differences(
 def _nodes(table: NodeTable, listed: set[str]) -> Iterator[str]:
     ours = {view.name for view in table}
     for name in sorted(listed - ours):
-        yield f"Node {name} exists, and we do not know it."
+        yield f"Node {name} exists and is not in the cache."
     for name in sorted(ours - listed):
-        yield f"Node {name} does not exist, and we believe it does."
+        yield f"Node {name} is in the cache and does not exist."
 
 
 def _pods(known: Mapping[str, PlacedPod], listed: Mapping[str, PlacedPod]) -> Iterator[str]:
@@ -43,7 +43,7 @@ def _pods(known: Mapping[str, PlacedPod], listed: Mapping[str, PlacedPod]) -> It
             yield f"Pod {pod.key} on node {pod.node} requests other amounts than the cache has."
     for uid, ours in known.items():
         if uid not in listed and ours.assumed_at is None:
-            yield f"Pod {ours.key} is on no node, and we believe it is on node {ours.node}."
+            yield f"Pod {ours.key} is on no node; the cache has it on node {ours.node}."
 
 
 def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:

@@ -152,20 +152,20 @@ async def test_each_node_is_logged_when_an_answer_is_first_used_for_it():
 
 TROUBLE = {
     "nobody there": (Fault(f"{ADDRESS} cannot be asked: refused"), "cannot be asked: refused"),
-    "no answer in time": (Fault(f"{ADDRESS} did not answer within 10 s"), "did not answer within 10 s"),
-    "not allowed": (HttpResponse(401, b"Unauthorized\n"), f"{ADDRESS} answered 401"),
-    "sent elsewhere": (HttpResponse(302, b""), f"{ADDRESS} answered 302"),
-    "a page": (HTML, f"{ADDRESS} answered HTML, not as Prometheus answers a query"),
-    "text": (HttpResponse(200, b"ok"), "answered something else, not as Prometheus"),
-    "no text at all": (HttpResponse(200, b"\xff\xfe"), "answered something else, not as Prometheus"),
-    "other JSON": ([1, 2], "answered something else, not as Prometheus"),
+    "no response in time": (Fault(f"{ADDRESS} did not respond within 10 s"), "did not respond within 10 s"),
+    "not allowed": (HttpResponse(401, b"Unauthorized\n"), f"{ADDRESS} responded 401"),
+    "sent elsewhere": (HttpResponse(302, b""), f"{ADDRESS} responded 302"),
+    "a page": (HTML, f"{ADDRESS} returned HTML, which is not a Prometheus query result"),
+    "text": (HttpResponse(200, b"ok"), "returned something else, which is not a Prometheus"),
+    "no text at all": (HttpResponse(200, b"\xff\xfe"), "returned something else, which is not a Prometheus"),
+    "other JSON": ([1, 2], "returned something else, which is not a Prometheus"),
     "another kind of result": (
         {"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}},
         "returned something else",
     ),
     "a query it refuses": (
         HttpResponse(422, b'{"status":"error","errorType":"execution","error":"query timed out"}'),
-        f"{ADDRESS} answered 422 query timed out",
+        f"{ADDRESS} responded 422 query timed out",
     ),
     "a sample that is no number": (an_answer(a="much"), "could not convert"),
     "no sample at all": (an_answer(), 'with the label "kubernetes_node" and device="ens192"'),
@@ -210,7 +210,7 @@ async def test_when_prometheus_is_back_its_values_count_and_the_log_says_so():
     services.http.responses[URL] = an_answer(a=100, b=400)
     await services.background.step()
     assert scores(plugin, "a", "b") == {"a": 75, "b": 0}
-    assert services.log.messages.count("[NetworkTraffic] Prometheus answers") == 1
+    assert services.log.messages.count("[NetworkTraffic] Prometheus responds") == 1
     services.http.responses[URL] = Fault("down again")
     await services.background.step()
     assert len(warnings(services)) == 2

@@ -152,7 +152,10 @@ FAILURES: dict[str, tuple[Any, str]] = {
         lambda _: {"NodeNames": 3},
         "extender {} responded to filter with an invalid body: NodeNames",
     ),
-    "one that says what is wrong": (lambda _: {"Error": "no quorum"}, "extender {} returned an error for filter: no quorum"),
+    "one that says what is wrong": (
+        lambda _: {"Error": "no quorum"},
+        "extender {} returned an error for filter: no quorum",
+    ),
     "one that names a node it was not asked about": (
         lambda _: {"NodeNames": ["a", "moon"]},
         'extender "{}" claims a filtered node "moon" which is not found in the input node list',

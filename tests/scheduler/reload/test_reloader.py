@@ -228,7 +228,7 @@ async def test_without_watching_only_a_request_makes_it_look():
         await asyncio.sleep(0)
     assert not world.clock.asleep.is_set()
     assert world.reads == []
-    world.reloader.ask()
+    world.reloader.request()
     await world.read_again()
     assert world.reads == ["changed"]
     waiting.cancel()
@@ -250,7 +250,7 @@ async def test_two_broken_versions_are_two_events_and_one_that_is_tried_twice_is
     world.outcome = not_now
     for words in ("one", "two"):
         world.files.now = words
-        world.reloader.ask()
+        world.reloader.request()
         await world.read_again()
     await world.reloader.reload()
     abouts = [about.resource_version for about, _ in world.recorder.events]

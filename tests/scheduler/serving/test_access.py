@@ -121,7 +121,9 @@ async def test_rights_that_cannot_be_asked_for_are_named(capsys):
     cluster.is_down = True
     access = an_access(cluster)
     for _ in range(2):
-        with pytest.raises(Undecided, match='Internal Server Error: "/metrics": the SubjectAccessReview failed') as undecided:
+        with pytest.raises(
+            Undecided, match='Internal Server Error: "/metrics": the SubjectAccessReview failed'
+        ) as undecided:
             await access.check("get", "/metrics", NOTHING)
         assert "nobody answers" not in str(undecided.value), "why is for the operator alone"
     said = capsys.readouterr().err

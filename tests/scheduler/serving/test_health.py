@@ -53,19 +53,19 @@ ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
     ],
 )
 def test_an_endpoint_answers(health, endpoint, options, is_well, text):
-    answer = health.answer(endpoint, **options)
+    answer = health.run(endpoint, **options)
     assert (answer.is_well, answer.text) == (is_well, text)
 
 
 def test_one_check_tells_what_is_wrong():
-    answer = ILL.answer_one("readyz", "sync")
+    answer = ILL.run_one("readyz", "sync")
     assert answer is not None
     assert (answer.is_well, answer.text) == (False, "internal server error: the lease could not be renewed\n")
-    assert ILL.answer_one("readyz", "moon") is None
+    assert ILL.run_one("readyz", "moon") is None
 
 
 def test_every_check_that_was_asked_is_counted():
     seen = []
     health = Health(ILL.checks, observed=lambda *what: seen.append(what))
-    health.answer("readyz", excluded=["shutdown"])
+    health.run("readyz", excluded=["shutdown"])
     assert seen == [("readyz", "sync", False)]

@@ -46,7 +46,7 @@ def documents_of(name: str) -> list[Document]:
 
 
 class Pods:
-    """The demo's pods as the API server shows them; wakes whoever waits for a change."""
+    """The demo's pods as the API server shows them; wakes waiters on a change."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Pod] = {}
@@ -68,7 +68,7 @@ class Pods:
         return (pod for pod in self.by_name.values() if pod.status.phase == "Running")
 
     async def until(self, what: str, happened: Callable[[], bool], each_time: Callable[[], None]) -> None:
-        """Wait until the pods are so; tell in words what was waited for if they never are."""
+        """Wait until the pods are so; fail with this description if they never are."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while not happened():
@@ -167,7 +167,7 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
     pods = Pods()
     watching = asyncio.create_task(Reflector(client, Pod, pods, namespace="default").run())
 
-    def tell() -> None:
+    def show_progress() -> None:
         for pod in list(pods.by_name.values()):
             show.progress(pod)
 
@@ -188,19 +188,19 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
     try:
         show.step("creating pods")
         await create(documents_of("pods.yaml"))
-        await pods.until("the first pods to run", lambda: run("by-label", "web"), tell)
+        await pods.until("the first pods to run", lambda: run("by-label", "web"), show_progress)
         pending = ("only-cpu-true", "by-custom-resource", "too-big")
-        await pods.until("three pods to be refused", lambda: all(map(waits, pending)), tell)
+        await pods.until("three pods to be refused", lambda: all(map(waits, pending)), show_progress)
         await traffic.is_known.wait()
         show.step(
             "defining the custom resource, from the plugin's Python type, with an object per node; and a last pod"
         )
         await create([definition_of(ClusterScopedResource), *documents_of("later.yaml")])
-        await pods.until("these pods to run", lambda: run("by-custom-resource", "least-traffic"), tell)
+        await pods.until("these pods to run", lambda: run("by-custom-resource", "least-traffic"), show_progress)
         show.step("labelling node-2 with cpu=true: the pod that waits for that label is woken by this event")
         await client.patch(Node.KIND, "node-2", None, {"metadata": {"labels": {"cpu": "true"}}}, form="merge")
         await pods.until(
-            "the woken pod to run", lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"), tell
+            "the woken pod to run", lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"), show_progress
         )
         await scheduler.reporter.recorder.flush(5.0)
         show.table([(pod, scheduler.decision_log.read(pod.key)) for pod in pods.by_name.values()])

@@ -1,7 +1,7 @@
-"""Where the demo's network traffic is measured: a real Prometheus if one is on the PATH, else a stand-in that says so.
+"""Where the demo's network traffic is measured: a real Prometheus if one is on the PATH, else a stand-in.
 
-The simulated nodes have no network. What they "received" is told by an exporter here, which the real Prometheus
-scrapes; the stand-in answers the plugin's query with the same figures.
+The simulated nodes have no network. What they "received" comes from an exporter here, which the real Prometheus
+scrapes; the stand-in responds to the plugin's query with the same figures.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ LOOK_AGAIN_SECONDS = 0.1
 class Measured:
     address: str
     by: str
-    """In words: who answers at the address."""
+    """A description of the program at the address."""
     is_known: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the plugin has had an answer, as far as that can be seen from here."""
+    """Set once the plugin has received a response, as far as that can be seen from here."""
 
 
 @contextlib.asynccontextmanager
 async def measured_traffic() -> AsyncIterator[Measured]:
-    """Somebody who answers Prometheus' query about the simulated nodes, while inside."""
+    """A server for the Prometheus query about the simulated nodes, while inside."""
     program = shutil.which("prometheus")
     if program is None:
         stand_in = StandIn()
-        async with _serving(stand_in.answer) as address:
+        async with _serving(stand_in.serve) as address:
             by = "a stand-in for Prometheus (there is no `prometheus` on the PATH)"
-            yield Measured(address, by, stand_in.was_heard)
+            yield Measured(address, by, stand_in.was_received)
         return
     async with _serving(_expose) as exporter, _prometheus(program, exporter) as address:
         measured = Measured(address, f"the real {program}, which scrapes an exporter of the demo")
@@ -54,17 +54,17 @@ async def measured_traffic() -> AsyncIterator[Measured]:
 
 
 class StandIn:
-    """Answers the plugin's query, and no other."""
+    """Serves the plugin's query, and no other."""
 
     def __init__(self) -> None:
-        self.was_heard = asyncio.Event()
-        self._asked = 0
+        self.was_received = asyncio.Event()
+        self._queries = 0
 
-    async def answer(self, _: web.BaseRequest) -> web.StreamResponse:
-        self._asked += 1
-        if self._asked > 1:
-            # Who asks again has taken in the first answer.
-            self.was_heard.set()
+    async def serve(self, _: web.BaseRequest) -> web.StreamResponse:
+        self._queries += 1
+        if self._queries > 1:
+            # A second query shows that the first response was received.
+            self.was_received.set()
         result = [{"metric": {"kubernetes_node": node}, "value": [0, str(sent)]} for node, sent in RECEIVED.items()]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
 
@@ -122,8 +122,8 @@ async def _until_it_has_samples(address: str, process: asyncio.subprocess.Proces
         async with asyncio.timeout(PATIENCE_SECONDS), ClientSession() as http:
             while process.returncode is None:
                 with contextlib.suppress(ClientError, ValueError, KeyError):
-                    async with http.get(f"{address}/api/v1/query", params={"query": METRIC}) as answer:
-                        if len((await answer.json())["data"]["result"]) == len(RECEIVED):
+                    async with http.get(f"{address}/api/v1/query", params={"query": METRIC}) as response:
+                        if len((await response.json())["data"]["result"]) == len(RECEIVED):
                             return
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
     except TimeoutError as error:

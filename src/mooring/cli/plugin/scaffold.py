@@ -97,7 +97,7 @@ profiles:
 
 
 def write_scaffold(name: str, into: str | None) -> str:
-    """Write the files and say what to do with them. Existing files are never overwritten."""
+    """Write the files and return what to do with them. Existing files are never overwritten."""
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
         raise OperatorMistake(f'"{name}" cannot name a plugin: use a Python class name such as "Headroom".')
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

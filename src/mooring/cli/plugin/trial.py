@@ -36,7 +36,7 @@ def try_out(path: str) -> int:
     print_line(f"Running {', '.join(str(test) for test in tests)}", err=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN, *map(str, tests)]
     if find_spec("pytest_asyncio") is not None:
-        # It warns until this is said, and a scaffold has no pytest settings to say it in.
+        # It warns until this is set, and a scaffold has no pytest settings.
         command += ["-o", "asyncio_default_fixture_loop_scope=function"]
     return 1 if subprocess.run(command, check=False).returncode else 0
 

@@ -20,7 +20,7 @@ class AssumedPods(PodObserver):
 
     def assigned(self, pod: Pod) -> None:
         # Ours are bound after they waited: another scheduler has bound it.
-        self._room.reject(pod.uid, "", f"the pod was bound to node {pod.spec.node_name} by somebody else")
+        self._room.reject(pod.uid, "", f"the pod was bound to node {pod.spec.node_name} by another client")
 
     def deleted(self, pod: Pod) -> None:
         """Its binding, if in flight, will fail; its place is free already."""

@@ -66,12 +66,12 @@ class FailureHandler:
         another configuration."""
         self._errors.count(fault)
         where = {} if fault.raised_at is None else {"at": fault.raised_at}
-        _log.error("Scheduling attempt was interrupted; pod is set aside", pod=queued.pod, err=fault, **where)
+        _log.error("Scheduling attempt exceeded its time budget; pod is set aside", pod=queued.pod, err=fault, **where)
         self._requeue(queued, f"{fault}; the pod is set aside", SCHEDULER_ERROR, (TIME_BUDGET,), (), "")
 
     def hold_back(self, queued: QueuedPodInfo, message: str) -> None:
         """The pod is not evaluated now; the caller sets a timer that activates it."""
-        _log.v(2).info("Pod is held back", pod=queued.pod, err=message)
+        _log.v(2).info("Scheduling attempt deferred", pod=queued.pod, err=message)
         self._requeue(queued, message, SCHEDULER_ERROR, (TIME_BUDGET,), (), None)
 
     def skipped(self, pod: Pod) -> None:

@@ -130,7 +130,7 @@ class ExtenderClient:
         return ExtenderFault(f"extender {self.name} cannot be called for {verb}: {self._without_credentials(why)}")
 
     def _returned_error(self, verb: str, error: str) -> ExtenderFault:
-        return ExtenderFault(f"extender {self.name} answered {verb}: {self._without_credentials(error)}")
+        return ExtenderFault(f"extender {self.name} returned an error for {verb}: {self._without_credentials(error)}")
 
     def _without_credentials(self, text: str) -> str:
         proxy = environment_proxy(self._base, os.environ)

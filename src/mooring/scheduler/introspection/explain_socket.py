@@ -120,7 +120,7 @@ class ExplainSocket:
         try:
             line = await reader.readline()
         except ValueError:
-            return json.dumps({"error": f"a question has at most {MOST_QUESTION_BYTES} bytes"}).encode()
+            return json.dumps({"error": f"a request has at most {MOST_QUESTION_BYTES} bytes"}).encode()
         return await self._respond_to(line)
 
     async def _respond_to(self, line: bytes) -> bytes:

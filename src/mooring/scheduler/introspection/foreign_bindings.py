@@ -43,7 +43,7 @@ class ForeignBindings(PodObserver):
         self._client = client
         self._clock = clock
         self._reporter = reporter
-        self._metric = metrics.counter(METRIC, "Pods of a profile that somebody else has bound.", "profile")
+        self._metric = metrics.counter(METRIC, "Pods of a profile that another client has bound.", "profile")
         self._expected: dict[str, str] = {}
         """uid → where we are about to bind it, or have tried to."""
         self._acts_since: float | None = None

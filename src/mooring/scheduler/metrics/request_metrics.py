@@ -19,11 +19,15 @@ class RequestMetrics:
         self._requests = Counter(
             "rest_client_requests_total", "[ALPHA] Requests to the API server.", ("code", "method", "host")
         )
-        self._seconds = _histogram("rest_client_request_duration_seconds", "Until the answer began.", SECONDS)
-        self._sent = _histogram("rest_client_request_size_bytes", "What was sent.", BYTES)
-        self._received = _histogram("rest_client_response_size_bytes", "What was answered; watches excepted.", BYTES)
+        self._seconds = _histogram(
+            "rest_client_request_duration_seconds", "Latency until the response headers arrive.", SECONDS
+        )
+        self._sent = _histogram("rest_client_request_size_bytes", "Size of request bodies.", BYTES)
+        self._received = _histogram(
+            "rest_client_response_size_bytes", "Size of response bodies, except of watches.", BYTES
+        )
         self._held = _histogram(
-            "rest_client_rate_limiter_duration_seconds", "How long our own limit held back.", SECONDS
+            "rest_client_rate_limiter_duration_seconds", "Time spent in client-side throttling.", SECONDS
         )
         for each in (self._requests, self._seconds, self._sent, self._received, self._held):
             registry.register(each)

@@ -144,7 +144,7 @@ class SchedulerMetrics:
         """A renewal had to read the lease again: another client had written it. From the electing thread."""
         slow = self._metrics.get("slowpath")
         if slow is None:
-            description = "[ALPHA] Renewals of the lease that needed another look."
+            description = "[ALPHA] Lease renewals that took the slow path."
             slow = self._metrics["slowpath"] = Counter("leader_election_slowpath_total", description, ("name",))
             self.registry.register(slow)
         assert isinstance(slow, Counter)

@@ -76,8 +76,8 @@ class Watchdog:
         while not self._is_alive.wait(patience) and not self._is_over.is_set():
             if (found := self.held_up()) is not None:
                 who = "A plugin" if found.plugin else "Something"
-                _log.warning(f"{who} holds up all scheduling", **found._asdict())
+                _log.warning(f"{who} blocks all scheduling", **found._asdict())
             patience = time.monotonic() - since
         self._since = None
         if (seconds := time.monotonic() - since) >= self._patience_seconds:
-            _log.warning("Scheduling goes on", heldUpSeconds=round(seconds, 1))
+            _log.warning("Scheduling resumed", blockedSeconds=round(seconds, 1))

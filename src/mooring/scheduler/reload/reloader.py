@@ -1,7 +1,7 @@
-"""When a configuration is reloaded, and what the world hears of it.
+"""When a configuration is reloaded, and how that is reported.
 
-Asked to (SIGHUP), or because the watched files have changed and then stood still for one more look: a file that is
-half written is not read. What is broken is said once and loudly, in log, metric and event, and the version in force
+On request (SIGHUP), or because the watched files have changed and then stood still for one more look: a file that is
+half written is not read. What is broken is reported once, in log, metric and event, and the version in force
 goes on. If it was the cluster's state and not the files that stood in the way, they are tried again now and then.
 """
 
@@ -51,7 +51,7 @@ class Reloader:
         self._clock = clock
         self._in_force = files.digest()
         """Of the files when they were last read."""
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._again_at: float | None = None
         metrics = scheduler.metrics.plugins
         self._reloads = metrics.counter(RELOADS, "Reloads of the configuration, by result.", "result")
@@ -61,29 +61,29 @@ class Reloader:
             self._reloads.inc(0, result=result)
         self._succeeded()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Reload once, as soon as possible."""
-        self._asked.set()
+        self._requested.set()
 
     async def run(self, *, watches: bool) -> None:
-        """Reload when asked to and, if it `watches`, when the files change; until cancelled."""
+        """Reload on request and, if it `watches`, when the files change; until cancelled."""
         await self._scheduler.ready.wait()
         seen = self._in_force
         while True:
-            await self._until_asked_or_time_to_look(watches)
-            was_asked = self._asked.is_set()
-            self._asked.clear()
+            await self._until_requested_or_time_to_look(watches)
+            was_requested = self._requested.is_set()
+            self._requested.clear()
             now = await asyncio.to_thread(self._files.digest)
             is_still, seen = now == seen, now
             is_new = watches and is_still and now != self._in_force
             is_due = self._again_at is not None and self._clock.monotonic() >= self._again_at
-            if was_asked or is_new or is_due:
+            if was_requested or is_new or is_due:
                 self._in_force = now
-                await self.reload(says_unchanged=was_asked or is_new)
+                await self.reload(logs_unchanged=was_requested or is_new)
 
-    async def _until_asked_or_time_to_look(self, watches: bool) -> None:
-        asked = asyncio.ensure_future(self._asked.wait())
-        ends: list[asyncio.Future[Any]] = [asked]
+    async def _until_requested_or_time_to_look(self, watches: bool) -> None:
+        requested = asyncio.ensure_future(self._requested.wait())
+        ends: list[asyncio.Future[Any]] = [requested]
         if watches or self._again_at is not None:
             ends.append(asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS)))
         try:
@@ -92,7 +92,7 @@ class Reloader:
             for each in ends:
                 each.cancel()
 
-    async def reload(self, *, says_unchanged: bool = True) -> bool:
+    async def reload(self, *, logs_unchanged: bool = True) -> bool:
         """Read everything again and let it take over. False: it could not, and the version in force goes on."""
         known = plugin_modules()
         try:
@@ -110,8 +110,8 @@ class Reloader:
         self._reloads.inc(result="success")
         self._succeeded()
         if adopted.is_news:
-            self._tell(adopted)
-        elif says_unchanged:
+            self._report(adopted)
+        elif logs_unchanged:
             _log.info("Configuration reloaded; nothing in it has changed", version=self._scheduler.version)
         return True
 
@@ -119,16 +119,16 @@ class Reloader:
         self._successful.set(1)
         self._succeeded_at.set(self._clock.now())
 
-    def _tell(self, adopted: Adopted) -> None:
+    def _report(self, adopted: Adopted) -> None:
         news = {
             "built": adopted.built,
             "retired": adopted.retired,
             "profilesAdded": adopted.added,
             "profilesRemoved": adopted.removed,
         }
-        told = {name: ", ".join(values) for name, values in news.items() if values}
-        _log.info("Configuration reloaded", version=adopted.number, **told)
-        words = "".join(f"; {name}: {values}" for name, values in told.items())
+        changes = {name: ", ".join(values) for name, values in news.items() if values}
+        _log.info("Configuration reloaded", version=adopted.number, **changes)
+        words = "".join(f"; {name}: {values}" for name, values in changes.items())
         self._record(
             "Normal", "ConfigurationReloaded", f"Version {adopted.number} of the configuration is in use{words}"
         )
@@ -150,7 +150,7 @@ class Reloader:
         self._scheduler.reporter.recorder.record(self._about(), type=kind, reason=reason, action="Reload", note=note)
 
     def _about(self) -> ObjectReference:
-        """The scheduler's own pod, where it is known; else its lease, which says who schedules."""
+        """The scheduler's own pod, where it is known; else its lease, which names the scheduler."""
         # Other files make another event: in a series, only the words of the first would be seen.
         version = self._in_force[:16]
         name, namespace = os.environ.get("POD_NAME", ""), os.environ.get("POD_NAMESPACE", "")

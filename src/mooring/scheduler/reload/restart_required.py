@@ -20,7 +20,7 @@ from mooring.framework.registry import Registry
 SECTIONS = ("leader_election", "client_connection")
 FIELDS = ("extenders", "enable_profiling", "enable_contention_profiling", "delay_cache_until_active")
 NOT_WRITTEN = ("explicit",)
-"""What says how a file was written, not what it means."""
+"""Fields about how a file was written, not what it means."""
 
 
 def needs_restart(old: tuple[Configuration, Registry], new: tuple[Configuration, Registry]) -> list[Problem]:
@@ -47,7 +47,7 @@ def _field(path: str, before: Any, after: Any) -> Iterator[Problem]:
 
 
 def _queue_sort(old: tuple[Configuration, Registry], new: tuple[Configuration, Registry]) -> Iterator[Problem]:
-    """All profiles of a configuration have the same; the first tells."""
+    """All profiles of a configuration have the same; the first one is compared."""
     (before, was), (after, now) = _sorter(*old), _sorter(*new)
     path = "profiles[0].plugins.queueSort"
     if before[0] != after[0]:

@@ -6,8 +6,8 @@
 The switch waits for nothing and comes between two decisions, so every decision is made by one version. What happens to
 a pod then depends on where it is:
 
-- in the queue: it stays, its gates are asked anew, and if it had been refused it is tried again, after its backoff;
-- waiting on permit for a plugin that its profile no longer asks: refused in its name, and decided anew;
+- in the queue: it stays, its PreEnqueue plugins run anew, and if it had been rejected it is retried, after its backoff;
+- waiting on permit for a plugin that its profile no longer runs: rejected in its name, and decided anew;
 - waiting on permit for others, or being bound: it ends with the version that decided it, whose plugins live until then;
 - of a profile that goes: left alone, once nothing is under way for it;
 - of a profile that comes: taken up.
@@ -197,8 +197,8 @@ class Versions:
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
         )
         parts.pods.take_up()
-        # After the queue has recorded the switch: whoever is refused now is then tried again without another event.
-        self._send_back_those_nobody_would_allow()
+        # After the queue has recorded the switch: a pod that is rejected now is then retried without another event.
+        self._reject_pods_of_removed_permit_plugins()
         self._retire(gone)
         return Adopted(
             self.number,
@@ -208,14 +208,14 @@ class Versions:
             removed=sorted(old.profiles.keys() - assembly.profiles.keys()),
         )
 
-    def _send_back_those_nobody_would_allow(self) -> None:
-        """Who waits for a plugin that its profile no longer asks would wait until the time is up."""
+    def _reject_pods_of_removed_permit_plugins(self) -> None:
+        """A pod that waits for a plugin which its profile no longer runs would wait until its timeout."""
         for waiting in self._switched.room:
             then = self._switched.bindings.profile_of(waiting.pod.uid)
             now = self._assembly.current.profiles.get(waiting.pod.spec.scheduler_name)
-            still_asked = {id(plugin) for plugin in now.at(Point.PERMIT)} if now is not None else set()
-            asked = then.at(Point.PERMIT) if then is not None else ()
-            gone = {each.name for each in asked if id(each) not in still_asked}
+            still_run = {id(plugin) for plugin in now.at(Point.PERMIT)} if now is not None else set()
+            permitting = then.at(Point.PERMIT) if then is not None else ()
+            gone = {each.name for each in permitting if id(each) not in still_run}
             for plugin in sorted(waiting.waiting_for & gone):
                 self._switched.room.reject(waiting.pod.uid, plugin, RELOADED.format(plugin))
 

@@ -1,4 +1,4 @@
-"""Which files are watched, and whether they have changed: by what they hold, not by what the file system says of them.
+"""Which files are watched, and whether they have changed: by their content, not by file system metadata.
 
 A mounted ConfigMap changes by a symbolic link that is swapped, an editor writes another file under the same name, a
 restore keeps the old time: the contents are right in each of these cases. The files are few and small, so reading them
@@ -23,7 +23,7 @@ class WatchedFiles:
         self._plugins = [path for path in plugins if not is_module_path(path)]
 
     def digest(self) -> str:
-        """A text that is another one when any of the files says something else, comes or goes."""
+        """A digest that changes when any of the files changes, appears or disappears."""
         digest = hashlib.sha256()
         for path, content in self._contents():
             # With their lengths, so that no two different sets of files look alike.

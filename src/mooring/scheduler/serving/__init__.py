@@ -1,6 +1,6 @@
-"""What the scheduler answers over HTTPS: is it well, what has it measured, how is it configured.
+"""What the scheduler serves over HTTPS: health, metrics and configuration.
 
-Runs on a thread of its own, so that a long computation never costs a health answer.
+Runs on a thread of its own, so that a long computation never delays a health probe.
 """
 
 from mooring.scheduler.serving.access import Access

@@ -1,7 +1,7 @@
-"""Whether whoever asks may: delegated to the cluster, as kube-scheduler does.
+"""Authorization of requests: delegated to the cluster, as kube-scheduler does.
 
-What the user may read is asked of the API server (SubjectAccessReview). Answers are kept for ten seconds. Where no
-API server is known to ask, only what is always allowed is allowed.
+The API server reviews what the user may read (SubjectAccessReview). Results are cached for ten seconds. Without an
+API server, only the paths that are always allowed are served.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = Log("serving")
 
 
 class Access:
-    """Decides who asks and whether they may. `rights` None: there is no API server to ask."""
+    """Authenticates and authorizes requests. `rights` None: there is no API server for access reviews."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Access:
         self._rights = rights
         # A leading slash is understood, as it is upstream.
         self._always_allowed = tuple(f"/{path.lstrip('/')}" for path in always_allowed)
-        self._answers: Kept[bool] = Kept(clock, lambda allowed: allowed_seconds if allowed else refused_seconds)
+        self._reviewed: Kept[bool] = Kept(clock, lambda allowed: allowed_seconds if allowed else refused_seconds)
         self._limits = limits or ReviewLimits(clock.monotonic)
         self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
     async def check(self, verb: str, path: str, shown: Shown) -> User:
         """The user, if they may. Raises `Unauthenticated`, `Forbidden`, `TooManyRequests` or `Undecided`.
 
-        What is always allowed is answered to anybody, also where the API server cannot be asked: a probe that fails
+        The paths that are always allowed are served to every client, also without the API server: a probe that fails
         because something else is down would restart the scheduler for nothing.
         """
         if self._is_always_allowed(path):
@@ -69,12 +69,12 @@ class Access:
             return False
         # A digest: paths are as long as clients like.
         question = hashlib.sha256(repr((user, verb, path)).encode()).digest()
-        kept = self._answers.get(question)
+        kept = self._reviewed.get(question)
         if kept is not None:
             return kept[0]
         try:
-            with self._limits.review(client, is_known=self._answers.last(question) is True):
-                return self._answers.put(question, await self._rights.allows(user, verb, path))
+            with self._limits.review(client, is_known=self._reviewed.last(question) is True):
+                return self._reviewed.put(question, await self._rights.allows(user, verb, path))
         except TooManyRequests:
             raise
         except MooringError as error:
@@ -84,6 +84,6 @@ class Access:
                 "grants it",
                 err=error,
             )
-            # Not why: addresses, files and names of users are nothing for whoever asks.
-            said = "the SubjectAccessReview failed; see the scheduler's log"
-            raise Undecided(f'Internal Server Error: "{path}": {said}') from error
+            # Not the reason: addresses, files and names of users are not for every client.
+            public = "the SubjectAccessReview failed; see the scheduler's log"
+            raise Undecided(f'Internal Server Error: "{path}": {public}') from error

@@ -1,8 +1,7 @@
-"""Who asks: told by a front proxy's headers, by a client certificate or by a bearer token, in this order.
+"""Authenticates requests: by a front proxy's headers, by a client certificate or by a bearer token, in this order.
 
-Whoever shows nothing is `system:anonymous`. Whoever shows something that is not theirs is nobody, unless something
-else that they show is theirs: so it is in kube-scheduler. Where there is no API server to show tokens to, a token
-says nothing.
+A request without credentials is `system:anonymous`. Invalid credentials are rejected, unless another credential of the
+same request is valid: so it is in kube-scheduler. Without an API server to review tokens, a token is ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 UID_OID = "1.3.6.1.4.1.57683.2"
 COMMON_NAME_OID, ORGANIZATION_OID = "2.5.4.3", "2.5.4.10"
-OF_NOBODY = "the client certificate is of an unknown authority, or out of date"
+UNTRUSTED = "the client certificate is of an unknown authority, or out of date"
 
 _log = Log("serving")
 _refusals = LimitedLog(Log("serving", 2))
@@ -40,7 +39,7 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Shown:
-    """What somebody shows to be let in. The certificate's key was proven in the TLS handshake."""
+    """The credentials of a request. The certificate's key was proven in the TLS handshake."""
 
     token: str | None = None
     certificate: bytes | None = None
@@ -50,7 +49,7 @@ class Shown:
 
 
 class Authentication:
-    """Finds out who asks."""
+    """Finds the user of a request."""
 
     def __init__(
         self,
@@ -86,7 +85,7 @@ class Authentication:
         return ANONYMOUS
 
     def _certified(self, shown: bytes, headers: Headers) -> User | str | None:
-        """Whom a certificate names, or what is wrong with it; None: it is in order, and names nobody."""
+        """The user of a certificate, or what is wrong with it; None: it is valid, and names no user."""
         from cryptography.x509 import load_der_x509_certificate
 
         try:
@@ -98,15 +97,15 @@ class Authentication:
         if front is not None:
             name = _first(certificate, COMMON_NAME_OID)
             if not front.issued.has(certificate, now):
-                wrong = OF_NOBODY
+                wrong = UNTRUSTED
             elif front.allowed_names and name not in front.allowed_names:
                 wrong = f'the client certificate of "{name}" is not allowed to authenticate users by request headers'
-            elif (told := _told_by(front, headers)) is not None:
-                return told
+            elif (user := _user_of_headers(front, headers)) is not None:
+                return user
         if clients is not None:
             if clients.has(certificate, now):
                 return named_by(certificate, shown)
-            wrong = wrong or OF_NOBODY
+            wrong = wrong or UNTRUSTED
         return wrong or None
 
     async def _owner(self, reviews: Reviews, token: str, client: str) -> User | None:
@@ -134,8 +133,8 @@ class Authentication:
             return None
 
 
-def _told_by(front: FrontProxy, headers: Headers) -> User | None:
-    """Whom a front proxy speaks for; None: it names nobody."""
+def _user_of_headers(front: FrontProxy, headers: Headers) -> User | None:
+    """The user in a front proxy's headers; None: they name no user."""
     name = _first_value(headers, front.username_headers)
     if not name:
         return None

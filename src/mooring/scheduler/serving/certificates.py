@@ -1,7 +1,7 @@
 """The certificates the scheduler shows.
 
 From files if flags name them; otherwise made at start, signed by itself, and kept in memory or in `--cert-dir`. A
-client that asks for a host by name gets the certificate that is kept for it. Files are read again when they change, so
+client that names a host (SNI) gets the certificate for it. Files are read again when they change, so
 that a renewed certificate needs no restart; one that cannot be used leaves the last good one in place.
 """
 
@@ -43,7 +43,7 @@ class NamedPair:
 
 @dataclass(frozen=True)
 class TlsOptions:
-    """As the flags say it."""
+    """The values of the flags."""
 
     cert_file: str = ""
     key_file: str = ""
@@ -65,7 +65,7 @@ class _Pair:
         context = server_context()
         settings.apply_to(context)
         try:
-            # An empty password: a key that needs one is refused, instead of asking for it on a terminal.
+            # An empty password: a key that needs one is refused, instead of prompting for it on a terminal.
             with readable_path(self.certificate) as certificate, readable_path(self.key) as key:
                 context.load_cert_chain(certificate, key, password="")
         except (ssl.SSLError, OSError) as error:
@@ -89,7 +89,7 @@ class _Pair:
 
 
 def _trusting(context: ssl.SSLContext, pem: str) -> ssl.SSLContext:
-    """Ask clients for a certificate of these authorities; none at all is fine too."""
+    """Request a client certificate of these authorities; a client without one is accepted too."""
     if pem:
         context.load_verify_locations(cadata=pem)
         context.verify_mode = ssl.CERT_OPTIONAL
@@ -97,7 +97,7 @@ def _trusting(context: ssl.SSLContext, pem: str) -> ssl.SSLContext:
 
 
 class ServingCertificates:
-    """`context` is what to listen with; what it shows and whom it believes may change while it is in use."""
+    """`context` is what to listen with; its certificate and its trusted authorities may change while it is in use."""
 
     def __init__(self, options: TlsOptions, hosts: Sequence[str], now: float) -> None:
         """Raises `OperatorMistake` that names the flag and the file."""
@@ -130,7 +130,7 @@ class ServingCertificates:
         self.context.verify_mode = ssl.CERT_OPTIONAL if pem else ssl.CERT_NONE
 
     def refresh(self, now: float) -> None:
-        """Read again what has changed. What cannot be used is said, and the last good one stays."""
+        """Reload changed files. What cannot be used is logged, and the last good one stays."""
         try:
             if self._is_made and now - self._made_at > LIFETIME.total_seconds() / 2:
                 self._made, self._made_at = make_identity(list(self._hosts), OWN_NAME), now
@@ -159,7 +159,8 @@ class ServingCertificates:
         return pairs
 
     def _warn_of_dates(self, now: float) -> None:
-        """A certificate that does not hold now is served, as kube-scheduler serves it; whoever checks it refuses."""
+        """A certificate that is not valid now is served, as kube-scheduler serves it; clients that verify it reject
+        it."""
         from cryptography import x509
 
         moment = datetime.fromtimestamp(now, UTC)
@@ -202,7 +203,7 @@ class ServingCertificates:
         connection.context = self._for(name.lower().rstrip(".")) if name else self._own
 
     def _for(self, name: str) -> ssl.SSLContext:
-        """Its own before one with a wildcard, before the one for everybody."""
+        """Its own before one with a wildcard, before the default one."""
         for wanted in (name, f"*.{name.partition('.')[2]}"):
             for context, patterns in self._named:
                 if wanted in patterns:

@@ -1,4 +1,4 @@
-"""Whose client certificates are believed, and which of them may speak for others.
+"""Which client certificates are trusted, and which of them may authenticate users by request headers.
 
 Flags name authorities by file; what they do not name is read from the cluster, where kube-apiserver publishes its own
 (configmap kube-system/extension-apiserver-authentication). Both are read again from time to time, because authorities
@@ -32,7 +32,7 @@ class Bundle:
     """Authorities. A certificate is of one of them if it was issued by it directly.
 
     Signature and purpose of the whole chain were checked in the TLS handshake, against all bundles together; this
-    says to which of them a certificate belongs.
+    shows to which of them a certificate belongs.
     """
 
     pem: str
@@ -91,7 +91,7 @@ class FrontProxy:
 
 @dataclass(frozen=True)
 class AuthorityOptions:
-    """As the flags say it."""
+    """The values of the flags."""
 
     client_ca_file: str = ""
     requestheader_client_ca_file: str = ""

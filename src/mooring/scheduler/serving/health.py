@@ -1,6 +1,6 @@
-"""Health answers in the API machinery's form: /healthz, /livez, /readyz, each whole or check by check.
+"""Health checks in the API machinery's form: /healthz, /livez, /readyz, each whole or check by check.
 
-A check is a question that answers with what is wrong, or None. It is asked on the serving thread, so it must only
+A check returns what is wrong, or None. It runs on the serving thread, so it must only
 read what another thread may read at any moment.
 """
 
@@ -13,15 +13,15 @@ Check = Callable[[], str | None]
 
 
 def ping() -> str | None:
-    """The check that passes whenever it can be asked."""
+    """The check that always passes."""
     return None
 
 
-def _nobody(_endpoint: str, _check: str, _is_well: bool) -> None: ...
+def _not_observed(_endpoint: str, _check: str, _is_well: bool) -> None: ...
 
 
 @dataclass(frozen=True)
-class HealthAnswer:
+class HealthResult:
     """Text for a status line of 200 or 500."""
 
     is_well: bool
@@ -33,11 +33,11 @@ class Health:
     """The checks by endpoint name (`healthz`, `livez`, `readyz`). An endpoint without any has `ping`."""
 
     checks: Mapping[str, Mapping[str, Check]]
-    observed: Callable[[str, str, bool], None] = _nobody
-    """Told of every check that was asked: endpoint, name, whether it passed."""
+    observed: Callable[[str, str, bool], None] = _not_observed
+    """Called for every check that ran: endpoint, name, whether it passed."""
 
-    def answer(self, endpoint: str, *, excluded: Collection[str] = (), verbose: bool = False) -> HealthAnswer:
-        """All checks of an endpoint. Why one failed is not told: whoever may ask this need not be anybody."""
+    def run(self, endpoint: str, *, excluded: Collection[str] = (), verbose: bool = False) -> HealthResult:
+        """All checks of an endpoint. The reason of a failure is withheld: the client may be anonymous."""
         lines, failed = [], False
         checks = self._of(endpoint)
         for name, check in checks.items():
@@ -52,19 +52,19 @@ class Health:
             named = ",".join(f'"{name}"' for name in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {named}")
         if failed:
-            return HealthAnswer(False, "\n".join([*lines, f"{endpoint} check failed"]) + "\n")
+            return HealthResult(False, "\n".join([*lines, f"{endpoint} check failed"]) + "\n")
         if not verbose:
-            return HealthAnswer(True, "ok")
-        return HealthAnswer(True, "\n".join([*lines, f"{endpoint} check passed"]) + "\n")
+            return HealthResult(True, "ok")
+        return HealthResult(True, "\n".join([*lines, f"{endpoint} check passed"]) + "\n")
 
-    def answer_one(self, endpoint: str, name: str) -> HealthAnswer | None:
+    def run_one(self, endpoint: str, name: str) -> HealthResult | None:
         """One check by name; None if the endpoint has no such check."""
         check = self._of(endpoint).get(name)
         if check is None:
             return None
         wrong = check()
         self.observed(endpoint, name, wrong is None)
-        return HealthAnswer(True, "ok") if wrong is None else HealthAnswer(False, f"internal server error: {wrong}\n")
+        return HealthResult(True, "ok") if wrong is None else HealthResult(False, f"internal server error: {wrong}\n")
 
     def _of(self, endpoint: str) -> Mapping[str, Check]:
         return self.checks[endpoint] or {"ping": ping}

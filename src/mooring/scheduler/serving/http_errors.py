@@ -1,7 +1,8 @@
-"""What the HTTP library says of connections, as lines of our log.
+"""The HTTP library's errors about connections, as lines of our log.
 
-Whoever reaches the port can send what is no HTTP. That is worth a short line for whoever looks for it, not a traceback
-in the scheduler's log; and never what was sent, which may hold a token. A few lines a minute are written, then a count.
+Any client that reaches the port can send malformed HTTP. That is worth a short line at a higher verbosity, not a
+traceback in the scheduler's log; and never what was sent, which may hold a token. A few lines a minute are written,
+then a count.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _no_http = LimitedLog(Log("serving", 2))
 _failures = LimitedLog(Log("serving"))
 
 
-class _Mishaps(logging.Handler):
+class _ErrorHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
@@ -30,8 +31,8 @@ def _sender(record: logging.LogRecord) -> str:
     return str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
 
 
-def mishaps() -> logging.Logger:
-    """A logger of nobody's but the server's."""
+def error_logger() -> logging.Logger:
+    """A logger for the server only."""
     logger = logging.Logger("mooring.serving", logging.WARNING)
-    logger.addHandler(_Mishaps())
+    logger.addHandler(_ErrorHandler())
     return logger

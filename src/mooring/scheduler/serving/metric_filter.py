@@ -67,8 +67,8 @@ def _constrained(samples: list[str], allowed: Mapping[str, Collection[str]]) -> 
             continue
         name, labels, value, _ = match.groups()
         pairs = ",".join(
-            f'{label}="{said if label not in allowed or said in allowed[label] else UNEXPECTED}"'
-            for label, said in _LABEL.findall(labels or "")
+            f'{label}="{value if label not in allowed or value in allowed[label] else UNEXPECTED}"'
+            for label, value in _LABEL.findall(labels or "")
         )
         series = f"{name}{{{pairs}}}" if pairs else name
         totals[series] = totals.get(series, 0.0) + float(value)

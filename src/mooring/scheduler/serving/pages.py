@@ -1,4 +1,4 @@
-"""What a path answers: plain pages, and the z-pages that speak text, JSON or YAML as the client asks."""
+"""The content of each path: plain pages, and the z-pages in text, JSON or YAML as the client accepts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEPRECATED_VERSION, VERSION = "v1alpha1", "v1beta1"
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. `Cache-Control` and what keeps browsers from guessing are added by the server."""
+    """A response. `Cache-Control` and what keeps browsers from guessing are added by the server."""
 
     body: str | bytes
     content_type: str = TEXT
@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Wish:
-    """How whoever asks wants to be answered."""
+    """The form of the response that the client requests."""
 
     accept: str = ""
     for_people: bool = False
@@ -50,24 +50,24 @@ class Wish:
 
 @dataclass(frozen=True)
 class Page:
-    """What a path answers, made when it is asked for."""
+    """The content of a path, made on request."""
 
     content_type: str
     make: Callable[[], str | bytes]
 
-    def answer(self, wish: Wish) -> Reply:
+    def reply(self, wish: Wish) -> Reply:
         return Reply(self.make(), self.content_type)
 
 
 @dataclass(frozen=True)
 class ZPage:
-    """A page for people that is also told as an object of group config.k8s.io, where a client asks for that kind."""
+    """A page for people that is also served as an object of group config.k8s.io, where a client accepts that kind."""
 
     kind: str
     text: Callable[[], str]
     fields: Callable[[], Mapping[str, Any]]
 
-    def answer(self, wish: Wish) -> Reply:
+    def reply(self, wish: Wish) -> Reply:
         for media, parameters in _wanted(wish.accept):
             if media in ("text/plain", "text/*", "*/*"):
                 return Reply(self.text())
@@ -126,7 +126,7 @@ def status_reply(
     details: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """A failure as the API machinery tells it."""
+    """A failure in the API machinery's form."""
     document: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",

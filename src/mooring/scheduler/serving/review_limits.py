@@ -2,7 +2,7 @@
 
 Every unknown token and every new path is one request to the API server. A client's share is bounded in rate and in
 number at once, and so is the sum. What the API server confirmed before (a valid token, an allowed request) is renewed
-without limit, so that strangers cannot keep a Prometheus from scraping.
+without limit, so that untrusted clients cannot keep a Prometheus from scraping.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from mooring.scheduler.serving.users import User
 
 KEPT_SECONDS = 10.0
 LONGEST_SECONDS = 10.0
-"""How long whoever asks waits for the API server's word."""
+"""How long a request waits for the API server's review."""
 MOST_KEPT = 4_096
 
 TOKEN_REVIEWS = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
@@ -23,10 +23,10 @@ A = TypeVar("A")
 
 
 class Reviews(Protocol):
-    """What an API server can be asked."""
+    """The reviews of an API server."""
 
     async def user_of(self, token: str) -> User | None:
-        """Whose token this is; None: nobody's."""
+        """The user of the token; None: the token is not valid."""
         ...
 
     async def allows(self, user: User, verb: str, path: str) -> bool: ...
@@ -45,13 +45,13 @@ class ClusterReviews:
         self._client = client
 
     async def user_of(self, token: str) -> User | None:
-        answer = await self._asked(TOKEN_REVIEWS, {"token": token})
-        status: dict[str, Any] = answer.get("status") or {}
+        review = await self._create(TOKEN_REVIEWS, {"token": token})
+        status: dict[str, Any] = review.get("status") or {}
         if not status.get("authenticated"):
             return None
-        told: dict[str, Any] = status.get("user") or {}
-        extra = tuple((key, tuple(values)) for key, values in sorted((told.get("extra") or {}).items()))
-        return User(told.get("username", ""), tuple(told.get("groups") or ()), told.get("uid", ""), extra)
+        user: dict[str, Any] = status.get("user") or {}
+        extra = tuple((key, tuple(values)) for key, values in sorted((user.get("extra") or {}).items()))
+        return User(user.get("username", ""), tuple(user.get("groups") or ()), user.get("uid", ""), extra)
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
         spec = {
@@ -61,11 +61,11 @@ class ClusterReviews:
             "extra": {key: list(values) for key, values in user.extra},
             "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        answer = await self._asked(ACCESS_REVIEWS, spec)
-        status: dict[str, Any] = answer.get("status") or {}
+        review = await self._create(ACCESS_REVIEWS, spec)
+        status: dict[str, Any] = review.get("status") or {}
         return bool(status.get("allowed")) and not status.get("denied")
 
-    async def _asked(self, kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    async def _create(self, kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
                 return await self._client.create(kind, {"spec": spec})
@@ -74,28 +74,28 @@ class ClusterReviews:
 
 
 class Kept(Generic[A]):
-    """Answers that hold for a while. Of too many, those that were asked for longest ago are dropped."""
+    """Review results that are cached for a while. At the limit, the oldest are dropped."""
 
     def __init__(self, clock: Clock, seconds: Callable[[A], float]) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._answers: dict[object, tuple[float, A]] = {}
+        self._results: dict[object, tuple[float, A]] = {}
 
     def get(self, question: object) -> tuple[A] | None:
-        """The answer in a tuple, because None may be one; None: ask again."""
-        found = self._answers.get(question)
+        """The result in a tuple, because None may be one; None: not cached."""
+        found = self._results.get(question)
         if found is None or found[0] <= self._clock.monotonic():
             return None
         return (found[1],)
 
     def last(self, question: object) -> A | None:
-        """The answer that held last, also if it does no longer."""
-        found = self._answers.get(question)
+        """The last result, also if it has expired."""
+        found = self._results.get(question)
         return found[1] if found is not None else None
 
-    def put(self, question: object, answer: A) -> A:
-        self._answers.pop(question, None)
-        if len(self._answers) >= MOST_KEPT:
-            del self._answers[next(iter(self._answers))]
-        self._answers[question] = (self._clock.monotonic() + self._seconds(answer), answer)
-        return answer
+    def put(self, question: object, result: A) -> A:
+        self._results.pop(question, None)
+        if len(self._results) >= MOST_KEPT:
+            del self._results[next(iter(self._results))]
+        self._results[question] = (self._clock.monotonic() + self._seconds(result), result)
+        return result

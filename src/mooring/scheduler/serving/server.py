@@ -26,7 +26,7 @@ from mooring.scheduler.serving.authentication import Authentication, Shown
 from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions, checked_pair
 from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.health import Health
-from mooring.scheduler.serving.http_errors import mishaps
+from mooring.scheduler.serving.http_errors import error_logger
 from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
@@ -48,7 +48,7 @@ _requests = LimitedLog(log.Log("serving", 3), lines=REQUEST_LINES_IN_A_MINUTE)
 
 @dataclass(frozen=True)
 class ServingOptions:
-    """As the flags say it."""
+    """The values of the flags."""
 
     bind_address: str = "0.0.0.0"
     port: int = DEFAULT_PORT
@@ -102,7 +102,7 @@ class SecureServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port; answers under way get a moment. Stopping twice is harmless."""
+        """Close the port; responses in flight get a moment. Stopping twice is harmless."""
         self._thread.stop(GRACE_SECONDS * 2)
 
     async def _serve(self, has_begun: Callable[[], None]) -> None:
@@ -146,7 +146,7 @@ class SecureServer:
             server = web.Server(
                 self._handler(access),
                 access_log=None,
-                logger=mishaps(),
+                logger=error_logger(),
                 handler_cancellation=True,
                 keepalive_timeout=options.limits.idle_seconds,
                 max_field_size=options.limits.head_bytes,
@@ -167,7 +167,7 @@ class SecureServer:
                 await self._refresh(certificates, authorities, authentication)
 
     async def _look_up(self, authorities: Authorities, client: ApiClient | None) -> None:
-        """The cluster's authorities, if they can be had soon; a server that does not answer is asked again later."""
+        """The cluster's authorities, if they can be read soon; a server that does not respond is retried later."""
         options = self._options.authorities
         if options.skip_lookup:
             return
@@ -184,9 +184,9 @@ class SecureServer:
         except (MooringError, TimeoutError) as error:
             fault = error if isinstance(error, MooringError) else Fault("the API server does not respond")
             if not options.tolerate_lookup_failure:
-                told = what_to_do(fault)
+                remedy = what_to_do(fault)
                 raise Fault(
-                    f"the cluster's CA for client certificates cannot be read: {fault}. To do: {told['do']}."
+                    f"the cluster's CA for client certificates cannot be read: {fault}. To do: {remedy['do']}."
                 ) from error
             _log.warning(
                 "Client certificates signed by the cluster's CA are not accepted: the CA cannot be read",
@@ -222,7 +222,7 @@ class SecureServer:
                 if not rates.take(shown.client):
                     raise TooManyRequests
                 await access.check(request.method.lower(), path, shown)
-                reply = await self._answer(request, wish)
+                reply = await self._reply(request, wish)
             except Unauthenticated as error:
                 reply = status_reply(wish, 401, "Unauthorized", str(error))
             except Forbidden as error:
@@ -246,10 +246,10 @@ class SecureServer:
 
         return handle
 
-    async def _answer(self, request: web.BaseRequest, wish: Wish) -> Reply:
+    async def _reply(self, request: web.BaseRequest, wish: Wish) -> Reply:
         _, name, *check = request.path.split("/")
         if name in self._health.checks and len(check) <= 1:
-            return self._answer_health(request, name, check)
+            return self._reply_health(request, name, check)
         if request.path == VERBOSITY_PATH and self._options.sets_verbosity:
             return await _set_verbosity(request)
         page = self._pages.get(request.path)
@@ -257,18 +257,18 @@ class SecureServer:
             return Reply("404 page not found\n", status=404)
         if request.method not in ("GET", "HEAD"):
             return Reply("only GET\n", status=405, headers={"Allow": "GET, HEAD"})
-        return page.answer(wish)
+        return page.reply(wish)
 
-    def _answer_health(self, request: web.BaseRequest, endpoint: str, check: list[str]) -> Reply:
+    def _reply_health(self, request: web.BaseRequest, endpoint: str, check: list[str]) -> Reply:
         query = request.query
         if not check:
-            answer = self._health.answer(endpoint, excluded=query.getall("exclude", []), verbose="verbose" in query)
+            result = self._health.run(endpoint, excluded=query.getall("exclude", []), verbose="verbose" in query)
         else:
-            one = self._health.answer_one(endpoint, check[0])
+            one = self._health.run_one(endpoint, check[0])
             if one is None:
                 return Reply("404 page not found\n", status=404)
-            answer = one
-        return Reply(answer.text, status=200 if answer.is_well else 500)
+            result = one
+        return Reply(result.text, status=200 if result.is_well else 500)
 
 
 def _on_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -295,11 +295,11 @@ async def _set_verbosity(request: web.BaseRequest) -> Reply:
     """`curl -X PUT --data 4 …/debug/flags/v`, as kube-scheduler takes it."""
     if request.method != "PUT":
         return Reply("unsupported http method\n", "text/plain", 406)
-    said = (await request.text()).strip()
-    if not said.isdecimal():
-        return Reply(f'failed to set klog.logging.verbosity: "{said}" is not a whole number\n', "text/plain", 400)
-    log.configure(verbosity=int(said))
-    return Reply(f"successfully set klog.logging.verbosity to {said}\n", "text/plain")
+    value = (await request.text()).strip()
+    if not value.isdecimal():
+        return Reply(f'failed to set klog.logging.verbosity: "{value}" is not a whole number\n', "text/plain", 400)
+    log.configure(verbosity=int(value))
+    return Reply(f"successfully set klog.logging.verbosity to {value}\n", "text/plain")
 
 
 def _response(reply: Reply) -> web.Response:

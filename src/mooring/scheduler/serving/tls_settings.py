@@ -1,6 +1,6 @@
-"""Which TLS is spoken: versions, cipher suites and key exchanges, by the names that kube-scheduler's flags use.
+"""TLS versions, cipher suites and key exchanges, by the names that kube-scheduler's flags use.
 
-OpenSSL speaks here, so what Go knows and OpenSSL does not is refused or warned about, never assumed.
+The implementation is OpenSSL's, so what Go supports and OpenSSL does not is refused or warned about, never assumed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSIONS = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Always offered where TLS 1.3 is spoken, here as in Go."""
+"""Always offered with TLS 1.3, here as in Go."""
 SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
@@ -54,21 +54,21 @@ DEFAULT_OLD_SUITES = (
     "ECDHE-ECDSA-AES256-SHA",
     "ECDHE-RSA-AES256-SHA",
 )
-"""Where an operator asks for TLS 1.0 or 1.1, which has no others."""
+"""Where an operator allows TLS 1.0 or 1.1, which has no others."""
 CURVES = {29: "X25519", 23: "prime256v1", 24: "secp384r1", 25: "secp521r1"}
 """Go's numbers for key exchanges, in the order in which we would take them."""
 
 
 @dataclass(frozen=True)
 class TlsSettings:
-    """As the flags say it; empty: the default."""
+    """The values of the flags; empty: the default."""
 
     min_version: str = ""
     cipher_suites: tuple[str, ...] = ()
     curves: tuple[int, ...] = ()
 
     def mistakes(self) -> list[Problem]:
-        """What cannot be spoken."""
+        """What is not supported."""
         problems = []
         if self.min_version and self.min_version not in VERSIONS:
             known = ", ".join(VERSIONS)
@@ -77,7 +77,7 @@ class TlsSettings:
             if suite not in SUITES and suite not in TLS13_SUITES:
                 what = f'"{suite}" is not a cipher suite that Go knows; see kube-scheduler --help for their names'
                 problems.append(Problem("--tls-cipher-suites", what))
-        if self._old_suites and not self._spoken_suites and self.min_version != "VersionTLS13":
+        if self._old_suites and not self._supported_suites and self.min_version != "VersionTLS13":
             what = f"this OpenSSL supports none of {', '.join(self._old_suites)}; name others, or leave the flag out"
             problems.append(Problem("--tls-cipher-suites", what))
         for curve in self.curves:
@@ -89,15 +89,15 @@ class TlsSettings:
         return problems
 
     def warnings(self) -> list[Problem]:
-        """What is spoken otherwise than the flags ask."""
-        told = []
-        if lacking := [suite for suite in self._old_suites if SUITES[suite] not in self._spoken_suites]:
+        """Where the server deviates from the flags."""
+        warnings = []
+        if lacking := [suite for suite in self._old_suites if SUITES[suite] not in self._supported_suites]:
             what = f"{', '.join(lacking)}: not supported by this OpenSSL"
-            told.append(Problem("--tls-cipher-suites", what))
+            warnings.append(Problem("--tls-cipher-suites", what))
         if self.curve is not None and len(set(self.curves)) > 1:
             what = f"one key exchange can be chosen here; of those given it is {self.curve}"
-            told.append(Problem("--tls-curve-preferences", what))
-        return told
+            warnings.append(Problem("--tls-curve-preferences", what))
+        return warnings
 
     @property
     def curve(self) -> str | None:
@@ -112,24 +112,24 @@ class TlsSettings:
         return [suite for suite in self.cipher_suites if suite in SUITES]
 
     @property
-    def _spoken_suites(self) -> list[str]:
+    def _supported_suites(self) -> list[str]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        spoken = []
+        supported = []
         for suite in self._old_suites:
             try:
                 context.set_ciphers(SUITES[suite])
             except ssl.SSLError:
                 continue
             if SUITES[suite] in {each["name"] for each in context.get_ciphers()}:
-                spoken.append(SUITES[suite])
-        return spoken
+                supported.append(SUITES[suite])
+        return supported
 
     def apply_to(self, context: ssl.SSLContext) -> None:
         with warnings.catch_warnings():
-            # Python warns of versions that nobody should speak; the operator asked for them.
+            # Python warns of obsolete versions; the operator has chosen them.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = VERSIONS.get(self.min_version, ssl.TLSVersion.TLSv1_2)
-        if suites := self._spoken_suites or (DEFAULT_OLD_SUITES if self._is_old else ()):
+        if suites := self._supported_suites or (DEFAULT_OLD_SUITES if self._is_old else ()):
             context.set_ciphers(":".join(suites))
         if self.curve is not None:
             context.set_ecdh_curve(self.curve)

@@ -1,4 +1,4 @@
-"""Who asks, in the cluster's words, and the ways to be turned away."""
+"""The user of a request in the cluster's terms, and the reasons to reject a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Extra = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class Unauthenticated(Fault):
-    """Whoever this is, the credentials shown are not theirs (401)."""
+    """The credentials are not valid (401)."""
 
 
 class Forbidden(Fault):
@@ -33,7 +33,7 @@ class Undecided(Fault):
 
 @dataclass(frozen=True)
 class User:
-    """Who asks. Two users are the same only if all of it is: an authoriser may look at any of it."""
+    """The user of a request. Two users are the same only if all fields are: an authoriser may look at any of it."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class User:
 
     @property
     def authenticated(self) -> User:
-        """The same user, in the group of all who are somebody."""
+        """The same user, in the group of all authenticated users."""
         if AUTHENTICATED in self.groups:
             return self
         return User(self.name, (*self.groups, AUTHENTICATED), self.uid, self.extra)
