@@ -76,19 +76,19 @@ def test_a_plugins_turn_ends_when_the_next_ones_begins():
 
 
 def test_a_plugin_that_fails_has_had_its_turn():
-    cycle = EngineCycle(a_profile(), a_pod(), a_state(1))
-    cycle.watch = ticking()
+    watch = ticking()
+    cycle = EngineCycle(a_profile(), a_pod(), a_state(1), watch=watch)
     with pytest.raises(PluginFault), calling(cycle, Everywhere(), ExtensionPoint.FILTER):
         raise KeyError("zone")
-    assert cycle.watch.runs == [(ExtensionPoint.FILTER, [("Everywhere", 1)], 2)]
+    assert watch.runs == [(ExtensionPoint.FILTER, [("Everywhere", 1)], 2)]
 
 
 def test_turns_at_the_same_time_are_kept_apart():
-    cycle = EngineCycle(a_profile(), a_pod(), a_state(1))
-    cycle.watch = ticking()
+    watch = ticking()
+    cycle = EngineCycle(a_profile(), a_pod(), a_state(1), watch=watch)
     with calling(cycle, one := Everywhere(), ExtensionPoint.PRE_BIND), calling(cycle, one, ExtensionPoint.PRE_BIND):
         pass
-    assert cycle.watch.runs == [
+    assert watch.runs == [
         (ExtensionPoint.PRE_BIND, [("Everywhere", 2)], 3),
         (ExtensionPoint.PRE_BIND, [("Everywhere", 1)], 4),
     ]

@@ -54,7 +54,17 @@ class _ReadValue(NamedTuple):
 class EngineCycle:
     """The framework's `Cycle`, over a `State`."""
 
-    def __init__(self, profile: Profile, pod: Pod, state: State, attempt: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        pod: Pod,
+        state: State,
+        attempt: int = 1,
+        seed: int = 0,
+        *,
+        watch: Stopwatch | None = None,
+        budget: TimeBudget | None = None,
+    ) -> None:
         self.profile = profile
         self.pod = pod
         self.state = state
@@ -62,9 +72,9 @@ class EngineCycle:
         self.seed = seed
         """Randomness as an input: it breaks ties."""
         self.stage = Stage.OUTSIDE
-        self.watch: Stopwatch | None = None
+        self.watch = watch
         """Times the plugins, if the caller wants that. Filters in a what-if count for the plugin that runs it."""
-        self.budget: TimeBudget | None = None
+        self.budget = budget
         """The time that plugins may use for this attempt, also in a what-if; None: any."""
         self.plugin = ""
         """The name of the plugin that runs."""
@@ -82,8 +92,7 @@ class EngineCycle:
 
         States of pre_filters that do not read pods on nodes still hold.
         """
-        other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed)
-        other.budget = self.budget
+        other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed, budget=self.budget)
         other.skipped_filters = set(self.skipped_filters)
         for plugin in self.profile.pre_filters:
             if not plugin.pre_filter_reads_pods and plugin.name in self.filter_states:

@@ -70,8 +70,17 @@ class Decision:
         return decision
 
     @classmethod
-    def refused(cls, cycle: EngineCycle, found: Feasible, rejected: Rejected, helped: PostFiltered) -> Decision:
+    def refused(
+        cls,
+        cycle: EngineCycle,
+        found: Feasible,
+        rejected: Rejected,
+        helped: PostFiltered,
+        *,
+        is_premature: bool = False,
+    ) -> Decision:
         decision = cls(cycle, found)
+        decision.is_premature = is_premature
         decision._rejected = rejected
         decision._found = None
         if decision.node_count:

@@ -42,9 +42,7 @@ def decide(
     Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
     """
     state.trim()
-    cycle = EngineCycle(profile, pod, state, attempt, seed)
-    cycle.watch = watch
-    cycle.budget = budget
+    cycle = EngineCycle(profile, pod, state, attempt, seed, watch=watch, budget=budget)
     cached = None if cache is None else cache.of(profile)
     score_caches = NO_SCORE_CACHES if cached is None else cached.scores
     found: Feasible | None = None
@@ -59,8 +57,7 @@ def decide(
                 if len(found.nodes):
                     decision = choose(cycle, found, score_caches, extender_results.scores)
                 else:
-                    decision = refuse(cycle, found)
-                    decision.is_premature = is_any_unsent
+                    decision = refuse(cycle, found, is_premature=is_any_unsent)
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()
@@ -84,8 +81,8 @@ def choose(
     return Decision.placed(cycle, found, best(cycle, found.nodes, score_caches, extender_scores))
 
 
-def refuse(cycle: EngineCycle, found: Feasible) -> Decision:
+def refuse(cycle: EngineCycle, found: Feasible, *, is_premature: bool = False) -> Decision:
     """Why the pod fits no node, and what PostFilter plugins propose."""
     rejected = found.rejected()
     helped = run_post_filters(cycle, rejected) if len(found.all_nodes) else PostFiltered(nominate=CLEAR)
-    return Decision.refused(cycle, found, rejected, helped)
+    return Decision.refused(cycle, found, rejected, helped, is_premature=is_premature)

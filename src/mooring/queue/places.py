@@ -25,14 +25,19 @@ class QueuePlaces:
         self, clock: Clock, sort_key: Callable[[QueuedPod], Any], backoff: Backoff, on_fault: OnFault, log: Log
     ) -> None:
         self._clock = clock
-        self.sort_key = sort_key
-        self.backoff = backoff
+        self._sort_key = sort_key
+        self._backoff = backoff
         self._on_fault = on_fault
         self._log = log
         self.active = PodHeap(log, self._sort_failed)
         self._backoff_queue = PodHeap(log, self._sort_failed)
         self._error_backoff_queue = PodHeap(log)
         self.unschedulable = UnschedulablePods()
+
+    def configure(self, backoff: Backoff, sort_key: Callable[[QueuedPod], Any] | None) -> None:
+        """Use another backoff for pods that are enqueued from now on, and another order if one is given."""
+        self._backoff = backoff
+        self._sort_key = sort_key or self._sort_key
 
     def enqueue(self, queued: QueuedPodInfo, place: Place) -> bool:
         """Put the pod into activeQ or backoffQ, by its present sort key. Returns whether it was elsewhere."""
@@ -45,7 +50,7 @@ class QueuePlaces:
         if place is Place.ACTIVE:
             self.active.push(queued, sort_key)
         else:
-            window = self.backoff.window(queued) or 0
+            window = self._backoff.window(queued) or 0
             if queued.failed_by_error:
                 self._error_backoff_queue.push(queued, window=window)
             else:
@@ -79,7 +84,7 @@ class QueuePlaces:
         return self._backoff_queue.pop()
 
     def backs_off(self, queued: QueuedPodInfo) -> bool:
-        window = self.backoff.window(queued)
+        window = self._backoff.window(queued)
         return window is not None and not has_ended(window, self._clock.now())
 
     def with_ended_backoff(self, now: float) -> QueuedPodInfo | None:
@@ -108,7 +113,7 @@ class QueuePlaces:
 
     def _sort_key_of(self, queued: QueuedPodInfo) -> SortKey:
         try:
-            return (0, self.sort_key(queued))
+            return (0, self._sort_key(queued))
         except KeyboardInterrupt:
             raise
         except BaseException as cause:
@@ -119,6 +124,6 @@ class QueuePlaces:
             return (1,)
 
     def _sort_failed(self) -> str:
-        plugin: str = getattr(getattr(self.sort_key, "__self__", None), "name", "sort_key")
+        plugin: str = getattr(getattr(self._sort_key, "__self__", None), "name", "sort_key")
         self._on_fault(plugin, QUEUE_SORT)
         return plugin

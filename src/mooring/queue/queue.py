@@ -283,8 +283,7 @@ class SchedulingQueue:
         """
         if sort_key is not None:
             assert not self._pods, "the queue is sorted already"
-            self._places.sort_key = sort_key
-        self._places.backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
+        self._places.configure(Backoff(initial_backoff_seconds, max_backoff_seconds), sort_key)
         self._hints = QueueingHints(profiles, self._log, self._on_fault, self._observer)
         self._gate = PreEnqueueGate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
         with self._operation:

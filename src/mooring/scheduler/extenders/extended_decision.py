@@ -46,8 +46,7 @@ async def decide_with(
     """`decide`, with extenders. Nothing waits between the choice of a node and the return."""
     for _ in range(ROUNDS):
         try:
-            cycle = EngineCycle(profile, pod, state, attempt, seed)
-            cycle.budget = budget
+            cycle = EngineCycle(profile, pod, state, attempt, seed, budget=budget)
             results = await _call_extenders(extenders, cycle, start) if extenders.judge(pod) else None
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
@@ -83,8 +82,7 @@ async def _call_extenders(extenders: Extenders, cycle: EngineCycle, start: int) 
         if await _accept(extenders, pod, name):
             return ExtenderResults(frozenset((name,)))
         is_nominated_out = True
-        again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed)
-        again.budget = cycle.budget
+        again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed, budget=cycle.budget)
         with within(cycle.budget):
             found = feasible(again, start, is_nominated_out=True)
     names = tuple(found.nodes.names)
