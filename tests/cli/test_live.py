@@ -16,7 +16,7 @@ import pytest
 from tests.cli.conftest import Mooring
 from tests.cli.programs import SLOW, Program, private_home, until_gone
 
-from mooring.scheduler.introspection.explain_client import Asked
+from mooring.scheduler.introspection.explain_client import QueryResult
 
 CLUSTER = """\
 apiVersion: v1
@@ -151,8 +151,8 @@ def test_explain_of_a_pod_for_another_scheduler_lists_the_served_profiles(up: Ru
 
 
 def test_explain_names_a_profile_once_that_two_schedulers_here_serve(up: Running, on_cluster: Mooring, monkeypatch):
-    responses = Asked([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
-    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.ask", lambda *_: responses)
+    responses = QueryResult([{"profiles": ["b", "a"]}, {"profiles": ["a"]}], [])
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.query", lambda *_: responses)
     assert "the one that runs serves a, b." in on_cluster("explain", "not-ours").out
 
 

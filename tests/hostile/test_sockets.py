@@ -21,7 +21,7 @@ from mooring.base import log
 from mooring.base.errors import Fault
 from mooring.scheduler.introspection import explain_client, explain_socket
 from mooring.scheduler.introspection import socket_folder as control_folder
-from mooring.scheduler.introspection.explain_client import Asked, ask
+from mooring.scheduler.introspection.explain_client import QueryResult, query
 from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.introspection.socket_folder import digest, socket_folder
 
@@ -93,17 +93,17 @@ def dripping(connection: socket.socket) -> None:
             connection.sendall(b" ")
 
 
-def asked() -> Asked:
-    return ask(SERVER, QUESTION)
+def asked() -> QueryResult:
+    return query(SERVER, QUESTION)
 
 
 def test_an_answer_of_ones_own_scheduler_is_read():
     with planted(answering(b'{"found": false}\n')):
-        assert asked() == Asked([{"found": False}], [])
+        assert asked() == QueryResult([{"found": False}], [])
 
 
 def test_without_a_folder_nobody_is_asked():
-    assert asked() == Asked([], [])
+    assert asked() == QueryResult([], [])
 
 
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
     with planted(answering(b'{"found": true}\n')):
         as_another_user(monkeypatch)
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "belongs to another user" in found.problems[0]
     assert "XDG_RUNTIME_DIR" in found.problems[0]
 
@@ -124,7 +124,7 @@ def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
 def test_a_folder_that_others_can_enter_is_not_used():
     with planted(answering(b"{}\n"), mode=0o777):
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "mode 0777); chmod 700 it" in found.problems[0]
 
 
@@ -132,7 +132,7 @@ def test_a_link_to_a_folder_is_not_used(home: Path):
     with planted(answering(b"{}\n"), folder=home / "elsewhere"):
         socket_folder().symlink_to(home / "elsewhere")
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "is a link or a file and not a folder" in found.problems[0]
 
 
@@ -141,7 +141,7 @@ def test_a_link_to_a_socket_is_not_used(home: Path):
         socket_folder().mkdir(mode=0o700)
         (socket_folder() / path.name).symlink_to(path)
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "is not a socket" in found.problems[0]
 
 
@@ -150,7 +150,7 @@ def test_a_socket_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(explain_client, "check_socket_folder", lambda _: None)  # the folder alone is this user's
         as_another_user(monkeypatch)
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert f"{path} belongs to another user" in found.problems[0]
 
 
@@ -159,7 +159,7 @@ def test_a_process_of_another_user_is_not_asked(monkeypatch: pytest.MonkeyPatch)
     with planted(lambda connection: received.append(connection.recv(1000))):
         monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "is served by another user and was not queried" in found.problems[0]
     assert received in ([], [b""])
 
@@ -176,7 +176,7 @@ def test_no_more_sockets_are_asked_than_schedulers_may_run(monkeypatch: pytest.M
     monkeypatch.setattr(explain_client, "MOST_SOCKETS", 0)
     with planted(answering(b"{}\n")):
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert "holds 1 sockets of this cluster; 0 were tried" in found.problems[0]
 
 
@@ -186,9 +186,9 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
     path = folder / f"{digest(SERVER)}-1-1.sock"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(path))
-    assert asked() == Asked([], [])
+    assert asked() == QueryResult([], [])
     assert not path.exists()
-    monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(explain_client, "RESPONSE_SECONDS", 0.2)
     with planted(silent):
         [problem] = asked().problems
         assert "did not respond within 0.2 s" in problem
@@ -208,7 +208,7 @@ NONSENSE = {
 def test_an_answer_that_makes_no_sense_is_a_sentence(line: bytes, message: str):
     with planted(answering(line)):
         found = asked()
-    assert found.answers == []
+    assert found.responses == []
     assert message in found.problems[0]
 
 
@@ -228,7 +228,7 @@ def flooded(mebibytes: int) -> list[str]:
 
 def test_an_answer_without_end_is_not_read_to_its_end():
     [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=400)
-    assert f"responded with more than {explain_client.MOST_ANSWER_BYTES} bytes" in problem
+    assert f"responded with more than {explain_client.MOST_RESPONSE_BYTES} bytes" in problem
 
 
 def trickle(connection: socket.socket) -> None:
@@ -239,7 +239,7 @@ def trickle(connection: socket.socket) -> None:
 
 
 def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(explain_client, "RESPONSE_SECONDS", 0.0)
     with planted(trickle):
         [problem] = asked().problems
     assert "did not respond within" in problem or "cannot be queried" in problem
@@ -294,7 +294,7 @@ def test_explain_fails_with_a_sentence_where_the_answer_is(
     scheduler: Any, sentence: str, explain: Explain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     if scheduler in (silent, dripping):
-        monkeypatch.setattr(explain_client, "ANSWER_SECONDS", 0.2)
+        monkeypatch.setattr(explain_client, "RESPONSE_SECONDS", 0.2)
     with planted(scheduler), pytest.raises(Fault, match=sentence):
         explain()
     assert "A scheduler runs here and does not respond, so this is all that is known." in capsys.readouterr().out

@@ -95,7 +95,7 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
     from mooring.cli.kubeconfig_file import connection_here
     from mooring.client import ApiClient
     from mooring.objects import Pod
-    from mooring.scheduler.introspection.explain_client import ask
+    from mooring.scheduler.introspection.explain_client import query
 
     connection = connection_here(kubeconfig)
     namespace, name = _named(text, namespace)
@@ -120,11 +120,11 @@ async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tup
     }
     if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
         found["condition"] = {"reason": condition.reason, "message": condition.message}
-    queried = ask(connection.server, {"explain": pod.key})
+    queried = query(connection.server, {"explain": pod.key})
     with _of_this_version():
-        known = _known_by(queried.answers, pod.uid)
-        silence = [_silence(found) for found in queried.answers if "heldUp" in found or "error" in found]
-    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or queried.is_unanswered)
+        known = _known_by(queried.responses, pod.uid)
+        silence = [_silence(found) for found in queried.responses if "heldUp" in found or "error" in found]
+    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or queried.is_unresponsive)
     sentences = [*silence, *queried.problems]
     for sentence in sentences[1:] if is_silent else sentences:
         print_line(f"Warning: {sentence}", err=True)

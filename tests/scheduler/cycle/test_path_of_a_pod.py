@@ -6,7 +6,7 @@ from tests.scheduler.conftest import PATIENCE_SECONDS, a_configuration, a_live_s
 
 from mooring.base.clock import ManualClock
 from mooring.objects import Node, Pod
-from mooring.scheduler.introspection.explain_client import ask
+from mooring.scheduler.introspection.explain_client import query
 
 
 async def test_a_pod_is_bound_and_its_event_says_where(server):
@@ -144,7 +144,7 @@ async def test_a_gated_pod_waits_silently_until_its_gate_is_removed(server):
         await live.bound("other")
         assert live.condition("gated").reason == "SchedulingGated"
         assert await live.events("gated") == []
-        [answer] = await asyncio.to_thread(lambda: ask(server.url, {"explain": "default/gated"}).answers)
+        [answer] = await asyncio.to_thread(lambda: query(server.url, {"explain": "default/gated"}).responses)
         assert answer["gating"]["plugin"] == "SchedulingGates"
         await live.client.patch(Pod.KIND, "gated", "default", {"spec": {"schedulingGates": None}}, form="merge")
         assert await live.bound("gated") == ["node-1"]

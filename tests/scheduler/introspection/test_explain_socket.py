@@ -6,16 +6,16 @@ from typing import Any
 
 from tests.scheduler.conftest import PATIENCE_SECONDS
 
-from mooring.scheduler.introspection.explain_client import ask
+from mooring.scheduler.introspection.explain_client import query
 from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.introspection.socket_folder import socket_folder
 from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
-    asked = ask(server, {"explain": "default/web"})
+    asked = query(server, {"explain": "default/web"})
     assert asked.problems == []
-    return asked.answers
+    return asked.responses
 
 
 async def test_a_scheduler_answers_those_who_ask_about_its_server():

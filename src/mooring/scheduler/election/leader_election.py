@@ -1,10 +1,10 @@
 """One scheduler of several leads: it holds a Lease and renews it; the others wait until it stops doing so.
 
 Time is measured here, never read off the lease: clocks of two machines differ, so a lease counts as abandoned when
-*we* have seen no change in it for its duration. Whoever cannot renew in time must take itself for deposed before the
-others do; that is why renewDeadline is shorter than leaseDuration. It stops writing then, and goes on when it could
-renew after all; it ends only where another replica has taken the lease. A leader that was stopped meanwhile cannot know
-in time; so each renewal extends a `WriteFence`, which holds back what would be written after the lease expired.
+*we* have seen no change in it for its duration. A leader that cannot renew in time must stop before the others take
+over; that is why renewDeadline is shorter than leaseDuration. It stops writing then, and goes on when it could renew
+after all; it ends only where another replica has taken the lease. A leader that was stopped meanwhile cannot know in
+time; so each renewal extends a `WriteFence`, which holds back what would be written after the lease expired.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Elector:
         self._renewed_at: float | None = None
         """None while we do not lead: before the first lease, and while one could not be renewed in time."""
         self._has_led = False
-        self._said_leader = ""
+        self._reported_leader = ""
 
     @property
     def name(self) -> str:
@@ -117,11 +117,11 @@ class Elector:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we know; "" for nobody."""
+        """Who holds the lease, as far as we know; "" for none."""
         return self._seen.holder if self._seen is not None else ""
 
     def problem(self) -> str | None:
-        """What a health check should say: we hold the lease and have not been able to renew it for far too long."""
+        """For the health check: we hold the lease and have not been able to renew it for far too long."""
         if self._renewed_at is None:
             return None
         silent = self._clock.monotonic() - self._renewed_at
@@ -207,7 +207,7 @@ class Elector:
         return self._renewed_at + self._written_duration
 
     def _most_seconds_to_renew(self) -> float:
-        """How long an answer may be waited for: who still waits when the lease ends leads beside somebody else."""
+        """How long a renewal may take: one that is in flight when the lease ends may lead beside another replica."""
         left = self._expires() - self._clock.monotonic()
         # One that was stopped for longer may still try: perhaps no other replica has taken the lease meanwhile.
         return left / 2 if left > 0 else math.inf
@@ -225,10 +225,10 @@ class Elector:
             log(what, lock=self.name, err=self._why(error))
             return False
         if holds:
-            # Not when the answer came: others may have seen the lease before us.
+            # Not when the response came: others may have seen the lease before us.
             self._renewed_at = began
             self._fence.extend(fenced_at + self._written_duration)
-        self._tell_leader()
+        self._report_leader()
         return holds
 
     def _why(self, error: Exception) -> str:
@@ -243,7 +243,7 @@ class Elector:
 
     async def _take_or_renew(self) -> bool:
         if self._seen is not None and self._seen.holder == self.identity:
-            # The usual case in one request. If somebody has written meanwhile, the long way finds out who.
+            # The usual case in one request. If another client has written meanwhile, the slow path finds out which.
             try:
                 await self._write(self._seen.lease)
             except ApiError as error:
@@ -273,7 +273,7 @@ class Elector:
         except ApiError as error:
             if error.code != 409:
                 raise
-            return False  # somebody was faster; the next look shows who
+            return False  # another replica was faster; the next look shows which
         return True
 
     async def _create(self) -> bool:
@@ -292,7 +292,7 @@ class Elector:
         self._see(await self._leases.update(LEASES, {**lease, "spec": self._spec(spec)}))
 
     def _spec(self, before: Document) -> Document:
-        """The lease as ours; whoever comes anew counts a transition."""
+        """The lease as ours; a new holder counts a transition."""
         now = micro_timestamp(self._clock.now())
         is_ours = before.get("holderIdentity") == self.identity
         transitions = int(before.get("leaseTransitions") or 0)
@@ -339,9 +339,9 @@ class Elector:
         else:
             self._seen.lease = lease
 
-    def _tell_leader(self) -> None:
-        if self.leader and self.leader != self._said_leader:
-            self._said_leader = self.leader
+    def _report_leader(self) -> None:
+        if self.leader and self.leader != self._reported_leader:
+            self._reported_leader = self.leader
             if self.leader != self.identity:
                 _log.info("New leader elected", identity=self.leader, lock=self.name)
                 self._on_other(self.leader)

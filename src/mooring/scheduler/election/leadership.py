@@ -25,7 +25,7 @@ _log = Log("leaderelection")
 
 
 def own_identity() -> str:
-    """Nobody else's: the host, and something that another process there does not have."""
+    """Unique: the host, and something that another process there does not have."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -58,7 +58,7 @@ class Leadership:
         self.identity = own_identity()
         self.leading = asyncio.Event()
         self.standing_by = asyncio.Event()
-        """Set when somebody else leads. Both belong to the loop that made this object."""
+        """Set when another replica leads. Both belong to the loop that made this object."""
 
     def start(self) -> None:
         self._on_change(False)
@@ -92,7 +92,7 @@ class Leadership:
         return self._elector.leader if self._elector is not None else ""
 
     def problem(self) -> str | None:
-        """For the health check; may be asked on any thread."""
+        """For the health check; may be called on any thread."""
         return self._elector.problem() if self._elector is not None else None
 
     async def _run(self, has_begun: Callable[[], None]) -> None:
@@ -112,13 +112,13 @@ class Leadership:
                 on_slow_path=self._on_slow_path,
             )
             has_begun()
-            telling = asyncio.create_task(self._tell(client, news))
+            recording = asyncio.create_task(self._record(client, news))
             try:
                 await self._elector.run()
             finally:
-                telling.cancel()
+                recording.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
-                    await telling
+                    await recording
 
     def _began(self, news: asyncio.Queue[str]) -> None:
         self._on_change(True)
@@ -129,8 +129,8 @@ class Leadership:
         with contextlib.suppress(RuntimeError):  # the scheduler has ended meanwhile
             self._loop.call_soon_threadsafe(event.set)
 
-    async def _tell(self, client: ApiClient, news: asyncio.Queue[str]) -> None:
-        """Events about the lease, which people look for when they ask who leads."""
+    async def _record(self, client: ApiClient, news: asyncio.Queue[str]) -> None:
+        """Write events about the lease, which show who leads."""
         while True:
             what = await news.get()
             try:

@@ -18,7 +18,7 @@ class SideThread:
     """Runs one coroutine until it ends or `stop`.
 
     `work` is called on the thread, with a function to call once it has begun: `start` returns then, or raises what
-    went wrong before. What fails later is told to `on_failure`, on the side thread.
+    went wrong before. What fails later is passed to `on_failure`, on the side thread.
     """
 
     def __init__(

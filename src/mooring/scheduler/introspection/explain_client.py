@@ -1,8 +1,8 @@
-"""Asks the schedulers of this user and machine about themselves, over their control sockets.
+"""Queries the schedulers of this user and machine over their sockets.
 
 Folder, socket and process at the other end must be this user's: the folder's name is no secret, and another user may
-have made it first. An answer is bounded in size, time and nesting. What is wrong is a sentence; a command goes on
-without that answer.
+have made it first. A response is bounded in size, time and nesting. A problem is a sentence; a command goes on
+without that response.
 """
 
 from __future__ import annotations
@@ -26,65 +26,65 @@ from mooring.scheduler.introspection.socket_folder import (
     socket_folder,
 )
 
-ANSWER_SECONDS = 5.0
-MOST_ANSWER_BYTES = 16 * 1024 * 1024
+RESPONSE_SECONDS = 5.0
+MOST_RESPONSE_BYTES = 16 * 1024 * 1024
 MOST_SOCKETS = 16
 _CHUNK = 64 * 1024
 
 
-class Asked(NamedTuple):
+class QueryResult(NamedTuple):
     """What came back: nothing at all where no scheduler runs."""
 
-    answers: list[dict[str, Any]]
+    responses: list[dict[str, Any]]
     problems: list[str]
-    is_unanswered: bool = False
-    """Whether a scheduler of this user runs, and gave no answer that can be used."""
+    is_unresponsive: bool = False
+    """Whether a scheduler of this user runs, and did not respond usefully."""
 
 
 class _Unusable(Exception):
     """A sentence about a socket."""
 
 
-class _NoAnswer(_Unusable):
-    """A sentence about a scheduler of this user that did not answer, or with nonsense."""
+class _NoResponse(_Unusable):
+    """A sentence about a scheduler of this user that did not respond, or with nonsense."""
 
 
-def ask(server: str, question: dict[str, Any]) -> Asked:
-    """The answers of all schedulers of this user and machine that serve this API server."""
-    asked = Asked([], [])
+def query(server: str, question: dict[str, Any]) -> QueryResult:
+    """The responses of all schedulers of this user and machine that serve this API server."""
+    result = QueryResult([], [])
     folder = socket_folder()
     try:
         check_socket_folder(folder)
         paths = sorted(folder.glob(f"{digest(server)}-*.sock"))
     except FileNotFoundError:
-        return asked
+        return result
     except OSError as error:
-        asked.problems.append(f"no scheduler on this machine can be queried: {error.strerror or error}")
-        return asked
-    is_unanswered = False
+        result.problems.append(f"no scheduler on this machine can be queried: {error.strerror or error}")
+        return result
+    is_unresponsive = False
     for path in paths[:MOST_SOCKETS]:
         try:
             line = _response(path, json.dumps(question).encode() + b"\n")
             if line:
-                asked.answers.append(_read(line, path))
+                result.responses.append(_read(line, path))
         except _Unusable as error:
-            is_unanswered |= isinstance(error, _NoAnswer)
-            asked.problems.append(str(error))
+            is_unresponsive |= isinstance(error, _NoResponse)
+            result.problems.append(str(error))
         except OSError as error:
-            is_unanswered |= isinstance(error, TimeoutError)
-            asked.problems.append(f"{path} cannot be queried: {error.strerror or error}")
+            is_unresponsive |= isinstance(error, TimeoutError)
+            result.problems.append(f"{path} cannot be queried: {error.strerror or error}")
     if len(paths) > MOST_SOCKETS:
-        asked.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were tried")
-    return asked._replace(is_unanswered=is_unanswered)
+        result.problems.append(f"{folder} holds {len(paths)} sockets of this cluster; {MOST_SOCKETS} were tried")
+    return result._replace(is_unresponsive=is_unresponsive)
 
 
 def _response(path: Path, question: bytes) -> bytes:
     """The line that comes back; nothing from a scheduler that is gone."""
-    deadline = time.monotonic() + ANSWER_SECONDS
+    deadline = time.monotonic() + RESPONSE_SECONDS
     with contextlib.suppress(FileNotFoundError):  # it has just ended
         check_socket(path)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(ANSWER_SECONDS)
+            connection.settimeout(RESPONSE_SECONDS)
             try:
                 connection.connect(str(path))
             except ConnectionRefusedError:
@@ -98,7 +98,7 @@ def _response(path: Path, question: bytes) -> bytes:
                 if line := _line(connection, path, deadline):
                     return line
             if path.exists():  # it has not just ended
-                raise _NoAnswer(f"the scheduler at {path} closed the connection without a response; try again")
+                raise _NoResponse(f"the scheduler at {path} closed the connection without a response; try again")
     return b""
 
 
@@ -107,7 +107,7 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise _NoAnswer(f"the scheduler at {path} did not respond within {ANSWER_SECONDS:g} s")
+            raise _NoResponse(f"the scheduler at {path} did not respond within {RESPONSE_SECONDS:g} s")
         connection.settimeout(left)
         try:
             chunk = connection.recv(_CHUNK)
@@ -116,14 +116,14 @@ def _line(connection: socket.socket, path: Path, deadline: float) -> bytes:
         found += chunk
         if not chunk or b"\n" in chunk:
             return bytes(found).partition(b"\n")[0]
-        if len(found) > MOST_ANSWER_BYTES:
-            raise _NoAnswer(f"the scheduler at {path} responded with more than {MOST_ANSWER_BYTES} bytes")
+        if len(found) > MOST_RESPONSE_BYTES:
+            raise _NoResponse(f"the scheduler at {path} responded with more than {MOST_RESPONSE_BYTES} bytes")
 
 
 def _read(line: bytes, path: Path) -> dict[str, Any]:
     try:
         refuse_deep(line)
-        answer: dict[str, Any] = decode(line, dict[str, Any])
+        response: dict[str, Any] = decode(line, dict[str, Any])
     except msgspec.DecodeError as error:
-        raise _NoAnswer(f"the scheduler at {path} sent an invalid response: {error}") from error
-    return answer
+        raise _NoResponse(f"the scheduler at {path} sent an invalid response: {error}") from error
+    return response

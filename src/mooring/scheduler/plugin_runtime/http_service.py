@@ -37,8 +37,8 @@ class HttpFetcher:
         try:
             async with self._session.get(
                 url, params=params, headers=headers, timeout=timeout, ssl=trust, allow_redirects=False
-            ) as answer:
-                return HttpResponse(answer.status, await answer.read(), shown_url(url))
+            ) as response:
+                return HttpResponse(response.status, await response.read(), shown_url(url))
         except TimeoutError as error:
             raise Fault(f"{_host(url)} did not respond within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:
