@@ -16,8 +16,6 @@ from mooring.cel.types import Type
 from mooring.cel.values import Opaque, is_list, keys_of, python_type, type_name, type_of
 
 Implementation = Callable[..., Any]
-ActualCost = Callable[[list[Any], Any], int]
-"""What a call cost, of its arguments and its result."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from mooring.cel.types import BOOL, INT, STRING
 from mooring.cel.values import Opaque
 
 IP_TYPE, CIDR_TYPE = types.opaque("net.IP"), types.opaque("net.CIDR")
-_MAPPED = 0xFFFF << 32
 
 
 class Address(Opaque):
