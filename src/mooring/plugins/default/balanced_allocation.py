@@ -35,7 +35,7 @@ from mooring.framework.nodes import Capacity
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.requests import Amounts, requests_on_node
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
-from mooring.plugins.default.dynamic_resources.extended_resources import DeviceTotals
+from mooring.plugins.default.dynamic_resources.extended_resources import ExtendedResourceUsage
 from mooring.plugins.default.resource_scores import ResourceSpec
 
 HALF = HIGHEST_SCORE // 2
@@ -79,7 +79,7 @@ class NodeResourcesBalancedAllocation(Plugin):
         gates: FeatureGates,
     ) -> None:
         self._resources = [spec.name for spec in args.resources] or ["cpu", "memory"]
-        self._devices = DeviceTotals(classes, claims, slices, in_flight, gates)
+        self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
 
     def sign(self, pod: Pod) -> Hashable | None:
         """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""

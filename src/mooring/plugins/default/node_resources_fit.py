@@ -40,7 +40,7 @@ from mooring.objects.names import qualified_name
 from mooring.objects.quantity import whole
 from mooring.objects.requests import Amounts, in_units, requests_of_containers
 from mooring.objects.resource import IMPLICIT_EXTENDED_RESOURCE, DeviceClass, ResourceClaim, ResourceSlice
-from mooring.plugins.default.dynamic_resources.extended_resources import DeviceTotals
+from mooring.plugins.default.dynamic_resources.extended_resources import ExtendedResourceUsage
 from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
 
 TOO_MANY_PODS = "Too many pods"
@@ -98,7 +98,7 @@ class NodeResourcesFit(Plugin):
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scorer = Scorer(args.scoring_strategy)
         self._weights = args.scoring_strategy.weights
-        self._devices = DeviceTotals(classes, claims, slices, in_flight, gates)
+        self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
         self._can_be_devices = gates.on("DRAExtendedResource")
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -132,7 +132,7 @@ class NodeResourcesFit(Plugin):
             resource
             for resource, amount in wanted.items()
             if amount > node.free(resource)
-            and not (node.allocatable(resource) <= 0 and self._devices.provide(resource))
+            and not (node.allocatable(resource) <= 0 and self._devices.is_device_backed(resource))
         ]
         if not reasons and not short:
             return None
@@ -149,7 +149,7 @@ class NodeResourcesFit(Plugin):
             if nodes.is_room_everywhere(resource, amount):
                 continue
             is_short = amount > nodes.free(resource)
-            if self._devices.provide(resource):
+            if self._devices.is_device_backed(resource):
                 is_short &= nodes.allocatable(resource) > 0
             if is_short.any():
                 yield Rejections(is_short, insufficient(resource), amount > nodes.allocatable(resource))
@@ -222,7 +222,9 @@ class NodeResourcesFit(Plugin):
             for resource, amount in pod.requests.amounts.items()
             if amount > 0 and not self._is_ignored(resource)
         }
-        by_devices = {resource for resource in wanted if not has.get(resource) and self._devices.provide(resource)}
+        by_devices = {
+            resource for resource in wanted if not has.get(resource) and self._devices.is_device_backed(resource)
+        }
         if any(amount > has.get(resource, 0) for resource, amount in wanted.items() if resource not in by_devices):
             return False
         if before is None or by_devices:

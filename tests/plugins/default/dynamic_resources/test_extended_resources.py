@@ -22,7 +22,7 @@ from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.quantity import QuantityText
 from mooring.objects.resource import EXTENDED_RESOURCE_CLAIM, Allocation, DeviceClass
-from mooring.plugins.default.dynamic_resources.extended_resources import BackedResources, extended_requests
+from mooring.plugins.default.dynamic_resources.extended_resources import ExtendedResourceCache, extended_requests
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE, CANNOT_FIT, DELETED, LEFT_OVER
 from mooring.testing import Services, a_node, a_pod
 
@@ -31,7 +31,7 @@ OWN_NAME = "deviceclass.resource.kubernetes.io/"
 
 
 def provider(resource: str, *classes: DeviceClass) -> str | None:
-    return BackedResources(Services(objects={DeviceClass: classes}).objects(DeviceClass)).class_of(resource)
+    return ExtendedResourceCache(Services(objects={DeviceClass: classes}).objects(DeviceClass)).class_of(resource)
 
 
 PROVIDERS: dict[str, tuple[str, list[DeviceClass], str | None]] = {
@@ -128,7 +128,7 @@ def test_what_containers_request(pod, counts, mappings):
     classes = Services(
         objects={DeviceClass: [a_class("gpu", provides=GPU), a_class("nic", provides="example.com/nic")]}
     )
-    made = extended_requests(pod, [GPU, "example.com/nic"], BackedResources(classes.objects(DeviceClass)))
+    made = extended_requests(pod, [GPU, "example.com/nic"], ExtendedResourceCache(classes.objects(DeviceClass)))
     found = {request.name: request.exactly.count for request in made.requests if request.exactly}
     assert (found, list(found)) == (counts, list(counts))
     assert [(each.container_name, each.request_name) for each in made.mappings] == mappings

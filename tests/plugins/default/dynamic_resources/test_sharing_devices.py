@@ -25,7 +25,7 @@ from mooring.objects.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.plugins.default.dynamic_resources.consumable_capacity import consumed_by, has_room
+from mooring.plugins.default.dynamic_resources.consumable_capacity import consumed_amount, has_capacity
 from mooring.plugins.default.dynamic_resources.device_requests import tolerates
 from mooring.plugins.default.dynamic_resources.plugin import CANNOT_ALLOCATE
 
@@ -116,7 +116,7 @@ CONSUMED: dict[str, tuple[str | None, CapacityPolicy | None, str]] = {
 
 @pytest.mark.parametrize(("asked", "policy", "consumed"), CONSUMED.values(), ids=CONSUMED.keys())
 def test_how_much_a_request_consumes(asked, policy, consumed):
-    assert consumed_by(asked, DeviceCapacity(value="8Gi", request_policy=policy)) == consumed
+    assert consumed_amount(asked, DeviceCapacity(value="8Gi", request_policy=policy)) == consumed
 
 
 ROOM: dict[str, tuple[dict[str, str], CapacityPolicy | None, int, bool]] = {
@@ -135,8 +135,8 @@ ROOM: dict[str, tuple[dict[str, str], CapacityPolicy | None, int, bool]] = {
 def test_what_fits_into_a_shared_device(asked, policy, used, fits):
     capacities = {"memory": DeviceCapacity(value="8Gi", request_policy=policy)}
     consumed = {"memory": used * 10**9} if used else {}
-    assert has_room(asked, capacities, consumed, {}) is fits
-    assert has_room(asked, capacities, {}, consumed) is fits
+    assert has_capacity(asked, capacities, consumed, {}) is fits
+    assert has_capacity(asked, capacities, {}, consumed) is fits
 
 
 A_SHARED_DEVICE = a_slice(

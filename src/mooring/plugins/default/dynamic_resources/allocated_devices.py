@@ -1,7 +1,7 @@
-"""Which devices claims hold already, found by standing indexes over all claims.
+"""Which devices are allocated already, by indexes over all ResourceClaims.
 
-A device is held alone, or shared: then its holders consume parts of its capacity. Access for administration holds
-nothing. What is promised to a claim and not written yet counts as if it were.
+A device is allocated exclusively or shared: then each claim consumes part of its capacity. Admin access allocates
+nothing. Allocations in flight (reserved, not yet written) count like those in the API server.
 """
 
 from __future__ import annotations
@@ -17,23 +17,27 @@ from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId
 Amounts = dict[str, int]
 
 
-class InUse:
+class AllocatedDevices:
     """The devices that are allocated."""
 
     def __init__(self, claims: Objects[ResourceClaim], in_flight: ClaimsInFlight, features: Features) -> None:
         self._can_share = features.consumable_capacity
-        self._held = claims.indexed(self._held_alone)
-        self._shared = claims.indexed(self._held_by_share)
-        self._promised = in_flight.indexed(self._held_alone)
-        self._shares_promised = in_flight.indexed(self._held_by_share)
+        self._exclusive = claims.indexed(self._exclusive_devices)
+        self._shared = claims.indexed(self._shared_devices)
+        self._exclusive_in_flight = in_flight.indexed(self._exclusive_devices)
+        self._shared_in_flight = in_flight.indexed(self._shared_devices)
 
-    def is_held(self, device: DeviceId) -> bool:
-        """Whether a claim has it for itself."""
-        return bool(self._held.at(device)) or bool(self._promised.at(device))
+    def is_exclusively_allocated(self, device: DeviceId) -> bool:
+        """Whether a claim has it exclusively."""
+        return bool(self._exclusive.at(device)) or bool(self._exclusive_in_flight.at(device))
 
     def is_allocated(self, device: DeviceId) -> bool:
         """Whether a claim has it, or a share of it."""
-        return self.is_held(device) or bool(self._shared.at(device)) or bool(self._shares_promised.at(device))
+        return (
+            self.is_exclusively_allocated(device)
+            or bool(self._shared.at(device))
+            or bool(self._shared_in_flight.at(device))
+        )
 
     def consumed(self, device: DeviceId) -> Mapping[str, int] | None:
         """How much of its capacity is consumed; None if no share of it consumes any."""
@@ -47,17 +51,17 @@ class InUse:
         return total
 
     def _sharers(self, device: DeviceId) -> Iterable[ResourceClaim]:
-        shown, promised = self._shared.at(device), self._shares_promised.at(device)
-        if not promised:
-            return shown
-        # The watch may show what we wrote before we are told that it is written: that is one share, not two.
-        known = {claim.uid for claim in shown}
-        return [*shown, *(claim for claim in promised if claim.uid not in known)]
+        written, in_flight = self._shared.at(device), self._shared_in_flight.at(device)
+        if not in_flight:
+            return written
+        # The watch may deliver the written claim before the write returns: that is one share, not two.
+        known = {claim.uid for claim in written}
+        return [*written, *(claim for claim in in_flight if claim.uid not in known)]
 
-    def _held_alone(self, claim: ResourceClaim) -> Iterable[DeviceId]:
+    def _exclusive_devices(self, claim: ResourceClaim) -> Iterable[DeviceId]:
         return {_id(result) for result in _results(claim) if not self._is_share(result)}
 
-    def _held_by_share(self, claim: ResourceClaim) -> Iterable[DeviceId]:
+    def _shared_devices(self, claim: ResourceClaim) -> Iterable[DeviceId]:
         return {_id(result) for result in _results(claim) if self._is_share(result)}
 
     def _is_share(self, result: AllocatedDevice) -> bool:

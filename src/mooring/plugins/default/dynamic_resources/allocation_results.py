@@ -22,8 +22,8 @@ from mooring.objects.resource import (
     ResourceClaim,
     ResourceSliceSpec,
 )
-from mooring.plugins.default.dynamic_resources.allocator import Found, FoundClaim
-from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, Wanted
+from mooring.plugins.default.dynamic_resources.allocator import FoundClaim, FoundDevice
+from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, ResolvedRequest
 from mooring.plugins.default.dynamic_resources.features import Features
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
@@ -40,7 +40,7 @@ def allocation_of(found: FoundClaim, node: str, features: Features) -> Allocatio
     )
 
 
-def _result(claim: ResourceClaim, at: int, found: Found, features: Features) -> AllocatedDevice:
+def _result(claim: ResourceClaim, at: int, found: FoundDevice, features: Features) -> AllocatedDevice:
     device, wanted = found.offered.device, found.wanted
     with_conditions = features.binding_conditions
     return AllocatedDevice(
@@ -57,13 +57,13 @@ def _result(claim: ResourceClaim, at: int, found: Found, features: Features) -> 
     )
 
 
-def _share_id(claim: ResourceClaim, at: int, found: Found) -> str:
+def _share_id(claim: ResourceClaim, at: int, found: FoundDevice) -> str:
     """Unique per share. Made from names rather than by chance, so that a decision can be repeated."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/{at}/{found.wanted.reference}/{found.offered.id}"))
 
 
-def _configuration(claim: ResourceClaim, chosen: Sequence[Wanted]) -> list[AllocationConfiguration]:
-    """What drivers are told: each class's configuration once, then the claim's own."""
+def _configuration(claim: ResourceClaim, chosen: Sequence[ResolvedRequest]) -> list[AllocationConfiguration]:
+    """Configuration for drivers: that of each class once, then the claim's own."""
     of_class: dict[str, list[AllocationConfiguration]] = {}
     for wanted in chosen:
         known = of_class.get(wanted.device_class.name)
@@ -78,17 +78,17 @@ def _configuration(claim: ResourceClaim, chosen: Sequence[Wanted]) -> list[Alloc
     own = [
         AllocationConfiguration(source=FROM_CLAIM, requests=list(each.requests), opaque=each.opaque)
         for each in claim.spec.devices.config
-        for _ in range(1 if not each.requests else sum(_is_meant(each.requests, wanted) for wanted in chosen))
+        for _ in range(1 if not each.requests else sum(_applies_to(each.requests, wanted) for wanted in chosen))
     ]
     return [*(each for configurations in of_class.values() for each in configurations), *own]
 
 
-def _is_meant(requests: Sequence[str], wanted: Wanted) -> bool:
+def _applies_to(requests: Sequence[str], wanted: ResolvedRequest) -> bool:
     return wanted.request in requests or wanted.reference in requests
 
 
 def check_selectors(found: FoundClaim) -> None:
-    """Raise a fault if the allocation could not say which nodes can use it."""
+    """Raise a fault if no node selector can express which nodes can use the allocation."""
     for each in found.devices:
         selector = _nodes_of(each)[1]
         if selector is not None and len(selector.node_selector_terms) > 1:
@@ -98,10 +98,12 @@ def check_selectors(found: FoundClaim) -> None:
             )
 
 
-def _nodes_of(found: Found) -> tuple[str | None, NodeSelector | None]:
+def _nodes_of(found: FoundDevice) -> tuple[str | None, NodeSelector | None]:
     """The name of the only node, or the selector of the nodes, that can use the device."""
-    says: Device | ResourceSliceSpec = found.offered.device if found.offered.chooses_its_nodes else found.offered.spec
-    return says.node_name, says.node_selector
+    source: Device | ResourceSliceSpec = (
+        found.offered.device if found.offered.has_node_selection else found.offered.spec
+    )
+    return source.node_name, source.node_selector
 
 
 def _node_selector(found: FoundClaim, node: str) -> NodeSelector | None:

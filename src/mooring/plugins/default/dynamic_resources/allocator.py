@@ -13,29 +13,34 @@ from enum import Enum
 from mooring.framework import NodeView
 from mooring.objects.quantity import billionths
 from mooring.objects.resource import MOST_RESULTS, ResourceClaim
-from mooring.plugins.default.dynamic_resources.allocated_devices import InUse
-from mooring.plugins.default.dynamic_resources.consumable_capacity import NOTHING, Consumed, consumption, has_room
+from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
+from mooring.plugins.default.dynamic_resources.consumable_capacity import (
+    NOTHING,
+    Consumed,
+    consumed_capacity,
+    has_capacity,
+)
 from mooring.plugins.default.dynamic_resources.device_constraints import constraints_of
 from mooring.plugins.default.dynamic_resources.device_requests import (
     AllocationFault,
-    NoAllocationHere,
-    Wanted,
-    WantedClaim,
-    is_repelled,
+    ClaimToAllocate,
+    PoolsInvalid,
+    ResolvedRequest,
+    has_untolerated_taint,
     selects,
 )
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.resource_slices import (
     DeviceId,
-    Inventory,
-    OfferedDevice,
     Pool,
-    Reach,
+    ResourceSliceIndex,
+    SliceDevice,
+    UsablePools,
     node_matches,
 )
 from mooring.plugins.default.dynamic_resources.shared_counters import CounterUse, FreeCounters
 
-STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 256
+STEPS_BETWEEN_TIME_CHECKS = 256
 DEVICES_IN_A_STEP = 32
 """Devices that are passed over while a step looks for one."""
 
@@ -53,11 +58,11 @@ Step = Generator["Step", Outcome, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDevice:
     """A device for a request."""
 
-    offered: OfferedDevice
-    wanted: Wanted
+    offered: SliceDevice
+    wanted: ResolvedRequest
     consumed: Consumed
     """Of its capacity, if the device is shared."""
     is_share: bool
@@ -68,8 +73,8 @@ class FoundClaim:
     """The devices for a claim, and which alternative each of its requests got."""
 
     claim: ResourceClaim
-    devices: Sequence[Found]
-    chosen: Sequence[Wanted]
+    devices: Sequence[FoundDevice]
+    chosen: Sequence[ResolvedRequest]
 
 
 class Allocator:
@@ -77,37 +82,37 @@ class Allocator:
 
     def __init__(
         self,
-        inventory: Inventory,
-        in_use: InUse,
+        slices: ResourceSliceIndex,
+        allocated_devices: AllocatedDevices,
         features: Features,
         check_time: Callable[[], None],
     ) -> None:
-        self.inventory = inventory
-        self.in_use = in_use
+        self.slices = slices
+        self.allocated_devices = allocated_devices
         self.features = features
         self.check_time = check_time
         """Raises `TimeoutError` when the search must end."""
-        self.free_counters = FreeCounters(in_use.is_allocated)
+        self.free_counters = FreeCounters(allocated_devices.is_allocated)
 
-    def allocate(self, node: NodeView, claims: Sequence[WantedClaim]) -> Sequence[FoundClaim] | None:
-        """Devices for every claim, or None. Raises `AllocationFault`, `NoAllocationHere` or `TimeoutError`."""
-        reach = self.inventory.reach_of(node)
-        search = _Search(self, node, claims, reach)
+    def allocate(self, node: NodeView, claims: Sequence[ClaimToAllocate]) -> Sequence[FoundClaim] | None:
+        """Devices for every claim, or None. Raises `AllocationFault`, `PoolsInvalid` or `TimeoutError`."""
+        usable = self.slices.usable_by(node)
+        search = _Search(self, node, claims, usable)
         if search.run():
             return search.found()
-        if any(pool.is_invalid for pool in reach.pools):
-            raise NoAllocationHere("invalid resource pools were encountered")
+        if any(pool.is_invalid for pool in usable.pools):
+            raise PoolsInvalid("invalid resource pools were encountered")
         return None
 
 
 @dataclass(slots=True)
-class _Taken:
-    """What must be undone when a device is given back."""
+class _DeviceInSearch:
+    """What must be undone when the search deallocates a device."""
 
     claim: int
-    wanted: Wanted
+    wanted: ResolvedRequest
     pool: Pool
-    offered: OfferedDevice
+    offered: SliceDevice
     has_counters: bool = False
     constraints: int = 0
     is_marked: bool = False
@@ -119,25 +124,27 @@ class _Taken:
 class _Search:
     """One node's search: what is being taken for which claim, and the way back."""
 
-    def __init__(self, allocator: Allocator, node: NodeView, claims: Sequence[WantedClaim], reach: Reach) -> None:
+    def __init__(
+        self, allocator: Allocator, node: NodeView, claims: Sequence[ClaimToAllocate], usable: UsablePools
+    ) -> None:
         self._allocator = allocator
         self._features = allocator.features
-        self._in_use = allocator.in_use
+        self._allocated_devices = allocator.allocated_devices
         self._node = node
         self._claims = claims
-        self._candidates = reach.candidates
-        self._selectable: dict[tuple[Wanted, OfferedDevice], bool] = {}
+        self._candidates = usable.candidates
+        self._selectable: dict[tuple[ResolvedRequest, SliceDevice], bool] = {}
         self._held_by: dict[DeviceId, set[int]] = {}
         """Devices that are being taken → the claims that take them."""
         self._shared: dict[DeviceId, dict[str, int]] = {}
         """Shared devices that are being taken → how much of them."""
         self._counters = CounterUse(allocator.free_counters)
-        self._all: dict[Wanted, Sequence[tuple[Pool, OfferedDevice]]] = {}
-        self._results: list[list[Found]] = [[] for _ in claims]
+        self._all: dict[ResolvedRequest, Sequence[tuple[Pool, SliceDevice]]] = {}
+        self._results: list[list[FoundDevice]] = [[] for _ in claims]
         self._chosen: list[dict[int, int]] = [{} for _ in claims]
         self._steps = 0
         for claim in claims:
-            self._prepare(claim, reach.pools)
+            self._prepare(claim, usable.pools)
         self._constraints = [constraints_of(wanted.claim, self._features) for wanted in claims]
 
     def found(self) -> list[FoundClaim]:
@@ -169,7 +176,7 @@ class _Search:
 
     # Before the search: how many devices there will be
 
-    def _prepare(self, claim: WantedClaim, pools: Sequence[Pool]) -> None:
+    def _prepare(self, claim: ClaimToAllocate, pools: Sequence[Pool]) -> None:
         fewest = 0
         for request in claim.requests:
             for wanted in request.alternatives:
@@ -183,8 +190,8 @@ class _Search:
             )
 
     def _all_devices(
-        self, claim: WantedClaim, wanted: Wanted, pools: Sequence[Pool]
-    ) -> Sequence[tuple[Pool, OfferedDevice]]:
+        self, claim: ClaimToAllocate, wanted: ResolvedRequest, pools: Sequence[Pool]
+    ) -> Sequence[tuple[Pool, SliceDevice]]:
         devices = []
         for pool in pools:
             if not pool.is_usable:
@@ -196,11 +203,11 @@ class _Search:
             devices += [
                 (pool, offered)
                 for offered in pool.devices
-                if self._is_selectable(wanted, offered) and self._has_room(wanted, offered)
+                if self._is_selectable(wanted, offered) and self._has_capacity(wanted, offered)
             ]
         return devices
 
-    def _count(self, wanted: Wanted) -> int:
+    def _count(self, wanted: ResolvedRequest) -> int:
         return len(self._all[wanted]) if wanted.takes_all else wanted.count
 
     # The search itself
@@ -214,7 +221,7 @@ class _Search:
         requests = self._claims[claim].requests
         if at == len(requests):
             outcome = yield self._claim(claim + 1)
-            # Not this claim's affair: with other devices here, the next one may get by with fewer.
+            # That limits the next claim, not this one: with other devices here, the next may need fewer.
             return Outcome.FAILED if outcome is Outcome.TOO_MANY else outcome
         if not requests[at].is_prioritized:
             return (yield self._device(claim, at, requests[at].alternatives[0], 0, 0))
@@ -228,7 +235,7 @@ class _Search:
                 ending = outcome
         return ending
 
-    def _device(self, claim: int, request: int, wanted: Wanted, number: int, start: int) -> Step:
+    def _device(self, claim: int, request: int, wanted: ResolvedRequest, number: int, start: int) -> Step:
         """The devices from this number on. Their order means nothing, so only devices from `start` on are tried."""
         self._count_steps(1 + (len(self._candidates) - start) // DEVICES_IN_A_STEP)
         count = self._count(wanted)
@@ -240,90 +247,95 @@ class _Search:
             return Outcome.TOO_MANY
         if wanted.takes_all:
             pool, offered = self._all[wanted][number]
-            taken = self._take(claim, wanted, pool, offered, must=True)
+            taken = self._allocate_device(claim, wanted, pool, offered, must=True)
             if taken is None:
                 return Outcome.FAILED
             outcome = yield self._device(claim, request, wanted, number + 1, 0)
             if outcome is not Outcome.SOLVED:
-                self._give_back(taken)
+                self._deallocate(taken)
             return outcome
         for place in range(start, len(self._candidates)):
             pool, offered = self._candidates[place]
             if self._is_taken(claim, wanted, offered.id):
                 continue
-            if not self._is_selectable(wanted, offered) or not self._has_room(wanted, offered):
+            if not self._is_selectable(wanted, offered) or not self._has_capacity(wanted, offered):
                 continue
-            taken = self._take(claim, wanted, pool, offered, must=False)
+            taken = self._allocate_device(claim, wanted, pool, offered, must=False)
             if taken is None:
                 continue
             outcome = yield self._device(claim, request, wanted, number + 1, place + 1)
             if outcome is Outcome.SOLVED:
                 return outcome
-            self._give_back(taken)
+            self._deallocate(taken)
             if outcome is Outcome.TOO_MANY:  # no other device here would change how many there are
                 return outcome
         return Outcome.FAILED
 
     def _count_steps(self, steps: int) -> None:
         self._steps += steps
-        if self._steps >= STEPS_BETWEEN_LOOKS_AT_THE_CLOCK:
+        if self._steps >= STEPS_BETWEEN_TIME_CHECKS:
             self._steps = 0
             self._allocator.check_time()
 
     # One device
 
-    def _is_taken(self, claim: int, wanted: Wanted, device: DeviceId) -> bool:
+    def _is_taken(self, claim: int, wanted: ResolvedRequest, device: DeviceId) -> bool:
         holders = self._held_by.get(device)
         if wanted.has_admin_access:
             return holders is not None and claim in holders
-        return bool(holders) or self._in_use.is_held(device)
+        return bool(holders) or self._allocated_devices.is_exclusively_allocated(device)
 
-    def _is_selectable(self, wanted: Wanted, offered: OfferedDevice) -> bool:
+    def _is_selectable(self, wanted: ResolvedRequest, offered: SliceDevice) -> bool:
         key = wanted, offered
         known = self._selectable.get(key)
         if known is None:
             known = self._selectable[key] = self._is_selected(wanted, offered)
         return known
 
-    def _is_selected(self, wanted: Wanted, offered: OfferedDevice) -> bool:
+    def _is_selected(self, wanted: ResolvedRequest, offered: SliceDevice) -> bool:
         device = offered.device
         if device.binding_conditions and not self._features.binding_conditions:
             return False
         if not all(selects(*selector, offered, self._allocator.check_time) for selector in wanted.selectors):
             return False
-        return not offered.chooses_its_nodes or node_matches(
+        return not offered.has_node_selection or node_matches(
             self._node, device.node_name, device.all_nodes, device.node_selector
         )
 
-    def _has_room(self, wanted: Wanted, offered: OfferedDevice) -> bool:
+    def _has_capacity(self, wanted: ResolvedRequest, offered: SliceDevice) -> bool:
         if not self._features.consumable_capacity:
             return True
-        consumed = self._in_use.consumed(offered.id)
+        consumed = self._allocated_devices.consumed(offered.id)
         being_taken = self._shared.get(offered.id)
         if not (consumed or being_taken or wanted.capacity or offered.has_policies):
-            return True  # all of it is asked for, and all is there: the usual device
-        return has_room(wanted.capacity, offered.device.capacity, consumed or NOTHING, being_taken or NOTHING)
+            return True  # the request takes the whole device and none of it is consumed: the usual case
+        return has_capacity(wanted.capacity, offered.device.capacity, consumed or NOTHING, being_taken or NOTHING)
 
-    def _take(self, claim: int, wanted: Wanted, pool: Pool, offered: OfferedDevice, *, must: bool) -> _Taken | None:
-        """The device for this request, or None if that cannot be. `must`: it or none, so a constraint is a fault."""
+    def _allocate_device(
+        self, claim: int, wanted: ResolvedRequest, pool: Pool, offered: SliceDevice, *, must: bool
+    ) -> _DeviceInSearch | None:
+        """Allocate the device to this request, or return None.
+
+        `must`: no other device will do, so a violated constraint is a fault.
+        """
         device = offered.device
         can_be_shared = bool(device.allow_multiple_allocations) and self._features.consumable_capacity
         if not (can_be_shared and wanted.has_admin_access) and self._is_taken(claim, wanted, offered.id):
             return None
         if device.consumes_counters and not self._features.partitionable_devices:
             return None
-        taken = _Taken(claim, wanted, pool, offered)
-        # The counters of a shared device are consumed once, by whoever has the first share.
+        taken = _DeviceInSearch(claim, wanted, pool, offered)
+        # The counters of a shared device are consumed once, by its first share.
         if device.consumes_counters and not (can_be_shared and self._is_shared(offered.id)):
-            if not self._counters.take(pool, offered):
+            if not self._counters.allocate(pool, offered):
                 return None
             taken.has_counters = True
-        if self._features.device_taints and is_repelled(device, wanted.tolerations):
-            self._give_back(taken)
+        if self._features.device_taints and has_untolerated_taint(device, wanted.tolerations):
+            self._deallocate(taken)
             return None
         for constraint in self._constraints[claim]:
             if not constraint.add(wanted.request, wanted.alternative, offered):
-                self._give_back(taken)
+                self._deallocate(taken)
                 if must:
                     raise AllocationFault(
                         f"claim {self._claims[claim].claim.key}, request {wanted.name}: cannot add device {offered.id}"
@@ -334,23 +346,23 @@ class _Search:
         if not can_be_shared:
             self._held_by.setdefault(offered.id, set()).add(claim)
             taken.is_marked = True
-        if not self._has_room(wanted, offered):
-            self._give_back(taken)
+        if not self._has_capacity(wanted, offered):
+            self._deallocate(taken)
             return None
         if can_be_shared:
             taken.was_shared_before = offered.id in self._shared
-            taken.consumed = consumption(wanted.capacity, device.capacity)
+            taken.consumed = consumed_capacity(wanted.capacity, device.capacity)
             being_taken = self._shared.setdefault(offered.id, {})
             for name, amount in taken.consumed.items():
                 being_taken[name] = being_taken.get(name, 0) + billionths(amount)
-        self._results[claim].append(Found(offered, wanted, taken.consumed or {}, can_be_shared))
+        self._results[claim].append(FoundDevice(offered, wanted, taken.consumed or {}, can_be_shared))
         taken.is_result = True
         return taken
 
     def _is_shared(self, device: DeviceId) -> bool:
-        return device in self._shared or self._in_use.consumed(device) is not None
+        return device in self._shared or self._allocated_devices.consumed(device) is not None
 
-    def _give_back(self, taken: _Taken) -> None:
+    def _deallocate(self, taken: _DeviceInSearch) -> None:
         device = taken.offered.id
         if taken.is_result:
             self._results[taken.claim].pop()
@@ -365,4 +377,4 @@ class _Search:
         for constraint in reversed(self._constraints[taken.claim][: taken.constraints]):
             constraint.remove(taken.wanted.request, taken.wanted.alternative)
         if taken.has_counters:
-            self._counters.give_back(taken.pool, taken.offered)
+            self._counters.deallocate(taken.pool, taken.offered)

@@ -1,4 +1,7 @@
-"""Binding conditions: what a driver must report about allocated devices before a pod may be bound to them."""
+"""Binding conditions: what a driver must report about allocated devices before a pod may be bound to them.
+
+`BindingConditionsWait` waits for them in pre_bind.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,11 @@ from mooring.objects.resource import AllocatedDevice, DeviceStatus, ResourceClai
 from mooring.plugins.default.dynamic_resources.extended_resources import IN_MEMORY
 from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims
 
+SUCCESS, FAILURE, TIMEOUT, ERROR = "success", "failure", "timeout", "error"
+POLL_SECONDS = 5.0
+PENDING = "BindingConditionsPending"
+TIMED_OUT = "device binding timeout"
+
 
 class Readiness(Enum):
     READY = "every device has reported what its binding waits for"
@@ -22,7 +30,7 @@ class Readiness(Enum):
 
 
 def readiness(claim: ResourceClaim) -> Readiness:
-    """What drivers say about the claim's devices, looked at in order."""
+    """Whether the claim's devices meet their binding conditions, by what drivers report."""
     for result in _conditional(claim):
         status = _status_of(claim, result)
         if status is None:
@@ -35,7 +43,7 @@ def readiness(claim: ResourceClaim) -> Readiness:
 
 
 def failed_condition(claim: ResourceClaim) -> str:
-    """Why a claim's devices will not be ready, in the words of the first that says so."""
+    """Reason and message of the first binding failure condition that is true."""
     for result in _conditional(claim):
         status = _status_of(claim, result)
         for condition in status.conditions if status is not None else ():
@@ -70,52 +78,19 @@ def _is_true(status: DeviceStatus, condition: str) -> bool:
     return any(each.type == condition and each.status == "True" for each in status.conditions)
 
 
-SUCCESS, FAILURE, TIMEOUT, ERROR = "success", "failure", "timeout", "error"
-
-
-class DeviceMetrics:
-    """kube-scheduler's own metrics, by their names."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        labels = ("profile", "driver", "status")
-        self._created = metrics.counter("scheduler_resourceclaim_creates_total", "ResourceClaims created.", "status")
-        self._allocations = metrics.counter(
-            "scheduler_dra_bindingconditions_allocations_total", "Allocations with binding conditions.", *labels
-        )
-        self._seconds = metrics.histogram(
-            "scheduler_dra_bindingconditions_wait_duration_seconds", "Waiting for binding conditions.", *labels
-        )
-
-    def created(self, *, is_done: bool) -> None:
-        self._created.inc(status=SUCCESS if is_done else FAILURE)
-
-    def waited(self, pod: Pod, claims: Iterable[ResourceClaim], status: str, seconds: float) -> None:
-        """Of every device the time, and of each that has conditions the end, under its driver's name."""
-        for claim in claims:
-            if claim.status.allocation is None:
-                continue
-            for result in claim.status.allocation.devices.results:
-                labels = {"profile": pod.spec.scheduler_name, "driver": result.driver, "status": status}
-                self._seconds.observe(seconds, **labels)
-                if has_conditions(claim) and result.binding_conditions:
-                    self._allocations.inc(**labels)
-
-
-POLL_SECONDS = 5.0
-PENDING = "BindingConditionsPending"
-TIMED_OUT = "device binding timeout"
-
-
 class _Failed(Fault):
-    """A driver says that it cannot be done."""
+    """A driver reports a binding failure condition."""
 
 
 class _TimedOut(Fault):
-    """No driver says anything."""
+    """Binding conditions were not met in time."""
 
 
-class Preparation:
-    """Looks at the claims again and again. After a failure or the timeout, the next attempt finds other devices."""
+class BindingConditionsWait:
+    """Polls the claims until their binding conditions are met.
+
+    After a failure or the timeout, the next attempt allocates other devices.
+    """
 
     def __init__(
         self,
@@ -123,13 +98,19 @@ class Preparation:
         events: PodEvents,
         clock: Clock,
         timeout_seconds: float,
-        metrics: DeviceMetrics,
+        metrics: Metrics,
     ) -> None:
         self._claims = claims
         self._events = events
         self._clock = clock
         self._timeout_seconds = timeout_seconds
-        self._metrics = metrics
+        labels = ("profile", "driver", "status")
+        self._allocations = metrics.counter(
+            "scheduler_dra_bindingconditions_allocations_total", "Allocations with binding conditions.", *labels
+        )
+        self._wait_seconds = metrics.histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds", "Waiting for binding conditions.", *labels
+        )
 
     async def wait(self, pod: Pod, state: PodClaims, node: str) -> None:
         if not any(has_conditions(claim) for claim in state.claims):
@@ -147,7 +128,16 @@ class Preparation:
             status = TIMEOUT
             raise
         finally:
-            self._metrics.waited(pod, state.claims, status, self._clock.monotonic() - began)
+            self._observe(pod, state.claims, status, self._clock.monotonic() - began)
+
+    def _observe(self, pod: Pod, claims: Iterable[ResourceClaim], status: str, seconds: float) -> None:
+        """As kube-scheduler: the duration for every device, the result for each that has binding conditions."""
+        for claim in claims:
+            for result in claim.status.allocation.devices.results if claim.status.allocation is not None else ():
+                labels = {"profile": pod.spec.scheduler_name, "driver": result.driver, "status": status}
+                self._wait_seconds.observe(seconds, **labels)
+                if result.binding_conditions:
+                    self._allocations.inc(**labels)
 
     async def _until_ready(self, state: PodClaims, end: float) -> None:
         while not self._are_ready(state):
@@ -164,8 +154,8 @@ class Preparation:
             if claim is None:
                 raise Fault(f'could not find ResourceClaim "{known.key}"')
             state.claims[at] = claim
-            if known is state.special:
-                state.special = claim
+            if known is state.extended_claim:
+                state.extended_claim = claim
             if not self._is_ready(claim):
                 return False
         return True

@@ -1,7 +1,7 @@
 """What pre_bind writes: the finalizer, the allocation and the pod as a user of each claim.
 
-Somebody else may have changed a claim meanwhile; then it is read again and tried again, a few times. An allocation of
-somebody else ends the attempt. When an answer is lost, the devices stay taken until it is known what became of them.
+On a conflict the claim is read and written again, a few times. An allocation by another client ends the attempt. When a
+write gets no response, the devices stay in flight until a read returns whether it happened.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ import msgspec
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError, Fault
 from mooring.base.retry import Backoff, Retry, poll
-from mooring.framework import ClaimsInFlight, ClaimWriter, Objects, Pod
+from mooring.framework import ClaimsInFlight, ClaimWriter, Metrics, Objects, Pod
 from mooring.objects.core import ContainerExtendedResourceRequest
 from mooring.objects.resource import Allocation, ConsumerReference, ResourceClaim
-from mooring.plugins.default.dynamic_resources.binding_conditions import DeviceMetrics
 from mooring.plugins.default.dynamic_resources.extended_resources import IN_MEMORY
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims, allocated
 
 TRIES, PAUSE_SECONDS = 5, 0.01
-SHOWN_SECONDS = 120.0
+WATCH_SECONDS = 120.0
+UNKNOWN_WRITE_SECONDS = 120.0
 BACKOFF = Backoff(initial_seconds=0.01, limit_seconds=1.0)
-DOUBT_SECONDS = 120.0
 T = TypeVar("T")
 
 
-class ClaimBinding:
+class ClaimBinder:
     """Writes the claims of pods, one after the other."""
 
     def __init__(
@@ -39,67 +38,67 @@ class ClaimBinding:
         in_flight: ClaimsInFlight,
         clock: Clock,
         features: Features,
-        metrics: DeviceMetrics,
+        metrics: Metrics,
     ) -> None:
         self._writer = writer
         self._claims = claims
         self._in_flight = in_flight
         self._clock = clock
         self._features = features
-        self._metrics = metrics
+        self._creates = metrics.counter("scheduler_resourceclaim_creates_total", "ResourceClaims created.", "status")
 
     async def bind(self, pod: Pod, state: PodClaims, at: int, node: str) -> None:
-        """Write the claim in this place. What was written stands in the state, so that unreserve finds it."""
-        if state.claims[at] is not state.special:
+        """Write the claim of this index. The state then holds the written claim, so that unreserve finds it."""
+        if state.claims[at] is not state.extended_claim:
             state.claims[at] = await self._reserve(pod, state, at)
-        elif at not in state.promised:
+        elif at not in state.allocations:
             return  # the node itself has the pod's extended resources
         else:
             await self._create(pod, state, at)
-            state.claims[at] = state.special = await self._reserve(pod, state, at)
-            await self._tell_pod(pod, state.claims[at], state.found[node].mappings)
-            await self._until_shown(state.claims[at])
+            state.claims[at] = state.extended_claim = await self._reserve(pod, state, at)
+            await self._write_pod_status(pod, state.claims[at], state.found[node].mappings)
+            await self._wait_for_watch(state.claims[at])
         self._written(state, state.claims[at])
 
     async def _create(self, pod: Pod, state: PodClaims, at: int) -> None:
-        """Make the claim for extended resources; its devices are held in its own name from then on."""
+        """Create the claim for extended resources; its devices are in flight under its own uid from then on."""
         claim = state.claims[at]
         if claim.name != IN_MEMORY:
             return
         try:
-            made = await _saying(
+            made = await _with_context(
                 f"create claim for extended resources {claim.namespace}/",
                 self._writer.create(claim, generate_name=f"{pod.name}-extended-resources-"),
             )
         except Fault:
-            self._metrics.created(is_done=False)
+            self._creates.inc(status="failure")
             raise
-        self._metrics.created(is_done=True)
-        self._in_flight.begin(allocated(made, state.promised[at]))
+        self._creates.inc(status="success")
+        self._in_flight.begin(allocated(made, state.allocations[at]))
         state.in_flight.add(made.uid)
         self._written(state, claim)
-        state.claims[at] = state.special = made
+        state.claims[at] = state.extended_claim = made
 
     def _written(self, state: PodClaims, claim: ResourceClaim) -> None:
         self._in_flight.end(claim.uid)
         state.in_flight.discard(claim.uid)
 
-    async def settle(self, state: PodClaims) -> None:
-        """Learn what became of writes whose answers were lost, from whoever answers first: the server or our patience.
+    async def resolve_unknown_writes(self, state: PodClaims) -> None:
+        """Read claims whose write got no response, until the API server responds or the timeout ends.
 
-        Until then the devices stay promised: if they were let go and the write had succeeded, two claims would hold
+        Until then the devices stay in flight: if they were released and the write had succeeded, two claims would hold
         them.
         """
-        end, retry = self._clock.monotonic() + DOUBT_SECONDS, Retry(BACKOFF, self._clock)
-        while state.in_doubt and self._clock.monotonic() < end:
-            at = min(state.in_doubt)
+        end, retry = self._clock.monotonic() + UNKNOWN_WRITE_SECONDS, Retry(BACKOFF, self._clock)
+        while state.unknown_writes and self._clock.monotonic() < end:
+            at = min(state.unknown_writes)
             try:
-                await self._learn(state, at)
-                state.in_doubt.discard(at)
+                await self._read_back(state, at)
+                state.unknown_writes.discard(at)
             except Fault:
                 await retry.wait()
 
-    async def _learn(self, state: PodClaims, at: int) -> None:
+    async def _read_back(self, state: PodClaims, at: int) -> None:
         claim = state.claims[at]
         try:
             found = await self._writer.read(claim)
@@ -109,19 +108,19 @@ class ClaimBinding:
             return
         if found.uid == claim.uid:
             state.claims[at] = found
-            if claim is state.special:
-                state.special = found
+            if claim is state.extended_claim:
+                state.extended_claim = found
 
     async def _reserve(self, pod: Pod, state: PodClaims, at: int) -> ResourceClaim:
-        claim, allocation = state.claims[at], state.promised.get(at)
-        state.in_doubt.add(at)
+        claim, allocation = state.claims[at], state.allocations.get(at)
+        state.unknown_writes.add(at)
         try:
             written = await self._try(claim, pod, allocation)
         except Fault as fault:
-            if not _is_lost(fault):
-                state.in_doubt.discard(at)
+            if not _is_outcome_unknown(fault):
+                state.unknown_writes.discard(at)
             raise
-        state.in_doubt.discard(at)
+        state.unknown_writes.discard(at)
         return written
 
     async def _try(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
@@ -133,7 +132,7 @@ class ClaimBinding:
                     raise
             await self._clock.sleep(PAUSE_SECONDS)
             before = claim
-            claim = await _saying(f"get updated claim {claim.key} after conflict", self._writer.read(claim))
+            claim = await _with_context(f"get updated claim {claim.key} after conflict", self._writer.read(claim))
             if claim.uid != before.uid:
                 raise Fault(f"claim {claim.key} got deleted in the meantime")
         raise AssertionError("the last try returns or raises")
@@ -145,15 +144,15 @@ class ClaimBinding:
             if claim.status.allocation is not None:
                 raise Fault(f"claim {claim.key} got allocated elsewhere in the meantime")
             # A claim may not be deleted while it holds devices: protected first, then allocated.
-            claim = await _saying(f"add finalizer to claim {claim.key}", self._writer.add_finalizer(claim))
-        words = "allocation and reservation" if allocation is not None else "reservation"
-        return await _saying(
-            f"add {words} to claim {claim.key}",
+            claim = await _with_context(f"add finalizer to claim {claim.key}", self._writer.add_finalizer(claim))
+        what = "allocation and reservation" if allocation is not None else "reservation"
+        return await _with_context(
+            f"add {what} to claim {claim.key}",
             self._writer.write_reserved_for(self._used(claim, pod, allocation), with_allocation=allocation is not None),
         )
 
     def _used(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
-        """The claim as it is to be: allocated, and reserved for the pod too."""
+        """The claim to write: allocated, and reserved for the pod too."""
         allocation = allocation or claim.status.allocation
         if self._features.binding_conditions:
             if allocation is None:
@@ -167,33 +166,33 @@ class ClaimBinding:
         )
         return msgspec.structs.replace(claim, status=status)
 
-    async def _tell_pod(
+    async def _write_pod_status(
         self, pod: Pod, claim: ResourceClaim, mappings: Sequence[ContainerExtendedResourceRequest]
     ) -> None:
-        await _saying(
+        await _with_context(
             f"update pod {pod.key} ExtendedResourceClaimStatus",
             self._writer.write_extended_claim(pod, claim, mappings),
         )
 
-    async def _until_shown(self, claim: ResourceClaim) -> None:
-        """A claim that we made is held in flight until the watch shows it with its devices."""
-        await poll(lambda: self._is_shown(claim), BACKOFF, self._clock, seconds=SHOWN_SECONDS)
+    async def _wait_for_watch(self, claim: ResourceClaim) -> None:
+        """A claim that we created stays in flight until the watch delivers it with its devices."""
+        await poll(lambda: self._is_in_cache(claim), BACKOFF, self._clock, seconds=WATCH_SECONDS)
 
-    def _is_shown(self, claim: ResourceClaim) -> bool:
-        shown = self._claims.get(claim.name, claim.namespace)
-        return shown is not None and shown.uid == claim.uid and shown.status.allocation is not None
+    def _is_in_cache(self, claim: ResourceClaim) -> bool:
+        cached = self._claims.get(claim.name, claim.namespace)
+        return cached is not None and cached.uid == claim.uid and cached.status.allocation is not None
 
 
-async def _saying(words: str, answer: Awaitable[T]) -> T:
-    """A failure says what was tried."""
+async def _with_context(operation: str, request: Awaitable[T]) -> T:
+    """A fault names the operation that failed."""
     try:
-        return await answer
+        return await request
     except Fault as fault:
-        raise Fault(f"{words}: {fault}") from fault
+        raise Fault(f"{operation}: {fault}") from fault
 
 
-def _is_lost(fault: Fault) -> bool:
-    """Whether what was asked may have been done all the same."""
+def _is_outcome_unknown(fault: Fault) -> bool:
+    """Whether the write may have happened although it failed."""
     cause = fault.__cause__
     if isinstance(cause, ApiError):
         return cause.code >= 500

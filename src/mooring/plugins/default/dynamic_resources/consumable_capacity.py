@@ -1,7 +1,7 @@
 """Consumable capacity: devices that several claims share, each with a part of their capacity.
 
-How much a request consumes follows from what it asks for and from the device's policy: a default, values to round up
-to, or a range with steps.
+How much a request consumes follows from the amount it requests and from the device's request policy: a default, values
+to round up to, or a range with steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Consumed = dict[str, QuantityText]
 NOTHING: Mapping[str, int] = {}
 
 
-def has_room(
+def has_capacity(
     requested: Requested,
     capacities: Mapping[str, DeviceCapacity],
     consumed: Mapping[str, int],
@@ -26,7 +26,7 @@ def has_room(
     if not requested.keys() <= capacities.keys():
         return False
     for name, capacity in capacities.items():
-        amount = consumed_by(requested.get(name), capacity)
+        amount = consumed_amount(requested.get(name), capacity)
         if _violates(amount, capacity.request_policy):
             return False
         total = billionths(amount) + consumed.get(name, 0) + being_taken.get(name, 0)
@@ -35,12 +35,12 @@ def has_room(
     return True
 
 
-def consumption(requested: Requested, capacities: Mapping[str, DeviceCapacity]) -> Consumed:
+def consumed_capacity(requested: Requested, capacities: Mapping[str, DeviceCapacity]) -> Consumed:
     """How much of each capacity the request consumes."""
-    return {name: consumed_by(requested.get(name), capacity) for name, capacity in capacities.items()}
+    return {name: consumed_amount(requested.get(name), capacity) for name, capacity in capacities.items()}
 
 
-def consumed_by(requested: QuantityText | None, capacity: DeviceCapacity) -> QuantityText:
+def consumed_amount(requested: QuantityText | None, capacity: DeviceCapacity) -> QuantityText:
     """How much a request for so much consumes; one that names no amount takes the default, or all."""
     policy = capacity.request_policy
     if requested is None:

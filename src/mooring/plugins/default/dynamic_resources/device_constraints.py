@@ -1,7 +1,7 @@
-"""What the devices of a claim must have in common, or must not.
+"""Constraints of a claim: attributes that its devices must share (matchAttribute) or differ in (distinctAttribute).
 
-A constraint is told of each device that is about to be taken and of each that is given back; it never changes its
-mind about a set of devices when more are added.
+The allocator adds and removes devices while it searches. A constraint that rejects a set of devices rejects every
+larger one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from mooring.objects.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.resource_slices import OfferedDevice
+from mooring.plugins.default.dynamic_resources.resource_slices import SliceDevice
 
 Value = tuple[str, object]
 
@@ -23,7 +23,7 @@ class Constraint(ABC):
         self._attribute = attribute
         self._requests = frozenset(requests)
 
-    def add(self, request: str, alternative: str | None, offered: OfferedDevice) -> bool:
+    def add(self, request: str, alternative: str | None, offered: SliceDevice) -> bool:
         """Whether the device may join; if so, it has."""
         if not self._concerns(request, alternative):
             return True
@@ -72,7 +72,7 @@ class SameAttribute(Constraint):
 class DistinctAttribute(Constraint):
     """All devices have the attribute, with different values.
 
-    As kube-scheduler does it: of each request only the last device is remembered, so that a request for several devices
+    As in kube-scheduler, only the last device of each request is remembered, so that a request for several devices
     may get the same value twice; and once one is given back, the request's others are forgotten.
     """
 
@@ -106,7 +106,7 @@ def _constraint(claim: ResourceClaim, at: int, constraint: DeviceConstraint, fea
     raise AllocationFault(f"claim {claim.key}, constraint #{at}: empty constraint (unsupported constraint type?)")
 
 
-def attribute_of(offered: OfferedDevice, name: str) -> DeviceAttribute | None:
+def attribute_of(offered: SliceDevice, name: str) -> DeviceAttribute | None:
     """The attribute of that full name; the driver's own attributes may leave their domain out."""
     attributes = offered.device.attributes
     if name in attributes:

@@ -1,4 +1,4 @@
-"""What claims want, ready for the search: each request with its alternatives, its class and its selectors."""
+"""Device requests of claims: alternatives, class, CEL selectors and tolerations, ready for the allocator."""
 
 from __future__ import annotations
 
@@ -26,11 +26,25 @@ from mooring.objects.resource import (
     ResourceClaim,
 )
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.resource_slices import OfferedDevice
+from mooring.plugins.default.dynamic_resources.resource_slices import SliceDevice
+
+SCHEDULING_EFFECTS = ("NoSchedule", "NoExecute")
+"""Taints of other effects are ignored."""
+_MOST_CACHED = 256
+"""Selectors cached per device. With fewer in use, each is evaluated once."""
+_LONGEST_REASON = 2048
+
+
+class AllocationFault(Fault):
+    """Something is wrong with a claim, a class or a pool: the attempt fails and the pod is retried with backoff."""
+
+
+class PoolsInvalid(Exception):
+    """Pools of this node are invalid: the node is rejected with this text, other nodes are still searched."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class ResolvedRequest:
     """One request, or one alternative of a request."""
 
     request: str
@@ -38,7 +52,7 @@ class Wanted:
     """The name of the subrequest, if this is one."""
     device_class: DeviceClass
     selectors: Sequence[tuple[str, str]]
-    """(expression, whose it is: as errors name it), those of the class first."""
+    """(expression, its origin as errors name it), those of the class first."""
     takes_all: bool
     count: int
     has_admin_access: bool
@@ -57,37 +71,37 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WantedRequest:
+class RequestAlternatives:
     """A request: one of its alternatives, in the order of preference, is to be found. Most have only one."""
 
-    alternatives: Sequence[Wanted]
+    alternatives: Sequence[ResolvedRequest]
     is_prioritized: bool
 
 
-class WantedClaim:
-    """A claim to allocate. A mistake in it is told once a node is looked at, as upstream does."""
+class ClaimToAllocate:
+    """A claim to allocate. A mistake in it is raised when the first node is searched, as upstream does."""
 
     def __init__(self, claim: ResourceClaim, classes: Objects[DeviceClass], features: Features) -> None:
         self.claim = claim
         self._classes = classes
         self._features = features
-        self._requests: Sequence[WantedRequest] | None = None
+        self._requests: Sequence[RequestAlternatives] | None = None
 
     @property
-    def requests(self) -> Sequence[WantedRequest]:
+    def requests(self) -> Sequence[RequestAlternatives]:
         """Raises `AllocationFault` for the first mistake."""
         if self._requests is None:
             self._requests = [self._wanted(request) for request in self.claim.spec.devices.requests]
         return self._requests
 
-    def _wanted(self, request: DeviceRequest) -> WantedRequest:
+    def _wanted(self, request: DeviceRequest) -> RequestAlternatives:
         self._check_gates(request)
         if request.first_available:
-            return WantedRequest(
+            return RequestAlternatives(
                 [self._alternative(request.name, each.name, each) for each in request.first_available], True
             )
         exactly = request.exactly or ExactDeviceRequest()
-        return WantedRequest([self._alternative(request.name, None, exactly)], False)
+        return RequestAlternatives([self._alternative(request.name, None, exactly)], False)
 
     def _check_gates(self, request: DeviceRequest) -> None:
         key = self.claim.key
@@ -104,85 +118,80 @@ class WantedClaim:
                     raise AllocationFault(f"claim {key}, subrequest {each.name}: {disabled}")
 
     def _alternative(
-        self, request: str, alternative: str | None, asked: ExactDeviceRequest | DeviceSubRequest
-    ) -> Wanted:
+        self, request: str, alternative: str | None, spec: ExactDeviceRequest | DeviceSubRequest
+    ) -> ResolvedRequest:
         name = alternative if alternative is not None else request
         where = f"claim {self.claim.key}, request {name}"
-        for at, selector in enumerate(asked.selectors):
+        for at, selector in enumerate(spec.selectors):
             if selector.cel is None:
                 raise AllocationFault(f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)")
-        admin_access = asked.admin_access if isinstance(asked, ExactDeviceRequest) else None
+        admin_access = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
         if admin_access is not None and not self._features.admin_access:
             raise AllocationFault(f"{where}: admin access is requested, but the feature is disabled")
-        if not asked.device_class_name:
+        if not spec.device_class_name:
             raise AllocationFault(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._classes.get(asked.device_class_name)
+        device_class = self._classes.get(spec.device_class_name)
         if device_class is None:
-            class_name = asked.device_class_name
+            class_name = spec.device_class_name
             raise AllocationFault(
                 f"{where}: could not retrieve device class {class_name}:"
                 f' deviceclass.resource.k8s.io "{class_name}" not found'
             )
-        if asked.allocation_mode not in (EXACT_COUNT, ALL):
-            raise AllocationFault(f"{where}: unsupported count mode {asked.allocation_mode}")
-        return Wanted(
+        if spec.allocation_mode not in (EXACT_COUNT, ALL):
+            raise AllocationFault(f"{where}: unsupported count mode {spec.allocation_mode}")
+        return ResolvedRequest(
             request,
             alternative,
             device_class,
             [
                 *expressions_of(device_class),
-                *_expressions(asked.selectors, f"claim {self.claim.key}"),
+                *_expressions(spec.selectors, f"claim {self.claim.key}"),
             ],
-            asked.allocation_mode == ALL,
-            asked.count,
+            spec.allocation_mode == ALL,
+            spec.count,
             bool(admin_access),
-            asked.tolerations,
-            asked.capacity.requests if asked.capacity is not None else {},
+            spec.tolerations,
+            spec.capacity.requests if spec.capacity is not None else {},
         )
 
 
 def expressions_of(device_class: DeviceClass) -> list[tuple[str, str]]:
-    """The selectors of a class, each with whose it is."""
+    """The selectors of a class, each with its origin for errors."""
     return list(_expressions(device_class.spec.selectors, f"class {device_class.name}"))
 
 
-def _expressions(selectors: Sequence[DeviceSelector], whose: str) -> Iterator[tuple[str, str]]:
+def _expressions(selectors: Sequence[DeviceSelector], origin: str) -> Iterator[tuple[str, str]]:
     for at, selector in enumerate(selectors):
-        yield selector.cel.expression if selector.cel is not None else "", f"{whose}: selector #{at}"
+        yield selector.cel.expression if selector.cel is not None else "", f"{origin}: selector #{at}"
 
 
-_MOST_REMEMBERED = 256
-"""Selectors that a device remembers. With fewer in use, each is evaluated once."""
-_LONGEST_REASON = 2048
-
-
-def selects(expression: str, whose: str, offered: OfferedDevice, check: Check | None = None) -> bool:
-    """Raises `AllocationFault`, which says whose selector it is, where the expression is wrong or has no value.
+def selects(expression: str, origin: str, offered: SliceDevice, check: Check | None = None) -> bool:
+    """Raises `AllocationFault`, which names the selector, where the expression does not compile or has no value.
 
     `check` raises when the search must end; it is called before and during an evaluation.
     """
-    known = offered.selected.get(expression)
+    known = offered.selection_cache.get(expression)
     if known is None:
         selector = compile_selector(expression)
         if selector.error is not None:
-            raise AllocationFault(f"{whose}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
+            raise AllocationFault(f"{origin}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
         try:
-            known = selector.matches(_as_seen(offered), check)
+            known = selector.matches(_cel_input(offered), check)
         except CelError as problem:
-            raise AllocationFault(f"{whose}: CEL runtime error: {str(problem)[:_LONGEST_REASON]}") from problem
-        if len(offered.selected) >= _MOST_REMEMBERED:
-            offered.selected.clear()
-        offered.selected[selector.expression] = known
+            raise AllocationFault(f"{origin}: CEL runtime error: {str(problem)[:_LONGEST_REASON]}") from problem
+        if len(offered.selection_cache) >= _MOST_CACHED:
+            offered.selection_cache.clear()
+        offered.selection_cache[selector.expression] = known
     return known
 
 
-def _as_seen(offered: OfferedDevice) -> DeviceInput:
-    if offered.seen is None:
+def _cel_input(offered: SliceDevice) -> DeviceInput:
+    if offered.cel_input is None:
         device = offered.device
         attributes = {name: _value(each) for name, each in device.attributes.items()}
         capacity = {name: str(each.value) for name, each in device.capacity.items()}
-        offered.seen = DeviceInput(offered.id.driver, attributes, capacity, device.allow_multiple_allocations)
-    return offered.seen
+        offered.cel_input = DeviceInput(offered.id.driver, attributes, capacity, device.allow_multiple_allocations)
+    return offered.cel_input
 
 
 def _value(attribute: DeviceAttribute) -> AttributeValue:
@@ -196,13 +205,9 @@ def _value(attribute: DeviceAttribute) -> AttributeValue:
     return attribute.int_value
 
 
-PREVENTING = ("NoSchedule", "NoExecute")
-"""Other effects are ignored."""
-
-
-def is_repelled(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
+def has_untolerated_taint(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
     return any(
-        taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)
+        taint.effect in SCHEDULING_EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in device.taints
     )
 
@@ -216,11 +221,3 @@ def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     if toleration.operator in ("", "Equal"):
         return toleration.value == taint.value
     return toleration.operator == "Exists"
-
-
-class AllocationFault(Fault):
-    """Something is wrong with a claim, a class or a pool: the attempt fails and the pod is tried again with backoff."""
-
-
-class NoAllocationHere(Exception):
-    """Something is wrong with this node's pools: the node is refused with this text, others are looked at."""

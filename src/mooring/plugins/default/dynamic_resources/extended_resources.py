@@ -26,29 +26,29 @@ from mooring.objects.resource import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.plugins.default.dynamic_resources.allocated_devices import InUse
+from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
 from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, expressions_of, selects
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.resource_slices import (
-    Inventories,
-    OfferedDevice,
-    OfferedSlice,
+    DeviceSlice,
+    ResourceSliceCache,
+    SliceDevice,
     node_matches,
 )
 
 IN_MEMORY = "<extended-resources>"
 """The name of a claim that is not written yet; no name of a real one."""
-Mapping = ContainerExtendedResourceRequest
+ResourceMapping = ContainerExtendedResourceRequest
 
 
-def can_be_backed(resource: str) -> bool:
+def may_be_device_backed(resource: str) -> bool:
     """Whether device classes can provide the resource: extended ones, and those named after a class."""
     if resource.startswith(IMPLICIT_EXTENDED_RESOURCE):
         return True
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
-class BackedResources:
+class ExtendedResourceCache:
     """Which device class provides which extended resource."""
 
     def __init__(self, classes: Objects[DeviceClass]) -> None:
@@ -75,8 +75,8 @@ def _providers(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
     for each in sorted(classes, key=lambda each: each.name):
         named = each.spec.extended_resource_name
         if named is not None:
-            rival = providers.get(named)
-            if rival is not None and not _replaces(each, rival):
+            other = providers.get(named)
+            if other is not None and not _replaces(each, other):
                 continue
             providers[named] = each
         providers[IMPLICIT_EXTENDED_RESOURCE + each.name] = each
@@ -88,7 +88,7 @@ def _replaces(one: DeviceClass, other: DeviceClass) -> bool:
     return created > then or (created == then and one.name < other.name)
 
 
-def special_claims(claim: ResourceClaim) -> Iterable[str]:
+def pods_of_extended_claim(claim: ResourceClaim) -> Iterable[str]:
     """The pods (uids) that this claim was made for because of extended resources: a key for an index."""
     if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
         return ()
@@ -114,27 +114,27 @@ class ExtendedRequests:
     """What a pod's extended resources request where devices provide them, and who gets what."""
 
     requests: list[DeviceRequest] = field(default_factory=list)
-    mappings: list[Mapping] = field(default_factory=list)
+    mappings: list[ResourceMapping] = field(default_factory=list)
 
-    def claim(self, special: ResourceClaim) -> ResourceClaim:
+    def claim(self, extended_claim: ResourceClaim) -> ResourceClaim:
         spec = ResourceClaimSpec(devices=DeviceClaim(requests=self.requests))
-        return ResourceClaim(metadata=special.metadata, spec=spec)
+        return ResourceClaim(metadata=extended_claim.metadata, spec=spec)
 
 
-def lacking(pod: Pod, node: NodeView, backed: BackedResources) -> Collection[str] | None:
+def lacking(pod: Pod, node: NodeView, cache: ExtendedResourceCache) -> Collection[str] | None:
     """The pod's extended resources that devices must provide on this node; None if one is to be had in no way."""
     wanted = []
     for resource, amount in pod.requests.amounts.items():
-        if not amount or not can_be_backed(resource):
+        if not amount or not may_be_device_backed(resource):
             continue
-        if node.allocatable(resource) == 0 and backed.class_of(resource) is not None:
+        if node.allocatable(resource) == 0 and cache.class_of(resource) is not None:
             wanted.append(resource)
         elif not node.offers(resource):
             return None
     return wanted
 
 
-def extended_requests(pod: Pod, resources: Collection[str], backed: BackedResources) -> ExtendedRequests:
+def extended_requests(pod: Pod, resources: Collection[str], cache: ExtendedResourceCache) -> ExtendedRequests:
     """Requests for these resources, and which container has which.
 
     Containers that live as long as the pod have a request each. Init containers run before them, one by one: they use
@@ -142,7 +142,7 @@ def extended_requests(pod: Pod, resources: Collection[str], backed: BackedResour
     """
     made = ExtendedRequests()
     for resource in sorted(resources):
-        device_class = backed.class_of(resource)
+        device_class = cache.class_of(resource)
         if device_class is not None:
             _add_resource(pod, resource, device_class, made)
     made.requests.sort(key=lambda request: request.name)
@@ -160,7 +160,7 @@ def _add_resource(pod: Pod, resource: str, device_class: str, made: ExtendedRequ
             lasting[place] = _request(place, container, resource, device_class, (), made.mappings)
     largest: DeviceRequest | None = None
     names: set[str] = set()
-    mappings: list[Mapping] = []
+    mappings: list[ResourceMapping] = []
     for place in passing:
         request = _request(place, containers[place], resource, device_class, lasting[place:], mappings)
         if request is not None:
@@ -182,7 +182,7 @@ def _request(
     resource: str,
     device_class: str,
     reusable: Sequence[DeviceRequest | None],
-    mappings: list[Mapping],
+    mappings: list[ResourceMapping],
 ) -> DeviceRequest | None:
     """What the container requests beyond what it can reuse, if anything; what it uses is added to the mappings."""
     requests = container.resources.requests
@@ -192,7 +192,7 @@ def _request(
     missing = amount.numerator
 
     def use(request: str) -> None:
-        mappings.append(Mapping(container_name=container.name, resource_name=resource, request_name=request))
+        mappings.append(ResourceMapping(container_name=container.name, resource_name=resource, request_name=request))
 
     for other in reusable:
         if other is not None:
@@ -202,16 +202,16 @@ def _request(
                 return None
     name = f"container-{place}-request-{sorted(requests).index(resource)}"
     use(name)
-    asked = ExactDeviceRequest(device_class_name=device_class, allocation_mode=EXACT_COUNT, count=missing)
-    return DeviceRequest(name=name, exactly=asked)
+    exactly = ExactDeviceRequest(device_class_name=device_class, allocation_mode=EXACT_COUNT, count=missing)
+    return DeviceRequest(name=name, exactly=exactly)
 
 
 def _count(request: DeviceRequest) -> int:
     return request.exactly.count if request.exactly is not None else 0
 
 
-class DeviceTotals:
-    """Devices counted as an extended resource is: so many there, so many of them taken."""
+class ExtendedResourceUsage:
+    """How much of an extended resource a node's devices provide, and how much of it is allocated: for scores."""
 
     def __init__(
         self,
@@ -224,17 +224,17 @@ class DeviceTotals:
         features = Features.of(gates)
         self._is_on = features.extended_resources
         self._classes = classes
-        self._backed = BackedResources(classes)
-        self._inventories = Inventories(slices, features)
-        self._in_use = InUse(claims, in_flight, features)
+        self._resource_cache = ExtendedResourceCache(classes)
+        self._slice_cache = ResourceSliceCache(slices, features)
+        self._allocated_devices = AllocatedDevices(claims, in_flight, features)
 
-    def provide(self, resource: str) -> bool:
-        """Whether a node that lacks the resource may have devices instead: DynamicResources looks after that."""
-        return self._is_on and "/" in resource and self._backed.class_of(resource) is not None
+    def is_device_backed(self, resource: str) -> bool:
+        """Whether a node that lacks the resource may have devices instead: DynamicResources checks that."""
+        return self._is_on and "/" in resource and self._resource_cache.class_of(resource) is not None
 
     def usage(self, node: NodeView, resource: str, used: int, capacity: int) -> tuple[int, int]:
         """How much of the resource is used, of how much. Where the node lacks it, devices may count instead."""
-        if capacity == 0 and self.provide(resource):
+        if capacity == 0 and self.is_device_backed(resource):
             devices, allocated = self.at(node, resource)
             if devices:
                 return allocated, devices
@@ -244,7 +244,7 @@ class DeviceTotals:
         self, nodes: NodeRows, resource: str, used: IntArray, capacity: IntArray
     ) -> tuple[IntArray, IntArray]:
         """`usage`, for many nodes."""
-        if not self.provide(resource):
+        if not self.is_device_backed(resource):
             return used, capacity
         used, capacity = used.copy(), capacity.copy()
         for place, node in enumerate(nodes):
@@ -253,7 +253,7 @@ class DeviceTotals:
 
     def at(self, node: NodeView, resource: str) -> tuple[int, int]:
         """How many devices provide the resource on the node, and how many of them are allocated."""
-        name = self._backed.class_of(resource)
+        name = self._resource_cache.class_of(resource)
         device_class = self._classes.get(name) if name is not None else None
         if device_class is None:
             return 0, 0
@@ -262,13 +262,13 @@ class DeviceTotals:
             devices = [
                 offered for offered in self._usable(node) if all(selects(*selector, offered) for selector in selectors)
             ]
-        except AllocationFault:  # a selector without a value for some device: nothing can be said about the node
+        except AllocationFault:  # a selector has no value for some device: the node's devices cannot be counted
             return 0, 0
-        return len(devices), sum(self._in_use.is_allocated(offered.id) for offered in devices)
+        return len(devices), sum(self._allocated_devices.is_allocated(offered.id) for offered in devices)
 
-    def _usable(self, node: NodeView) -> Iterator[OfferedDevice]:
+    def _usable(self, node: NodeView) -> Iterator[SliceDevice]:
         """What slices offer to the node, whatever the state of their pools."""
-        for each in self._inventories.now().near(node):
+        for each in self._slice_cache.index().possible_slices(node):
             if each.spec.per_device_node_selection:
                 for offered in each.devices:
                     device = offered.device
@@ -278,7 +278,7 @@ class DeviceTotals:
                 yield from each.devices
 
 
-def _is_for(each: OfferedSlice, node: NodeView) -> bool:
+def _is_for(each: DeviceSlice, node: NodeView) -> bool:
     spec = each.spec
     if not spec.node_name and not spec.all_nodes and spec.node_selector is None:
         return True

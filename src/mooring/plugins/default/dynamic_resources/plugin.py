@@ -1,4 +1,4 @@
-"""DynamicResources: a node must have the devices that the pod's ResourceClaims ask for.
+"""DynamicResources: a node must have the devices that the pod's ResourceClaims request.
 
 A claim that is allocated already ties the pod to the nodes of its allocation; for the others, devices are sought on
 each node. Extended resources that a device class provides count as a claim. Nodes where requests with alternatives get
@@ -51,7 +51,7 @@ from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources import extended_resources
-from mooring.plugins.default.dynamic_resources.allocated_devices import InUse
+from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
 from mooring.plugins.default.dynamic_resources.allocation_results import (
     NodeAllocation,
     check_selectors,
@@ -59,25 +59,24 @@ from mooring.plugins.default.dynamic_resources.allocation_results import (
 )
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
 from mooring.plugins.default.dynamic_resources.binding_conditions import (
-    DeviceMetrics,
-    Preparation,
+    BindingConditionsWait,
     Readiness,
     is_overdue,
     readiness,
 )
-from mooring.plugins.default.dynamic_resources.claim_binder import ClaimBinding
-from mooring.plugins.default.dynamic_resources.device_requests import NoAllocationHere, WantedClaim
+from mooring.plugins.default.dynamic_resources.claim_binder import ClaimBinder
+from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAllocate, PoolsInvalid
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.pod_claims import (
     ClaimMissing,
     PodClaims,
+    can_be_reserved,
     claims_of,
-    has_room,
     is_reserved_for,
-    promise,
-    take_back,
+    release_devices,
+    reserve_devices,
 )
-from mooring.plugins.default.dynamic_resources.resource_slices import Inventories
+from mooring.plugins.default.dynamic_resources.resource_slices import ResourceSliceCache
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -92,6 +91,23 @@ NO_CLAIMS = PodClaims()
 _OUT_OF_REACH = float("inf")
 _SHORTEST_SEARCH_SECONDS = 1e-6
 """No search takes less: a limit of that much is over when the search begins."""
+
+
+class DynamicResourcesArgs(Args):
+    """Arguments of DynamicResources."""
+
+    filter_timeout: Annotated[
+        timedelta, Meta(description="How long the search for devices may take on one node; 0 means without end.")
+    ] = timedelta(seconds=10)
+    binding_timeout: Annotated[
+        timedelta, Meta(description="How long allocated devices may take until their binding conditions are met.")
+    ] = timedelta(seconds=600)
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        if self.filter_timeout < timedelta(0):
+            yield "filterTimeout", "must be zero or positive"
+        if self.binding_timeout < timedelta(seconds=1):
+            yield "bindingTimeout", "must be at least 1 second"
 
 
 class DynamicResources(Plugin):
@@ -120,22 +136,49 @@ class DynamicResources(Plugin):
         self._features = Features.of(gates)
         self._claims, self._classes, self._clock, self._log = claims, classes, clock, log
         self._writer, self._in_flight = writer, in_flight
-        self._inventories = Inventories(slices, self._features)
-        self._in_use = InUse(claims, in_flight, self._features)
-        self._backed = extended_resources.BackedResources(classes)
-        self._made_for_pods = claims.indexed(extended_resources.special_claims)
+        self._slice_cache = ResourceSliceCache(slices, self._features)
+        self._allocated_devices = AllocatedDevices(claims, in_flight, self._features)
+        self._resource_cache = extended_resources.ExtendedResourceCache(classes)
+        self._extended_claims_by_pod = claims.indexed(extended_resources.pods_of_extended_claim)
         self._binding_seconds = args.binding_timeout.total_seconds()
-        # It ends its waiting by itself, and says what it waited for.
+        # pre_bind has its own timeout, whose message names what it waited for.
         self.longest_wait_seconds = max(self.longest_wait_seconds, self._binding_seconds + 60.0)
-        counted = DeviceMetrics(metrics)
-        self._binding = ClaimBinding(writer, claims, in_flight, clock, self._features, counted)
-        self._preparation = Preparation(claims, events, clock, self._binding_seconds, counted)
+        self._binder = ClaimBinder(writer, claims, in_flight, clock, self._features, metrics)
+        self._binding_conditions = BindingConditionsWait(claims, events, clock, self._binding_seconds, metrics)
         timeout = args.filter_timeout.total_seconds() if self._features.filter_timeout else 0
         self._filter_seconds = timeout - _SHORTEST_SEARCH_SECONDS if timeout else _OUT_OF_REACH
         self._deadline = _OUT_OF_REACH
 
     def events(self) -> Iterable[Hint]:
-        return Hints(self._claims).all()
+        return [
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+            Hint(ResourceClaim, Action.ADD | Action.UPDATE, self._claim_changed),
+            Hint(Pod, Action.UPDATE_POD_GENERATED_CLAIM, self._claim_was_generated),
+            Hint(DeviceClass, Action.ADD | Action.UPDATE),
+            Hint(ResourceSlice, Action.ADD | Action.UPDATE),
+        ]
+
+    # Queueing hints: a pod with a missing claim is not requeued, whatever happens to other claims.
+
+    def _claim_changed(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
+        try:
+            is_own = any(claim.uid == after.uid for claim in claims_of(pod, self._claims))
+        except ClaimMissing:
+            return False
+        if before is None:
+            return is_own
+        if before.status.allocation is not None and after.status.allocation is None:
+            return True  # its devices are available now
+        return is_own and before.status != after.status
+
+    def _claim_was_generated(self, pod: Pod, before: Pod, after: Pod) -> bool:
+        if after.uid != pod.uid:
+            return False
+        try:
+            claims_of(after, self._claims)
+        except ClaimMissing:
+            return False
+        return True
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if not pod.spec.resource_claims:
@@ -152,61 +195,63 @@ class DynamicResources(Plugin):
             claims = claims_of(pod, self._claims) if pod.spec.resource_claims else []
         except ClaimMissing as missing:
             return Refusal(str(missing), code=UNRESOLVABLE)
-        special = self._special_claim(pod)
-        if not claims and special is None:
+        extended_claim = self._extended_claim(pod)
+        if not claims and extended_claim is None:
             return Skip()
         for claim in claims:
-            if (reason := self._in_the_way(claim, pod)) is not None:
+            if (reason := self._unusable(claim, pod)) is not None:
                 return Refusal(reason, code=UNRESOLVABLE)
         to_allocate = [claim for claim in claims if claim.status.allocation is None]
-        if special is not None:
-            claims = [*claims, special]
+        if extended_claim is not None:
+            claims = [*claims, extended_claim]
         return PodClaims(
             claims,
-            special,
-            [WantedClaim(claim, self._classes, self._features) for claim in to_allocate],
+            extended_claim,
+            [ClaimToAllocate(claim, self._classes, self._features) for claim in to_allocate],
             self._allocator() if any(claim.status.allocation is None for claim in claims) else None,
         )
 
-    def _special_claim(self, pod: Pod) -> ResourceClaim | None:
+    def _extended_claim(self, pod: Pod) -> ResourceClaim | None:
         """The claim that stands for extended resources: one from an earlier attempt, or a new one in memory."""
         for resource, amount in pod.requests.amounts.items():
-            if amount and "/" in resource and self._is_backed(resource):
-                made = self._made_for_pods.at(pod.uid)
+            if amount and "/" in resource and self._is_device_backed(resource):
+                made = self._extended_claims_by_pod.at(pod.uid)
                 return made[0] if made else extended_resources.claim_in_memory(pod)
         return None
 
-    def _is_backed(self, resource: str) -> bool:
+    def _is_device_backed(self, resource: str) -> bool:
         return (
             self._features.extended_resources
-            and extended_resources.can_be_backed(resource)
-            and self._backed.class_of(resource) is not None
+            and extended_resources.may_be_device_backed(resource)
+            and self._resource_cache.class_of(resource) is not None
         )
 
-    def _in_the_way(self, claim: ResourceClaim, pod: Pod) -> str | None:
+    def _unusable(self, claim: ResourceClaim, pod: Pod) -> str | None:
         """Why no node can help, for now or ever."""
         if claim.status.allocation is not None:
-            return None if has_room(claim) or is_reserved_for(claim, pod) else IN_USE
+            return None if can_be_reserved(claim) or is_reserved_for(claim, pod) else IN_USE
         if claim.uid in self._in_flight:
-            # Only who allocates it can write that. The others are woken when it is written.
+            # The pod that allocates it writes that; the update of the claim requeues the others.
             return f"resource claim {claim.key} is in the process of being allocated"
-        return self._mistake_in(claim)
+        return self._unresolvable_request(claim)
 
-    def _mistake_in(self, claim: ResourceClaim) -> str | None:
+    def _unresolvable_request(self, claim: ResourceClaim) -> str | None:
         """Why no node can help, whatever devices it has."""
         for request in claim.spec.devices.requests:
             if request.exactly is not None:
-                asked = [(request.name, request.exactly.device_class_name)]
+                requested = [(request.name, request.exactly.device_class_name)]
             elif request.first_available:
                 if not self._features.prioritized_list:
                     return (
                         f"resource claim {claim.key}, request {request.name}: has subrequests,"
                         " but the DRAPrioritizedList feature is disabled"
                     )
-                asked = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
+                requested = [
+                    (f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available
+                ]
             else:
                 return f"resource claim {claim.key}, request {request.name}: unknown request type"
-            for name, device_class in asked:
+            for name, device_class in requested:
                 if not device_class:
                     raise Fault(f"request {name}: unsupported request type")
                 if self._classes.get(device_class) is None:
@@ -214,7 +259,7 @@ class DynamicResources(Plugin):
         return None
 
     def _allocator(self) -> Allocator:
-        return Allocator(self._inventories.now(), self._in_use, self._features, self._check_time)
+        return Allocator(self._slice_cache.index(), self._allocated_devices, self._features, self._check_time)
 
     def _check_time(self) -> None:
         if self._clock.monotonic() >= self._deadline:
@@ -225,22 +270,23 @@ class DynamicResources(Plugin):
         if not state.claims:
             return None
         requests: extended_resources.ExtendedRequests | None = None
-        if state.special is not None:
-            if state.special.spec.devices.requests:  # left over from an attempt that failed: post_filter removes it
+        if state.extended_claim is not None:
+            if state.extended_claim.spec.devices.requests:
+                # Left over from an attempt that failed: post_filter deletes it.
                 return Rejection(LEFT_OVER, code=UNRESOLVABLE)
-            lacking = extended_resources.lacking(pod, node, self._backed)
+            lacking = extended_resources.lacking(pod, node, self._resource_cache)
             if lacking is None:
                 return Rejection(CANNOT_FIT, code=UNRESOLVABLE)
             if not lacking and not state.has_user_claims:
                 return None
-            if state.special.status.allocation is None:
-                requests = extended_resources.extended_requests(pod, lacking, self._backed)
+            if state.extended_claim.status.allocation is None:
+                requests = extended_resources.extended_requests(pod, lacking, self._resource_cache)
         unavailable = [at for at, claim in enumerate(state.claims) if not self._is_available(claim, node)]
         found: NodeAllocation | None = None
         if state.allocator is not None:
             try:
                 found = self._found(state, state.allocator, node, requests)
-            except NoAllocationHere as reason:
+            except PoolsInvalid as reason:
                 return Rejection(str(reason), code=UNRESOLVABLE)
             if found is None:
                 return Rejection(CANNOT_ALLOCATE, code=UNRESOLVABLE)
@@ -254,7 +300,7 @@ class DynamicResources(Plugin):
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once. Claims that are all allocated are a matter of selectors."""
         state: PodClaims = cycle.filter_state(self)
-        if state.allocator is None and state.special is None:
+        if state.allocator is None and state.extended_claim is None:
             yield from self._not_available(state, nodes)
             return
         rejected: dict[str, list[int]] = {}
@@ -304,9 +350,9 @@ class DynamicResources(Plugin):
         """Devices for all claims without allocation, or None."""
         wanted = list(state.wanted)
         claim: ResourceClaim | None = None
-        if state.special is not None and requests is not None:
-            claim = requests.claim(state.special)
-            wanted.append(WantedClaim(claim, self._classes, self._features))
+        if state.extended_claim is not None and requests is not None:
+            claim = requests.claim(state.extended_claim)
+            wanted.append(ClaimToAllocate(claim, self._classes, self._features))
         self._deadline = self._clock.monotonic() + self._filter_seconds
         try:
             found = allocator.allocate(node, wanted)
@@ -319,17 +365,17 @@ class DynamicResources(Plugin):
         return NodeAllocation(found, claim, requests.mappings if requests is not None else ())
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Refusal:
-        """Give an allocation back that keeps the pod from every node, if nobody else uses it."""
+        """Deallocate a claim whose allocation rules out every node, if no other pod uses it."""
         state: PodClaims = refused.cycle.filter_state(self)
         if not state.claims:
             return Refusal(NOTHING_TO_DEALLOCATE)
         for at in sorted(state.unavailable):
             claim = state.claims[at]
             users = [user.uid for user in claim.status.reserved_for]
-            if claim is not state.special and users in ([], [pod.uid]):
+            if claim is not state.extended_claim and users in ([], [pod.uid]):
                 return PostFilterRefusal(DEALLOCATED, deallocate=(_release(claim),))
-        if state.special is not None and state.special.name != extended_resources.IN_MEMORY:
-            return PostFilterRefusal(DELETED, deallocate=(_release(state.special, delete=True),))
+        if state.extended_claim is not None and state.extended_claim.name != extended_resources.IN_MEMORY:
+            return PostFilterRefusal(DELETED, deallocate=(_release(state.extended_claim, delete=True),))
         return Refusal(STILL_NOT)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
@@ -351,17 +397,17 @@ class DynamicResources(Plugin):
     def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         state: PodClaims = cycle.filter_state(self)
         if state.claims:
-            promise(state, node.name, self._in_flight, self._features)
+            reserve_devices(state, node.name, self._in_flight, self._features)
         return None
 
     async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
         state: PodClaims = cycle.filter_state(self)
-        if state.in_doubt:
-            await self._binding.settle(state)
-        take_back(state, self._in_flight)
+        if state.unknown_writes:
+            await self._binder.resolve_unknown_writes(state)
+        release_devices(state, self._in_flight)
         for at, claim in enumerate(state.claims):
             try:
-                if claim is state.special:
+                if claim is state.extended_claim:
                     if claim.name != extended_resources.IN_MEMORY:
                         await self._writer.delete(claim)
                 elif claim.status.allocation is not None and is_reserved_for(claim, pod):
@@ -377,9 +423,9 @@ class DynamicResources(Plugin):
         state: PodClaims = cycle.filter_state(self)
         for at, claim in enumerate(state.claims):
             if not is_reserved_for(claim, pod):
-                await self._binding.bind(pod, state, at, node.name)
+                await self._binder.bind(pod, state, at, node.name)
         if self._features.binding_conditions:
-            await self._preparation.wait(pod, state, node.name)
+            await self._binding_conditions.wait(pod, state, node.name)
 
 
 def _where_selected(claim: ResourceClaim, nodes: NodeRows) -> BoolArray:
@@ -391,56 +437,3 @@ def _release(claim: ResourceClaim, *, delete: bool = False) -> ClaimRelease:
     return ClaimRelease(
         claim.namespace, claim.name, claim.uid, "" if delete else claim.metadata.resource_version, delete=delete
     )
-
-
-class DynamicResourcesArgs(Args):
-    """Arguments of DynamicResources."""
-
-    filter_timeout: Annotated[
-        timedelta, Meta(description="How long the search for devices may take on one node; 0 means without end.")
-    ] = timedelta(seconds=10)
-    binding_timeout: Annotated[
-        timedelta, Meta(description="How long allocated devices may take until their binding conditions are met.")
-    ] = timedelta(seconds=600)
-
-    def mistakes(self) -> Iterable[tuple[str, str]]:
-        if self.filter_timeout < timedelta(0):
-            yield "filterTimeout", "must be zero or positive"
-        if self.binding_timeout < timedelta(seconds=1):
-            yield "bindingTimeout", "must be at least 1 second"
-
-
-class Hints:
-    """A pod with a missing claim is not worth a try, whatever happens to other claims."""
-
-    def __init__(self, claims: Objects[ResourceClaim]) -> None:
-        self._claims = claims
-
-    def all(self) -> Iterable[Hint]:
-        return [
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-            Hint(ResourceClaim, Action.ADD | Action.UPDATE, self._claim_changed),
-            Hint(Pod, Action.UPDATE_POD_GENERATED_CLAIM, self._claim_was_generated),
-            Hint(DeviceClass, Action.ADD | Action.UPDATE),
-            Hint(ResourceSlice, Action.ADD | Action.UPDATE),
-        ]
-
-    def _claim_changed(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
-        try:
-            is_own = any(claim.uid == after.uid for claim in claims_of(pod, self._claims))
-        except ClaimMissing:
-            return False
-        if before is None:
-            return is_own
-        if before.status.allocation is not None and after.status.allocation is None:
-            return True  # its devices are free now
-        return is_own and before.status != after.status
-
-    def _claim_was_generated(self, pod: Pod, before: Pod, after: Pod) -> bool:
-        if after.uid != pod.uid:
-            return False
-        try:
-            claims_of(after, self._claims)
-        except ClaimMissing:
-            return False
-        return True

@@ -13,12 +13,12 @@ from mooring.objects.core import PodResourceClaim
 from mooring.objects.resource import MOST_USERS, Allocation, ResourceClaim
 from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
-from mooring.plugins.default.dynamic_resources.device_requests import WantedClaim
+from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAllocate
 from mooring.plugins.default.dynamic_resources.features import Features
 
 
 class ClaimMissing(Exception):
-    """A claim of the pod is not there, or not the pod's; the text is the reason that the pod waits."""
+    """A claim of the pod does not exist or has another owner; the text is the reason why the pod waits."""
 
 
 def claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> list[ResourceClaim]:
@@ -31,7 +31,7 @@ def _claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> Iterator[ResourceCla
         name = reference.resource_claim_name
         if name is None:
             name = _generated_name(pod, reference)
-            if name is None:  # whoever makes claims after templates decided that none is needed
+            if name is None:  # the ResourceClaim controller decided that none is needed
                 continue
         claim = claims.get(name, pod.namespace)
         if claim is None:
@@ -58,7 +58,7 @@ def is_controlled_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references)
 
 
-def has_room(claim: ResourceClaim) -> bool:
+def can_be_reserved(claim: ResourceClaim) -> bool:
     """Whether one more pod can use it."""
     return len(claim.status.reserved_for) < MOST_USERS
 
@@ -73,22 +73,22 @@ class PodClaims:
 
     claims: list[ResourceClaim] = field(default_factory=list)
     """Those of the pod's spec, then the one for extended resources if there is one; as written once that is done."""
-    special: ResourceClaim | None = None
+    extended_claim: ResourceClaim | None = None
     """The claim for extended resources."""
-    wanted: Sequence[WantedClaim] = ()
-    """Those of the spec that have no allocation."""
+    wanted: Sequence[ClaimToAllocate] = ()
+    """The claims of the spec that have no allocation."""
     allocator: Allocator | None = None
     """None if every claim is allocated."""
     unavailable: set[int] = field(default_factory=set)
-    """Places of allocated claims that some node could not use."""
+    """Indexes of allocated claims that some node could not use."""
     found: dict[str, NodeAllocation] = field(default_factory=dict)
     """By node name."""
-    promised: dict[int, Allocation] = field(default_factory=dict)
-    """What claims will get on the chosen node, by their places: made by reserve, written by pre_bind."""
+    allocations: dict[int, Allocation] = field(default_factory=dict)
+    """Allocations on the chosen node, by index of the claim: set by reserve, written by pre_bind."""
     in_flight: set[str] = field(default_factory=set)
-    """Uids of those that are not written yet."""
-    in_doubt: set[int] = field(default_factory=set)
-    """Places of those whose writing nobody has answered: they may be written or not."""
+    """Uids of claims whose allocation is not written yet."""
+    unknown_writes: set[int] = field(default_factory=set)
+    """Indexes of claims whose write got no response: they may be written or not."""
 
     @property
     def has_alternatives(self) -> bool:
@@ -97,37 +97,37 @@ class PodClaims:
 
     @property
     def has_user_claims(self) -> bool:
-        return len(self.claims) > (self.special is not None)
+        return len(self.claims) > (self.extended_claim is not None)
 
 
-def promise(state: PodClaims, node: str, in_flight: ClaimsInFlight, features: Features) -> None:
+def reserve_devices(state: PodClaims, node: str, in_flight: ClaimsInFlight, features: Features) -> None:
     """Hold what was found on the node for the claims that have no allocation."""
     to_allocate = [at for at, claim in enumerate(state.claims) if claim.status.allocation is None]
     found = state.found.get(node)
     if found is None:
         # The node itself may have the extended resources; claims of the pod's spec must have been found devices.
-        if any(state.claims[at] is not state.special for at in to_allocate):
+        if any(state.claims[at] is not state.extended_claim for at in to_allocate):
             raise Fault("claim allocation not found for node")
         return
     if found.extended_claim is None:
-        to_allocate = [at for at in to_allocate if state.claims[at] is not state.special]
+        to_allocate = [at for at in to_allocate if state.claims[at] is not state.extended_claim]
     for at, allocation in zip(to_allocate, found.allocations(node, features), strict=True):
         claim = state.claims[at]
-        if claim is state.special and found.extended_claim is not None:
+        if claim is state.extended_claim and found.extended_claim is not None:
             if not found.extended_claim.spec.devices.requests:
                 continue  # the node itself has all of them
-            claim = state.claims[at] = state.special = found.extended_claim
-        state.promised[at] = allocation
+            claim = state.claims[at] = state.extended_claim = found.extended_claim
+        state.allocations[at] = allocation
         state.in_flight.add(claim.uid)
         in_flight.begin(allocated(claim, allocation))
 
 
-def take_back(state: PodClaims, in_flight: ClaimsInFlight) -> None:
-    """Nothing of the promise is left."""
+def release_devices(state: PodClaims, in_flight: ClaimsInFlight) -> None:
+    """Undo `reserve_devices`: nothing stays in flight."""
     for uid in state.in_flight:
         in_flight.end(uid)
     state.in_flight.clear()
-    state.promised.clear()
+    state.allocations.clear()
 
 
 def allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:

@@ -1,4 +1,4 @@
-"""Which pools of devices a node can use, in the order in which devices are tried.
+"""ResourceSlices: which pools and devices a node can use, in the order in which the allocator tries them.
 
 Pools come by driver and name, their slices by name, devices as the slice lists them; pools with a device that has
 binding conditions come last. Of a pool only the newest generation counts, and nothing of it is used while slices are
@@ -37,10 +37,10 @@ class DeviceId(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
-class OfferedDevice:
+class SliceDevice:
     """A device of a slice."""
 
-    __slots__ = ("device", "has_policies", "id", "seen", "selected", "spec")
+    __slots__ = ("cel_input", "device", "has_policies", "id", "selection_cache", "spec")
 
     def __init__(self, spec: ResourceSliceSpec, device: Device) -> None:
         self.spec = spec
@@ -48,18 +48,18 @@ class OfferedDevice:
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.has_policies = any(each.request_policy is not None for each in device.capacity.values())
         """Whether there are rules about how much of its capacity can be had."""
-        self.seen: DeviceInput | None = None
-        """As selectors see it; made when the first one asks."""
-        self.selected: dict[str, bool] = {}
-        """Selector → whether it selects this device: neither changes. The last ones; see `selectors`."""
+        self.cel_input: DeviceInput | None = None
+        """The device as CEL selectors see it; computed for the first one."""
+        self.selection_cache: dict[str, bool] = {}
+        """CEL expression → whether it selects this device: neither changes. Bounded; see `device_requests.selects`."""
 
     @property
-    def chooses_its_nodes(self) -> bool:
-        """Whether the device itself, not its slice, says on which nodes it can be used."""
+    def has_node_selection(self) -> bool:
+        """Whether the device itself, not its slice, selects the nodes that can use it (perDeviceNodeSelection)."""
         return bool(self.spec.per_device_node_selection)
 
 
-class OfferedSlice:
+class DeviceSlice:
     """A slice and its devices."""
 
     __slots__ = ("devices", "name", "pool_id", "spec")
@@ -68,7 +68,7 @@ class OfferedSlice:
         self.name = found.name
         self.spec = found.spec
         self.pool_id = PoolId(found.spec.driver, found.spec.pool.name)
-        self.devices = tuple(OfferedDevice(found.spec, device) for device in found.spec.devices)
+        self.devices = tuple(SliceDevice(found.spec, device) for device in found.spec.devices)
 
     @property
     def generation(self) -> int:
@@ -84,8 +84,8 @@ class Pool:
     """What a node can use of a pool."""
 
     id: PoolId
-    devices: tuple[OfferedDevice, ...] = ()
-    elsewhere: tuple[OfferedDevice, ...] = ()
+    devices: tuple[SliceDevice, ...] = ()
+    elsewhere: tuple[SliceDevice, ...] = ()
     """Devices of the pool that other nodes use: they count against the shared counters."""
     counters: Mapping[str, CounterSet] = field(default_factory=dict)
     is_incomplete: bool = False
@@ -101,18 +101,18 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class UsablePools:
     """What a node can use."""
 
     pools: Sequence[Pool]
-    candidates: Sequence[tuple[Pool, OfferedDevice]]
+    candidates: Sequence[tuple[Pool, SliceDevice]]
     """Every device that can be tried, in order."""
 
 
 def node_matches(
     node: NodeView, node_name: str | None, all_nodes: bool | None, node_selector: NodeSelector | None
 ) -> bool:
-    """Whether a slice or device that says this about its nodes means this one."""
+    """Whether the node selection of a slice or device includes this node."""
     if node_name:
         return node.name == node_name
     if all_nodes:
@@ -120,15 +120,15 @@ def node_matches(
     return node_selector is not None and selector_matches(node_selector, node.name, node.labels)
 
 
-class Inventory:
+class ResourceSliceIndex:
     """All slices, found by node and by pool."""
 
-    def __init__(self, slices: Iterable[OfferedSlice], features: Features) -> None:
+    def __init__(self, slices: Iterable[DeviceSlice], features: Features) -> None:
         self._features = features
-        self._on_node: dict[str, list[OfferedSlice]] = defaultdict(list)
-        self._for_any: list[OfferedSlice] = []
-        self._by_pool: dict[PoolId, list[OfferedSlice]] = defaultdict(list)
-        self._known: dict[str, tuple[Mapping[str, str], Reach]] = {}
+        self._on_node: dict[str, list[DeviceSlice]] = defaultdict(list)
+        self._for_any: list[DeviceSlice] = []
+        self._by_pool: dict[PoolId, list[DeviceSlice]] = defaultdict(list)
+        self._known: dict[str, tuple[Mapping[str, str], UsablePools]] = {}
         for each in slices:
             self._by_pool[each.pool_id].append(each)
             if each.spec.node_name and not each.counter_sets:
@@ -136,22 +136,22 @@ class Inventory:
             else:
                 self._for_any.append(each)
 
-    def reach_of(self, node: NodeView) -> Reach:
-        """What the node can use. Remembered: it depends on the node's name and labels alone."""
+    def usable_by(self, node: NodeView) -> UsablePools:
+        """What the node can use. Cached: it depends on the node's name and labels alone."""
         known = self._known.get(node.name)
         if known is None or known[0] != node.labels:
             pools = self._pools_at(node)
             candidates = [(pool, offered) for pool in pools if pool.is_usable for offered in pool.devices]
-            known = self._known[node.name] = (node.labels, Reach(pools, candidates))
+            known = self._known[node.name] = (node.labels, UsablePools(pools, candidates))
         return known[1]
 
-    def near(self, node: NodeView) -> Sequence[OfferedSlice]:
-        """The slices that may concern the node: those that name it, and those that name none."""
+    def possible_slices(self, node: NodeView) -> Sequence[DeviceSlice]:
+        """The slices that the node may be able to use: those that name it, and those that name no node."""
         return [*self._on_node.get(node.name, ()), *self._for_any]
 
     def _pools_at(self, node: NodeView) -> Sequence[Pool]:
-        newest: dict[PoolId, list[OfferedSlice]] = {}
-        for each in self.near(node):
+        newest: dict[PoolId, list[DeviceSlice]] = {}
+        for each in self.possible_slices(node):
             if not self._concerns(each, node):
                 continue
             known = newest.setdefault(each.pool_id, [])
@@ -162,7 +162,7 @@ class Inventory:
         pools = [pool for slices in newest.values() if (pool := self._pool(slices)) is not None]
         return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
 
-    def _concerns(self, each: OfferedSlice, node: NodeView) -> bool:
+    def _concerns(self, each: DeviceSlice, node: NodeView) -> bool:
         spec = each.spec
         if not self._features.partitionable_devices and (
             spec.per_device_node_selection is not None or spec.shared_counters
@@ -176,7 +176,7 @@ class Inventory:
             node_matches(node, device.node_name, device.all_nodes, device.node_selector) for device in spec.devices
         )
 
-    def _pool(self, slices: list[OfferedSlice]) -> Pool | None:
+    def _pool(self, slices: list[DeviceSlice]) -> Pool | None:
         """The pool that these slices, all that concern the node, are part of; None if a newer generation is coming."""
         pool_id, wanted = slices[0].pool_id, slices[0].spec.pool.resource_slice_count
         if len(slices) == wanted:
@@ -190,7 +190,7 @@ class Inventory:
         here = {each.name for each in slices}
         return self._checked(slices, [each for each in whole_pool if each.name not in here])
 
-    def _checked(self, slices: Sequence[OfferedSlice], elsewhere: Sequence[OfferedSlice]) -> Pool:
+    def _checked(self, slices: Sequence[DeviceSlice], elsewhere: Sequence[DeviceSlice]) -> Pool:
         pool_id = slices[0].pool_id
         slices = sorted(slices, key=lambda each: each.name)
         is_counted = self._features.partitionable_devices
@@ -208,7 +208,7 @@ class Inventory:
         return Pool(pool_id, devices, others, counters)
 
 
-def _counts(offered: OfferedDevice, counters: Mapping[str, CounterSet]) -> bool:
+def _counts(offered: SliceDevice, counters: Mapping[str, CounterSet]) -> bool:
     """Whether all that the device consumes is there to be consumed."""
     return all(
         consumption.counter_set in counters
@@ -217,22 +217,22 @@ def _counts(offered: OfferedDevice, counters: Mapping[str, CounterSet]) -> bool:
     )
 
 
-class Inventories:
-    """The inventory as the slices stand now. What is known about slices that did not change is kept."""
+class ResourceSliceCache:
+    """The current `ResourceSliceIndex`. Slices that did not change keep what is cached with their devices."""
 
     def __init__(self, slices: Objects[ResourceSlice], features: Features) -> None:
         self._slices = slices
         self._features = features
-        self._read: dict[str, tuple[ResourceSlice, OfferedSlice]] = {}
-        self._inventory: tuple[int, Inventory] | None = None
+        self._read: dict[str, tuple[ResourceSlice, DeviceSlice]] = {}
+        self._index: tuple[int, ResourceSliceIndex] | None = None
 
-    def now(self) -> Inventory:
+    def index(self) -> ResourceSliceIndex:
         version = self._slices.version
-        if self._inventory is None or self._inventory[0] != version:
-            read: dict[str, tuple[ResourceSlice, OfferedSlice]] = {}
+        if self._index is None or self._index[0] != version:
+            read: dict[str, tuple[ResourceSlice, DeviceSlice]] = {}
             for each in sorted(self._slices.all(), key=lambda each: each.name):
                 known = self._read.get(each.key)
-                read[each.key] = known if known is not None and known[0] is each else (each, OfferedSlice(each))
+                read[each.key] = known if known is not None and known[0] is each else (each, DeviceSlice(each))
             self._read = read
-            self._inventory = version, Inventory((offered for _, offered in read.values()), self._features)
-        return self._inventory[1]
+            self._index = version, ResourceSliceIndex((offered for _, offered in read.values()), self._features)
+        return self._index[1]

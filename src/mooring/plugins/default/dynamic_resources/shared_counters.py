@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.objects.quantity import billionths
-from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId, OfferedDevice, Pool, PoolId
+from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId, Pool, PoolId, SliceDevice
 
 Counted = dict[tuple[str, str], int]
 """(counter set, counter) → amount."""
@@ -31,7 +31,7 @@ class FreeCounters:
             }
             for offered in (*pool.devices, *pool.elsewhere):
                 if offered.device.consumes_counters and self._is_allocated(offered.id):
-                    for key, amount in consumption(offered).items():
+                    for key, amount in consumed_counters(offered).items():
                         free[key] -= amount
         return free
 
@@ -43,10 +43,10 @@ class CounterUse:
         self._free = free
         self._used: dict[PoolId, Counted] = {}
 
-    def take(self, pool: Pool, offered: OfferedDevice) -> bool:
+    def allocate(self, pool: Pool, offered: SliceDevice) -> bool:
         """Whether the counters suffice for one more device; if so, it counts from now on."""
         used = self._used.setdefault(pool.id, {})
-        wanted = consumption(offered)
+        wanted = consumed_counters(offered)
         # A counter that is overdrawn already (free is negative) blocks the pool, whether or not the device needs it.
         for key, free in self._free.of(pool).items():
             if used.get(key, 0) + wanted.get(key, 0) > free:
@@ -55,13 +55,13 @@ class CounterUse:
             used[key] = used.get(key, 0) + amount
         return True
 
-    def give_back(self, pool: Pool, offered: OfferedDevice) -> None:
+    def deallocate(self, pool: Pool, offered: SliceDevice) -> None:
         used = self._used[pool.id]
-        for key, amount in consumption(offered).items():
+        for key, amount in consumed_counters(offered).items():
             used[key] -= amount
 
 
-def consumption(offered: OfferedDevice) -> Counted:
+def consumed_counters(offered: SliceDevice) -> Counted:
     """What a device consumes, once it is taken."""
     consumed: Counted = {}
     for part in offered.device.consumes_counters:

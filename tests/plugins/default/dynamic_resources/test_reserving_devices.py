@@ -82,7 +82,7 @@ async def test_a_share_that_the_watch_shows_before_we_know_it_is_written_counts_
         claims=[a_claim(name, wants(capacity={"memory": "5Gi"})) for name in ("one", "two")],
     )
     first = reserved(world, a_claiming_pod("one"))
-    claim, allocation = claim_of(world, "one"), first.state.promised[0]
+    claim, allocation = claim_of(world, "one"), first.state.allocations[0]
     claim.status.allocation = None
     shown = a_claim("one", wants(capacity={"memory": "5Gi"}), allocation=allocation)
     world.services.objects(type(claim)).put(shown)
@@ -117,7 +117,7 @@ def test_a_claim_is_for_256_pods(users, refusal):
 def test_an_allocated_claim_promises_nothing():
     world = World(claims=[a_claim("claim", allocation=allocated())])
     placing = reserved(world, a_claiming_pod("claim"))
-    assert (placing.state.promised, len(world.services.claims_in_flight)) == ({}, 0)
+    assert (placing.state.allocations, len(world.services.claims_in_flight)) == ({}, 0)
 
 
 def test_a_pod_without_claims_reserves_nothing():
