@@ -61,7 +61,7 @@ def test_a_scheduler_serves_probes_and_its_metrics_and_its_plugins():
             program.mentions("No traffic from Prometheus")
             status, text = fetch(port, "/metrics", token)
             assert status == 200
-            assert "networktraffic_prometheus_answers 0.0\n" in text
+            assert "networktraffic_prometheus_up 0.0\n" in text
             assert 'scheduler_pending_pods{queue="active"} 0.0\n' in text
             assert 'scheduler_cache_size{type="nodes"} 1.0\n' in text
             assert 'kubernetes_healthcheck{name="shutdown",type="readyz"} 1.0' in fetch(port, "/metrics/slis", token)[1]

@@ -1,6 +1,6 @@
 """What a create costs the embedded API server: pods over TLS, while watchers follow.
 
-The server runs in a process of its own, as under `mooring up`, and tells its CPU time. Clients and watchers share
+The server runs in a process of its own, as under `mooring up`, and reports its CPU time. Clients and watchers share
 this process, so that on two cores the rate is the server's.
 """
 
@@ -87,7 +87,7 @@ class _Load:
         await self._session.close()
 
     async def create(self, count: int) -> int:
-        """Create pods, and wait until every watcher has seen them. Answers how many events they saw."""
+        """Create pods, and wait until every watcher has seen them. Returns how many events they saw."""
         names = iter([f"pod-{number}" for number in range(self._created, self._created + count)])
         self._created += count
         creating = [self._create_all(names) for _ in range(self._in_flight)]
@@ -119,7 +119,7 @@ def _pod(name: str) -> bytes:
 
 @contextmanager
 def server() -> Iterator[tuple[Address, Connection]]:
-    """A server in another process: where it is, and the line to ask it for its CPU time. It ends with the line."""
+    """A server in another process: where it is, and the pipe that reports its CPU time. It ends with the pipe."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
     process.start()

@@ -73,7 +73,7 @@ def _timed(
     workload: str, nodes: int, profile: Profile, state: State, cache: DecisionCache, waiting: Sequence[Pod]
 ) -> Figure:
     journal = DecisionLog(Services().clock)
-    deciding = assuming = telling = 0
+    deciding = assuming = reporting = 0
     for seed, pod in enumerate(waiting):
         began = time.process_time_ns()
         decision = decide(profile, pod, state, seed=seed, cache=cache)
@@ -81,11 +81,13 @@ def _timed(
         _assume(state, decision)
         assumed = time.process_time_ns()
         journal.write(pod, decision.evidence())
-        told = time.process_time_ns()
-        deciding, assuming, telling = deciding + decided - began, assuming + assumed - decided, telling + told - assumed
+        reported = time.process_time_ns()
+        deciding += decided - began
+        assuming += assumed - decided
+        reporting += reported - assumed
     each = len(waiting) * 1000
     seconds = (deciding + assuming) / 1e9
-    return Figure(workload, nodes, deciding / each, assuming / each, telling / each, len(waiting) / seconds)
+    return Figure(workload, nodes, deciding / each, assuming / each, reporting / each, len(waiting) / seconds)
 
 
 def _assume(state: State, decision: Decision) -> None:

@@ -112,7 +112,7 @@ class _Calls:
         metrics.gated(profile.name, "Success", metrics.now() - began)
         metrics.entered("active", "UnschedulablePodAdd")
         decision.cycle.watch = metrics.attempts.begin()
-        self._ask()
+        self._run_plugins()
         metrics.attempts.decided(profile, decision)
         metrics.attempts.placed(profile, decision, Permitted({}))
         metrics.attempts.over(decision)
@@ -126,12 +126,12 @@ class _Calls:
     def without_metrics(self, _number: int) -> None:
         """What of it there would be in any case."""
         self._decision.cycle.watch = None
-        self._ask()
+        self._run_plugins()
         self._turn(ExtensionPoint.BIND, [self._binder])
 
-    def _ask(self) -> None:
-        for words, plugins in self._runs:
-            self._turn(words, plugins)
+    def _run_plugins(self) -> None:
+        for point, plugins in self._runs:
+            self._turn(point, plugins)
 
     def _turn(self, point: ExtensionPoint, plugins: list[Plugin]) -> None:
         with calling(self._decision.cycle, None, point) as call:

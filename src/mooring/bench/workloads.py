@@ -1,6 +1,6 @@
 """What is decided in the benchmark, after the workloads of kube-scheduler's own (scheduler_perf).
 
-Add one: a `Workload` in `WORKLOADS`, which says what it wants different from the plain one.
+Add one: a `Workload` in `WORKLOADS`, which states how it differs from the plain one.
 """
 
 from __future__ import annotations

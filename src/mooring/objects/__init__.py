@@ -1,6 +1,6 @@
 """The Kubernetes objects a scheduler reads: snake_case here, camelCase on the wire.
 
-`meta` (names, owners, kinds), `core` (Pod and Node), `quantity`, `selectors`, `requests` (what a pod asks
+`meta` (names, owners, kinds), `core` (Pod and Node), `quantity`, `selectors`, `requests` (what a pod needs
 for and counts as on a node).
 """
 

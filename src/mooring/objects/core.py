@@ -271,7 +271,7 @@ class Pod(KubeObject, version="v1", plural="pods"):
         return placement_volumes(self.name, self.spec.volumes)
 
     def request(self, resource: str) -> int:
-        """How much of the resource the pod asks for: thousandths of a CPU, bytes, or whole pieces."""
+        """How much of the resource the pod requests: thousandths of a CPU, bytes, or whole pieces."""
         return self.requests.amounts.get(resource, 0)
 
     def condition(self, type: str) -> PodCondition | None:
@@ -318,7 +318,7 @@ class Namespace(KubeObject, version="v1", plural="namespaces", scope="Cluster"):
 
 
 class ObjectReference(Wire):
-    """Whom an event is about, or the target of a binding."""
+    """The object of an event, or the target of a binding."""
 
     kind: str = ""
     api_version: str = ""

@@ -58,7 +58,7 @@ class ObjectMeta(Wire):
 
 
 class _KindMeta(msgspec.StructMeta):
-    """Lets a class statement say its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`.
+    """Lets a class statement declare its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`.
 
     Fields are by keyword in every subclass, so that one without a default may follow `metadata`.
     """
@@ -90,7 +90,7 @@ class _KindMeta(msgspec.StructMeta):
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defaults=True, dict=True):
-    """Anything that is listed and watched. `KIND` says where the API serves it.
+    """Anything that is listed and watched. `KIND` is where the API serves it.
 
     `dict=True` gives room for values computed once per object (a pod's requests); they are not on the wire.
     """
@@ -150,8 +150,8 @@ class CustomResource(KubeObject):
     class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster"):
         spec: QuotaSpec
 
-    Kubernetes protects groups that end in `k8s.io` or `kubernetes.io`: a kind in one also says where it was `approved`,
-    by the address of the review or by a reason that begins with "unapproved".
+    Kubernetes protects groups that end in `k8s.io` or `kubernetes.io`: a kind in one also has `approved`: the
+    address of the review, or a reason that begins with "unapproved".
     """
 
     APPROVED: ClassVar[str] = ""

@@ -1,6 +1,6 @@
-"""How names, labels and keys may look, in kube-apiserver's words: each rule answers with what is wrong, or nothing.
+"""How names, labels and keys may look, with kube-apiserver's messages: each rule returns what is wrong, or nothing.
 
-Answers are remembered, because the same few keys come with every object: read them, do not change them.
+Results are cached, because the same few keys come with every object: read them, do not change them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     is_preempted: bool = False
     """Whether it is going because a scheduler evicted it for a pod of higher priority."""
     assumed_at: float | None = None
-    """When we decided it; None once the watch has confirmed it. Whether it runs yet is what `started` tells."""
+    """When we decided it; None once the watch has confirmed it. `started` is set once it runs."""
     resource_version: str = ""
     generation: int = 0
 

@@ -43,7 +43,7 @@ def fields_match(term: NodeSelectorTerm, name: str) -> bool:
 
 
 def is_readable(term: NodeSelectorTerm) -> bool:
-    """Whether the term says anything, and nothing that cannot be read."""
+    """Whether the term is not empty and all of it can be read."""
     if not term.match_expressions and not term.match_fields:
         return False
     return all(_is_readable(part.key, part.operator, tuple(part.values)) for part in term.match_expressions) and all(

@@ -1,4 +1,4 @@
-"""The terms of pod affinity and anti-affinity, by kind, and what kube-scheduler says of one that cannot be read."""
+"""The terms of pod affinity and anti-affinity, by kind, and kube-scheduler's message for one that cannot be read."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mooring.objects.selectors import mistake_in, one_text
 
 
 class TermKind(Enum):
-    """The four kinds of terms by which pods ask to be near other pods or away from them."""
+    """The four kinds of terms by which pods are placed near other pods or away from them."""
 
     REQUIRED_AFFINITY = "required affinity"
     PREFERRED_AFFINITY = "preferred affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
-    # Asked four times per decision: Enum's own is not C, and each member exists once.
+    # Called four times per decision: Enum's own is not C, and each member exists once.
     __hash__ = object.__hash__
 
 
 WeightedTerm = tuple[int, PodAffinityTerm]
 """A required term weighs 0: it is not a matter of more or less."""
 
-_TOLD_AS = {
+_FIELDS = {
     TermKind.REQUIRED_AFFINITY: "requiredAffinityTerms",
     TermKind.REQUIRED_ANTI_AFFINITY: "requiredAntiAffinityTerms",
     TermKind.PREFERRED_AFFINITY: "preferredAffinityTerms",
@@ -56,12 +56,12 @@ def unreadable(terms: Iterable[WeightedTerm]) -> str | None:
 
 def mistakes_in(affinity: Affinity | None) -> str | None:
     """What is wrong with the terms, kind by kind, as one text; None: all can be read."""
-    wrong = [f"{name}: {why}" for kind, name in _TOLD_AS.items() if (why := unreadable(terms_of(affinity, kind)))]
+    wrong = [f"{name}: {why}" for kind, name in _FIELDS.items() if (why := unreadable(terms_of(affinity, kind)))]
     return one_text(wrong) if wrong else None
 
 
 def named_namespaces(term: PodAffinityTerm, own: str) -> frozenset[str]:
-    """The namespaces that the term names; its pod's own if it says nothing about namespaces."""
+    """The namespaces that the term names; its pod's own if it has neither names nor a selector."""
     if not term.namespaces and term.namespace_selector is None:
         return frozenset((own,))
     return frozenset(term.namespaces)

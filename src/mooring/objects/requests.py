@@ -1,9 +1,9 @@
-"""How much a pod asks for, and how much it counts as on a node.
+"""How much a pod requests, and how much it counts as on a node.
 
 Per resource: the greater of all regular containers with all sidecars, and any init container with the sidecars
 started before it; plus overhead. Pod-level requests replace the aggregate for what they name (cpu, memory,
 hugepages). CPU in thousandths, everything else in whole units. While a pod on a node is being resized, what counts
-there is the most of what it asks for, was allocated and uses.
+there is the most of what it requests, was allocated and uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
     """A pod's requests in the scheduler's units."""
 
     amounts: Amounts
-    """What the pod asks for; resources that nobody counts are left out."""
+    """What the pod requests; resources that scheduling does not account for are left out."""
     nonzero_cpu_milli: int
     nonzero_memory_bytes: int
     """For scoring: a container that names no CPU or memory counts as 100m and 200Mi."""
@@ -64,7 +64,7 @@ def requests_of(pod: Pod) -> PodRequests:
 
 
 def requests_of_containers(pod: Pod) -> PodRequests:
-    """As `requests_of`, whatever the pod level says: kube-scheduler ranks nodes for an incoming pod by this."""
+    """As `requests_of`, without pod-level requests: kube-scheduler ranks nodes for an incoming pod by this."""
     if pod.spec.resources is None:
         return pod.requests
     return _requests(pod, lambda container: in_units(container.resources.requests), {})
@@ -84,59 +84,60 @@ def requests_on_node(pod: Pod) -> PodRequests:
         ]
         if reported.resources is not None
     }
-    pod_wish = _pod_level(pod)
-    reports_whole_pod = bool(pod_wish) and status.resources is not None
+    pod_level = _pod_level(pod)
+    reports_whole_pod = bool(pod_level) and status.resources is not None
     if not held_by and not reports_whole_pod:
         return pod.requests
-    # What the kubelet found infeasible will never be given; otherwise the wish counts as soon as it is uttered.
+    # What the kubelet found infeasible will never be given; otherwise the spec counts at once.
     pending = pod.condition("PodResizePending")
-    wish_counts = pending is None or pending.reason != "Infeasible"
+    spec_counts = pending is None or pending.reason != "Infeasible"
 
-    def asked(container: Container) -> Amounts:
-        wish = in_units(container.resources.requests)
+    def of_container(container: Container) -> Amounts:
+        wanted = in_units(container.resources.requests)
         held = held_by.get(container.name)
         if held is None:
-            return wish
-        return _most(wish, held) if wish_counts else dict(held)
+            return wanted
+        return _most(wanted, held) if spec_counts else dict(held)
 
-    if pod_wish and status.resources is not None:
+    if pod_level and status.resources is not None:
         held = _most(in_units(status.resources.requests), in_units(status.allocated_resources or {}))
         # Only what the spec names at the level of the pod counts there.
-        pod_wish = {name: max(wish if wish_counts else 0, held.get(name, 0)) for name, wish in pod_wish.items()}
-    return _requests(pod, asked, pod_wish)
+        pod_level = {name: max(wanted if spec_counts else 0, held.get(name, 0)) for name, wanted in pod_level.items()}
+    return _requests(pod, of_container, pod_level)
 
 
 def _pod_level(pod: Pod) -> Amounts:
     return in_units(pod.spec.resources.requests) if pod.spec.resources is not None else {}
 
 
-def _requests(pod: Pod, asked: Callable[[Container], Amounts], pod_level: Amounts) -> PodRequests:
+def _requests(pod: Pod, of_container: Callable[[Container], Amounts], pod_level: Amounts) -> PodRequests:
     spec = pod.spec
     overhead = in_units(spec.overhead)
     pod_level = {name: value for name, value in pod_level.items() if is_pod_level(name)}
-    amounts = _aggregate(spec.init_containers, spec.containers, asked) | pod_level
+    amounts = _aggregate(spec.init_containers, spec.containers, of_container) | pod_level
     _add(amounts, overhead)
     # With pod-level requests, containers are filled up only where the pod as a whole names none.
     defaults = {name: value for name, value in NONZERO.items() if not pod_level or name not in amounts}
     filled = amounts
     if defaults:
         filled = (
-            _aggregate(spec.init_containers, spec.containers, lambda container: defaults | asked(container)) | pod_level
+            _aggregate(spec.init_containers, spec.containers, lambda container: defaults | of_container(container))
+            | pod_level
         )
         _add(filled, overhead)
     return PodRequests(amounts, filled.get("cpu", 0), filled.get("memory", 0))
 
 
 def _aggregate(
-    init_containers: list[Container], containers: list[Container], asked: Callable[[Container], Amounts]
+    init_containers: list[Container], containers: list[Container], of_container: Callable[[Container], Amounts]
 ) -> Amounts:
     running: Amounts = {}
     for container in containers:
-        _add(running, asked(container))
+        _add(running, of_container(container))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in init_containers:
-        wanted = asked(container)
+        wanted = of_container(container)
         if container.restart_policy == "Always":
             _add(sidecars, wanted)
             _add(running, wanted)

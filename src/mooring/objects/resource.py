@@ -34,7 +34,7 @@ MOST_USERS = 256
 MOST_ALTERNATIVES = 8
 """How many subrequests a request with `firstAvailable` can have."""
 
-# What a claim asks for.
+# What a claim requests.
 
 
 class CelSelector(Wire):
@@ -159,7 +159,7 @@ class DeviceCondition(Wire):
 
 
 class DeviceStatus(Wire):
-    """What a driver says about an allocated device."""
+    """What a driver reports about an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -202,7 +202,7 @@ class CapacityRange(Wire):
 
 
 class CapacityPolicy(Wire):
-    """Which shares of a capacity may be asked for."""
+    """Which shares of a capacity may be requested."""
 
     default: QuantityText | None = None
     valid_values: list[QuantityText] = []
@@ -290,7 +290,7 @@ class DeviceClassSpec(Wire):
 
 
 class DeviceClass(KubeObject, group=GROUP, version="v1", plural="deviceclasses", scope="Cluster"):
-    """A kind of device that claims ask for by name."""
+    """A kind of device that claims request by name."""
 
     KIND: ClassVar[Kind]
 

@@ -30,7 +30,7 @@ class LabelSelector(Wire):
     match_expressions: list[LabelSelectorRequirement] = []
 
     def matches(self, labels: Labels) -> bool:
-        """Whether all parts hold; an empty selector holds for everybody."""
+        """Whether all parts hold; an empty selector matches every object."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             requirement_matches(part.key, part.operator, part.values, labels) for part in self.match_expressions
         )
@@ -175,7 +175,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
-    """Refuse what no label can be: it would match nothing, and nobody would know why."""
+    """Reject what no label can be: it would match nothing, without a hint why."""
     wrong = [f'Invalid value: "{key}": {sentence}' for sentence in qualified_name(key)]
     for index, value in enumerate(values):
         if operator in ("Gt", "Lt") and integer(value) is None:
@@ -188,7 +188,7 @@ def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
 
 
 def selects(requirements: Sequence[Requirement], labels: Labels) -> bool:
-    """Whether all requirements hold. Asked of every pod that is placed, and of all of them for a new selection."""
+    """Whether all requirements hold. Called for every pod that is placed, and for all of them for a new selection."""
     for key, operator, values in requirements:
         if operator == "In":
             if labels.get(key) not in values:

@@ -1,7 +1,7 @@
 """Volumes and what provides them: claims, volumes, storage classes, CSI drivers and where they run.
 
-The sources of a PersistentVolume are kept as far as placement reads them; `mooring.objects.migration` says what an
-in-tree source has become.
+The sources of a PersistentVolume are kept as far as placement reads them; `mooring.objects.migration` translates
+in-tree sources that have migrated to CSI.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""Of an object whose binding was nobody's wish: it may be undone."""
+"""Annotates an object that a controller bound, not a user: the binding may be undone."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -144,8 +144,8 @@ class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumecl
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
-    def asked_bytes(self) -> int | None:
-        """The size it asks for, if any."""
+    def requested_bytes(self) -> int | None:
+        """The size it requests, if any."""
         text = self.spec.resources.requests.get("storage")
         return None if text is None else whole(text)
 
@@ -222,7 +222,7 @@ class CSIDriverSpec(Wire):
 
 
 class CSIDriver(KubeObject, group="storage.k8s.io", version="v1", plural="csidrivers", scope="Cluster"):
-    """What a CSI driver says of itself."""
+    """The properties of a CSI driver."""
 
     KIND: ClassVar[Kind]
 

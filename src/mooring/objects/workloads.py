@@ -1,4 +1,4 @@
-"""Services and the controllers that own pods, as far as default spreading reads them: whom they select."""
+"""Services and the controllers that own pods, as far as default spreading reads them: which pods they select."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.objects.wire import Wire
 
 class ServiceSpec(Wire):
     selector: dict[str, str] = {}
-    """Without one the endpoints are somebody else's affair: it selects no pods."""
+    """Without one it selects no pods; its endpoints are managed elsewhere."""
 
 
 class Service(KubeObject, version="v1", plural="services"):

@@ -40,7 +40,7 @@ from mooring.plugins.default.resource_scores import ResourceSpec
 
 HALF = HIGHEST_SCORE // 2
 ON_EVERY_NODE = ("cpu", "memory", "ephemeral-storage")
-"""These count for every pod; any other resource only for pods that ask for it."""
+"""These count for every pod; any other resource only for pods that request it."""
 
 FloatArray = NDArray[np.float64]
 
@@ -91,30 +91,30 @@ class NodeResourcesBalancedAllocation(Plugin):
         """What the pod requests of each resource that counts."""
         # As a pod on a node counts: also by what containers report, though the pod is on none yet. NodeResourcesFit
         # counts it by its spec alone.
-        asked = requests_on_node(pod).amounts
-        if not any(asked.get(resource) for resource in self._resources):
+        requested = requests_on_node(pod).amounts
+        if not any(requested.get(resource) for resource in self._resources):
             return Skip()
         return {
-            resource: asked.get(resource, 0)
+            resource: requested.get(resource, 0)
             for resource in self._resources
-            if asked.get(resource) or resource in ON_EVERY_NODE
+            if requested.get(resource) or resource in ON_EVERY_NODE
         }
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        asked = self._asked(pod, cycle)
-        if isinstance(asked, Skip):
+        requested = self._requested(pod, cycle)
+        if isinstance(requested, Skip):
             return 0
-        before = _balance(list(self._shares(node, dict.fromkeys(asked, 0))))
-        after = _balance(list(self._shares(node, asked)))
+        before = _balance(list(self._shares(node, dict.fromkeys(requested, 0))))
+        after = _balance(list(self._shares(node, requested)))
         return HALF + (HALF + after - before) // 2
 
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
-        asked = self._asked(pod, cycle)
-        if isinstance(asked, Skip) or not len(nodes):
+        requested = self._requested(pod, cycle)
+        if isinstance(requested, Skip) or not len(nodes):
             return np.zeros(len(nodes), np.int64)
-        after = self._balances(nodes, asked)
-        after -= self._balances_before(nodes, tuple(asked))
+        after = self._balances(nodes, requested)
+        after -= self._balances_before(nodes, tuple(requested))
         after += HALF + 2 * HALF
         after >>= 1
         score: IntArray = after.astype(np.int64)
@@ -131,12 +131,12 @@ class NodeResourcesBalancedAllocation(Plugin):
             lambda node: _balance(list(self._shares(node, nothing))),
         )
 
-    def _balances(self, nodes: NodeRows, asked: Amounts) -> NDArray[np.int32]:
+    def _balances(self, nodes: NodeRows, requested: Amounts) -> NDArray[np.int32]:
         """How balanced nodes are with so much more."""
-        usages = [self._usage_of_nodes(nodes, resource) for resource in asked]
+        usages = [self._usage_of_nodes(nodes, resource) for resource in requested]
         shares = [
             _shares(*usage, amount, can_exceed="/" in resource or not nodes.is_room_everywhere(resource, amount))
-            for usage, (resource, amount) in zip(usages, asked.items(), strict=True)
+            for usage, (resource, amount) in zip(usages, requested.items(), strict=True)
         ]
         if len(shares) == 2 and all(capacity.lowest > 0 for _, capacity in usages):
             return _balances_of_two(*shares)
@@ -150,21 +150,19 @@ class NodeResourcesBalancedAllocation(Plugin):
         requested, capacity = self._devices.usage_of_nodes(nodes, resource, requested, capacity)
         return requested.astype(np.float64), Capacity.of(capacity)
 
-    def _shares(self, node: NodeView, asked: Amounts) -> Iterator[float]:
+    def _shares(self, node: NodeView, requested: Amounts) -> Iterator[float]:
         """The used share of each resource that the node has, with so much more."""
-        for resource, amount in asked.items():
-            requested, capacity = self._devices.usage(
-                node, resource, node.requested(resource), node.allocatable(resource)
-            )
+        for resource, amount in requested.items():
+            used, capacity = self._devices.usage(node, resource, node.requested(resource), node.allocatable(resource))
             if capacity:
-                yield min((requested + amount) / capacity, 1.0)
+                yield min((used + amount) / capacity, 1.0)
 
-    def _asked(self, pod: Pod, cycle: Cycle) -> Amounts | Skip:
+    def _requested(self, pod: Pod, cycle: Cycle) -> Amounts | Skip:
         try:
-            asked: Amounts = cycle.score_state(self)
+            requested: Amounts = cycle.score_state(self)
         except StateMissing:  # pre_score is switched off in this profile
             return self.pre_score(pod, cycle.nodes, cycle)
-        return asked
+        return requested
 
 
 # In the following, numbers are added and divided in kube-scheduler's order: the last bit decides a score.

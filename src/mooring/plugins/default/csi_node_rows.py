@@ -1,4 +1,4 @@
-"""What CSINodes say, by row of the node table: which rows have one, limits of drivers, plugins that have migrated."""
+"""CSINodes by row of the node table: which rows have one, volume limits of drivers, migrated in-tree plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DefaultBinder: bind the pod by telling the API server."""
+"""DefaultBinder: bind the pod with a Binding in the API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mooring.framework import Binder, Bound, Cycle, Log, NodeView, Plugin, Pod
 class DefaultBinder(Plugin):
     """Bind pods through the API server's `pods/binding`."""
 
-    longest_wait_seconds = math.inf  # the binder asks until it knows: to give up earlier would overfill the node
+    # The binder retries until the outcome is known: to give up earlier would overcommit the node.
+    longest_wait_seconds = math.inf
 
     def __init__(self, binder: Binder, log: Log) -> None:
         self._binder, self._log = binder, log

@@ -171,7 +171,7 @@ def _only_names(required: core.NodeSelector) -> frozenset[str] | None:
 
 
 def _is_readable(preferred: core.PreferredSchedulingTerm) -> bool:
-    """Weight 0 and an empty term say nothing, so there is nothing to be read."""
+    """Weight 0 and an empty term have no effect, so they need not be readable."""
     term = preferred.preference
     return not preferred.weight or is_readable(term) or not (term.match_expressions or term.match_fields)
 

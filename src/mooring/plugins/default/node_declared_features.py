@@ -76,7 +76,7 @@ class NodeDeclaredFeatures(Plugin):
 
 
 def needed_features(pod: Pod) -> frozenset[str]:
-    """The features without which a kubelet could not run the pod as it asks."""
+    """The features without which a kubelet could not run the pod as specified."""
     spec = pod.spec
     needed = set()
     if any(

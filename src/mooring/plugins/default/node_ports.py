@@ -1,4 +1,4 @@
-"""NodePorts: a node must have the host ports free that the pod's containers and sidecars ask for.
+"""NodePorts: a node must have the host ports free that the pod's containers and sidecars request.
 
 The same port of the same protocol conflicts on the same address, and where either side listens on all (0.0.0.0).
 """
@@ -28,7 +28,7 @@ TAKEN = "node(s) didn't have free ports for the requested pod ports"
 
 
 class Wanted:
-    """The ports that a pod asks for."""
+    """The ports that a pod requests."""
 
     __slots__ = ("_addresses", "ports")
 
@@ -48,7 +48,7 @@ class Wanted:
 
 
 class NodePorts(Plugin):
-    """Refuse nodes where a host port that the pod asks for is taken."""
+    """Reject nodes where a host port that the pod requests is taken."""
 
     pod_fields = ("spec.containers[*].ports", "spec.initContainers[*].ports")
     reads = Reads.PODS

@@ -1,6 +1,6 @@
 """NodeResourcesFit: a node must have room for what the pod requests; which of those with room is better is a strategy.
 
-Every resource that falls short is a reason of its own. If the pod asks for more than the node has when empty, evicting
+Every resource that falls short is a reason of its own. If the pod requests more than the node has when empty, evicting
 pods would not help. Where a node lacks an extended resource that a DeviceClass provides, DynamicResources looks after
 it. Scores count a container without CPU or memory request as 100m and 200Mi.
 """
@@ -105,8 +105,8 @@ class NodeResourcesFit(Plugin):
         """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""
         if any(_is_extended(resource) for resource in self._weights):
             return None
-        asked = requests_of_containers(pod)
-        return (*asked.amounts.items(), asked.nonzero_cpu_milli, asked.nonzero_memory_bytes)
+        requests = requests_of_containers(pod)
+        return (*requests.amounts.items(), requests.nonzero_cpu_milli, requests.nonzero_memory_bytes)
 
     def events(self) -> Iterable[Hint]:
         hints = [
@@ -136,8 +136,8 @@ class NodeResourcesFit(Plugin):
         ]
         if not reasons and not short:
             return None
-        is_hopeless = any(wanted[resource] > node.allocatable(resource) for resource in short)
-        return Rejection(*reasons, *map(insufficient, short), code=UNRESOLVABLE if is_hopeless else UNSCHEDULABLE)
+        is_unresolvable = any(wanted[resource] > node.allocatable(resource) for resource in short)
+        return Rejection(*reasons, *map(insufficient, short), code=UNRESOLVABLE if is_unresolvable else UNSCHEDULABLE)
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
@@ -156,9 +156,9 @@ class NodeResourcesFit(Plugin):
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Amounts:
         """How much of each scored resource the pod counts as."""
-        asked = requests_of_containers(pod)
-        counted = asked.amounts | {"cpu": asked.nonzero_cpu_milli, "memory": asked.nonzero_memory_bytes}
-        # An extended resource that the pod does not ask for says nothing about the node.
+        requests = requests_of_containers(pod)
+        counted = requests.amounts | {"cpu": requests.nonzero_cpu_milli, "memory": requests.nonzero_memory_bytes}
+        # An extended resource that the pod does not request does not rank the node.
         return {
             resource: counted.get(resource, 0)
             for resource in self._weights

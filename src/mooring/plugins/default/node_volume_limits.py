@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node takes only as many volumes of a CSI driver as its CSINode says.
+"""NodeVolumeLimits: a node takes only as many volumes of a CSI driver as its CSINode allows.
 
 Counted are the volumes of the pods on the node, each once however many pods mount it, and what is attached there
 beyond those. A claim without a volume counts for the driver of its storage class; an in-tree volume for the driver
@@ -94,8 +94,8 @@ class NodeVolumeLimits(Plugin):
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once.
 
-        A node has at most as many volumes attached as its pods mount and attachments say. Only where that could exceed
-        the limit need they be told apart.
+        A node has at most as many volumes attached as its pods mount and VolumeAttachments list. Only where that could
+        exceed the limit must they be counted one by one.
         """
         rows = self._rows.of(cycle.nodes)
         has_csi_node = rows.has_csi_node.take(nodes.rows)

@@ -1,7 +1,7 @@
 """VolumeZone: a volume with zone or region labels is used only in that zone or region.
 
 Looked at are the labels of the volumes that the pod's claims are bound to; `a__b` names two zones. A node without any
-zone or region label takes every volume. What a volume's node affinity says is the question of VolumeBinding.
+zone or region label takes every volume. A volume's node affinity is checked by VolumeBinding.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class VolumeZone(Plugin):
         if isinstance(topologies, Refusal):
             return Rejection(*topologies.reasons, code=topologies.code)
         if not any(key in node.labels for key in TOPOLOGY_LABELS):
-            return None  # a cluster in one zone need not say so
+            return None  # nodes of a cluster in one zone need no labels
         for key, values in topologies:
             found = node.labels.get(key, node.labels.get(CURRENT.get(key, key)))
             if found not in values:
@@ -162,7 +162,7 @@ class VolumeZone(Plugin):
 
 
 def topologies_of_volume(volume: PersistentVolume) -> list[Topology]:
-    """Its zone and region labels; one with an empty part says nothing."""
+    """Its zone and region labels; one with an empty part is ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         if (text := volume.labels.get(key)) is not None:

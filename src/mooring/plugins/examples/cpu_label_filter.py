@@ -1,7 +1,7 @@
 """sample2: admit only nodes that are labelled `cpu=true`.
 
-A filter to start from: it refuses with the node's name as the reason, says which nodes were left, and is woken as soon
-as somebody labels a node.
+A filter to start from: it rejects with the node's name as the reason, logs which nodes were left, and requeues pods as
+soon as a node is labelled.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """NetworkTraffic: favour nodes that receive less network traffic, by what Prometheus measured.
 
-A background task asks Prometheus for all nodes at once and publishes the answer; a decision reads what was published
+A background task queries Prometheus for all nodes at once and publishes the result; a decision reads what was published
 last and never waits. The raw score is the sum of a node's readings over the time range. The node with the most becomes
 0, one that receives nothing 100.
 
-Silence never wins: a node without a fresh reading counts as the median of those with one. When Prometheus gives no
-answer, its last one counts until it is three refreshes old, and then every node counts alike.
+Silence never wins: a node without a fresh reading counts as the median of those with one. When Prometheus does
+not respond, its last values count until they are three refreshes old, and then every node counts alike.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from mooring.framework import (
 )
 
 FRESH_REFRESHES = 3
-"""Readings, and answers, older than so many refreshes are stale."""
+"""Readings, and query results, older than so many refreshes are stale."""
 
 LONGEST_WAIT_SECONDS = 10.0
-"""How long Prometheus may take to answer."""
+"""How long Prometheus may take to respond."""
 
 EXACT_BITS = 56
 """Scaling a number of more bits to 100 would overflow 64."""
@@ -75,7 +75,7 @@ class NetworkTrafficArgs(Args):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """What Prometheus answered once. Without any reading, every node counts alike."""
+    """The result of one query. Without any reading, every node counts alike."""
 
     received: dict[str, int]
     """By node name."""
@@ -102,41 +102,41 @@ class NetworkTraffic(Plugin):
         self._args, self._http, self._traffic, self._background, self._log = args, http, traffic, background, log
         self._fresh_seconds = FRESH_REFRESHES * args.refresh_seconds
         self._query = query_for(args, self._fresh_seconds)
-        self._answers: bool | None = None
-        """Whether the last query was answered; None before the first."""
-        self._refreshes = metrics.counter("networktraffic_refreshes_total", "Questions to Prometheus.", "result")
-        self._is_answered = metrics.gauge("networktraffic_prometheus_answers", "Whether the last query succeeded.")
+        self._is_up: bool | None = None
+        """Whether the last query succeeded; None before the first."""
+        self._refreshes = metrics.counter("networktraffic_refreshes_total", "Queries to Prometheus.", "result")
+        self._up = metrics.gauge("networktraffic_prometheus_up", "Whether the last query succeeded.")
         self._known_nodes = metrics.gauge("networktraffic_nodes", "Nodes whose traffic counts; 0: all count alike.")
-        self._said: tuple[Traffic | None, set[str]] = (None, set())
-        """The nodes whose traffic was logged, of which answer."""
+        self._logged: tuple[Traffic | None, set[str]] = (None, set())
+        """The nodes whose traffic was logged, of which query result."""
 
     async def start(self) -> None:
         self._background.every(self._args.refresh_seconds, self._refresh)
-        # Work of its own, because a refresh may be waiting for an answer when the last one turns stale.
+        # A task of its own, because a refresh may be waiting for a response when the last values turn stale.
         self._background.every(min(1.0, self._args.refresh_seconds), self._forget_the_stale)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         traffic = cycle.value(self._traffic)
         if traffic is None or not traffic.received:
             return 0
-        self._say(traffic, node.name)
+        self._log_traffic(traffic, node.name)
         return traffic.of(node.name)
 
     async def _refresh(self) -> None:
         try:
-            received = received_bytes(await self._ask(), self._args)
+            received = received_bytes(await self._query_traffic(), self._args)
         except (Fault, OSError, ValueError) as error:
-            self._unanswered(error)
+            self._query_failed(error)
             return
         self._traffic.publish(Traffic(received, int(statistics.median(received.values()))))
-        self._refreshes.inc(result="answered")
-        self._is_answered.set(1)
+        self._refreshes.inc(result="success")
+        self._up.set(1)
         self._known_nodes.set(len(received))
-        if not self._answers:
-            self._answers = True
+        if not self._is_up:
+            self._is_up = True
             self._log.info("[NetworkTraffic] Prometheus responds", nodes=len(received), query=self._query)
 
-    async def _ask(self) -> HttpResponse:
+    async def _query_traffic(self) -> HttpResponse:
         args, headers = self._args, {}
         if args.bearer_token_file is not None:
             token = await asyncio.to_thread(Path(args.bearer_token_file).read_text, encoding="utf-8")
@@ -149,12 +149,12 @@ class NetworkTraffic(Plugin):
             ca_file=args.ca_file,
         )
 
-    def _unanswered(self, error: Exception) -> None:
-        """Said once for an outage, and each time at -v=4."""
-        self._refreshes.inc(result="failed")
-        self._is_answered.set(0)
-        log = self._log.v(4) if self._answers is False else self._log
-        self._answers = False
+    def _query_failed(self, error: Exception) -> None:
+        """Logged once per outage, and each time at -v=4."""
+        self._refreshes.inc(result="failure")
+        self._up.set(0)
+        log = self._log.v(4) if self._is_up is False else self._log
+        self._is_up = False
         going_on = "the last values count" if self._has_values else "every node counts alike"
         log.warning(f"[NetworkTraffic] No traffic from Prometheus; {going_on}", err=error)
 
@@ -169,12 +169,12 @@ class NetworkTraffic(Plugin):
     def _has_values(self) -> bool:
         return self._traffic.latest is not None and bool(self._traffic.latest.received)
 
-    def _say(self, traffic: Traffic, node: str) -> None:
-        """A node's traffic, when an answer is first used for it."""
-        if self._said[0] is not traffic:
-            self._said = (traffic, set())
-        if node not in self._said[1]:
-            self._said[1].add(node)
+    def _log_traffic(self, traffic: Traffic, node: str) -> None:
+        """Log a node's traffic when a query result is first used for it."""
+        if self._logged[0] is not traffic:
+            self._logged = (traffic, set())
+        if node not in self._logged[1]:
+            self._logged[1].add(node)
             source = {} if node in traffic.received else {"source": "no fresh sample: the median"}
             self._log.info(f"[NetworkTraffic] node '{node}' bandwidth: {traffic.of(node)}", **source)
 
@@ -197,27 +197,27 @@ class _Vector(msgspec.Struct):
     result: list[_Series]
 
 
-class _Answer(msgspec.Struct):
-    """Prometheus' answer to an instant query."""
+class _QueryResult(msgspec.Struct):
+    """Prometheus' response to an instant query."""
 
     status: str
     data: _Vector | None = None
     error: str = ""
 
 
-def received_bytes(answer: HttpResponse, args: NetworkTrafficArgs) -> dict[str, int]:
-    """The traffic of each node. Raises `Fault` when the answer has none."""
+def received_bytes(response: HttpResponse, args: NetworkTrafficArgs) -> dict[str, int]:
+    """The traffic of each node. Raises `Fault` when the response has none."""
     try:
-        content = decode(answer.body, _Answer)
+        content = decode(response.body, _QueryResult)
     except msgspec.MsgspecError as error:
-        if answer.status != 200:
-            raise Fault(f"{shown_url(args.prometheus_address)} responded {answer.status}") from error
-        form = "HTML" if answer.body.lstrip()[:1] == b"<" else "something else"
+        if response.status != 200:
+            raise Fault(f"{shown_url(args.prometheus_address)} responded {response.status}") from error
+        form = "HTML" if response.body.lstrip()[:1] == b"<" else "something else"
         raise Fault(
             f"{shown_url(args.prometheus_address)} returned {form}, which is not a Prometheus query result"
         ) from error
-    if answer.status != 200 or content.status != "success" or content.data is None:
-        raise Fault(f"{shown_url(args.prometheus_address)} responded {answer.status} {content.error}".rstrip())
+    if response.status != 200 or content.status != "success" or content.data is None:
+        raise Fault(f"{shown_url(args.prometheus_address)} responded {response.status} {content.error}".rstrip())
     received: dict[str, int] = {}
     for series in content.data.result:
         node, number = series.metric.get(args.node_label), float(series.value[1])

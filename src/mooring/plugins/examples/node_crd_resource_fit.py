@@ -1,6 +1,6 @@
-"""NodeCRDResourceFit: where a pod may go, and where best, as custom resources say.
+"""NodeCRDResourceFit: where a pod may go, and where best, by custom resources.
 
-A `ClusterScopedResource` of a node's name says which resources pods may request there and how well the node serves
+A `ClusterScopedResource` of a node's name lists which resources pods may request there and how well the node serves
 each. A node without one is refused, and so is one that does not enable all that the pod's containers request. The score
 is the mean over the requested resources, rounded up. How much of a resource is left is the question of
 NodeResourcesFit.
@@ -60,7 +60,7 @@ class ClusterScopedResource(
 
 
 class NodeCRDResourceFit(Plugin):
-    """Admit and favour nodes as their `ClusterScopedResource` says."""
+    """Admit and favour nodes by their `ClusterScopedResource`."""
 
     def __init__(self, resources: Objects[ClusterScopedResource], log: Log) -> None:
         self._resources, self._log = resources, log

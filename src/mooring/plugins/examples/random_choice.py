@@ -2,7 +2,7 @@
 
 Every draw is a hash of the seed, the pod, the attempt and the node: a decision stays a function of what it is given and
 can be taken again, while another attempt draws anew. Nothing in the cluster can change a draw, so a pod that no node
-was drawn for asks to be tried again after a while.
+was drawn for requests a retry after a while.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ScoreByLabel: favour nodes with the higher number in a label.
 
 The highest number among the feasible nodes becomes 100, the others in proportion. A node without the label counts 0,
-and so does one whose label is negative or no number; the latter is said once in the log for each node and value.
+and so does one whose label is negative or no number; the latter is logged once for each node and value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ScoreByLabel(Plugin):
         return number
 
     def normalize(self, pod: Pod, nodes: NodeRows, scores: IntArray, cycle: Cycle) -> IntArray:
-        """As `normalizer = ToMax()` would, and say the result."""
+        """As `normalizer = ToMax()` would, and log the result."""
         final = ToMax().scale(scores, int(scores.max()))
         if detail := self._log.v(6):
             pairs = " ".join(f"{{{name} {score}}}" for name, score in zip(nodes.names, final.tolist(), strict=True))

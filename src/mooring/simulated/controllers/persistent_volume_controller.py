@@ -222,7 +222,7 @@ def _is_match(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         volume.spec.claim_ref is None
         and volume.metadata.deletion_timestamp is None
         and volume.storage_class == claim.storage_class
-        and volume.capacity_bytes >= (claim.asked_bytes or 0)
+        and volume.capacity_bytes >= (claim.requested_bytes or 0)
         and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
         and (claim.spec.selector is None or claim.spec.selector.matches(volume.labels))

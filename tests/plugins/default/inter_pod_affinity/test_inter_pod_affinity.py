@@ -319,7 +319,7 @@ def test_many_templates_do_not_fill_the_memory(monkeypatch):
     for number in range(10):
         pod = a_pod_with(pod_rules(away=[a_term({"app": str(number)})]))
         plugin.pre_filter(pod, a_cycle(pod, cluster))
-    assert len(plugin._wishes._known) == 3  # each a little heavier than a term
+    assert len(plugin._terms._known) == 3  # each a little heavier than a term
     placed_again = a_pod_with(AWAY_FROM_WEB)
     cluster.state.set_pod(placed(placed_again, "a1"))
     assert set(cluster.decide(a_pod(labels=WEB)).rejections) == {"a1", "a2"}

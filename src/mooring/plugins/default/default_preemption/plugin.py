@@ -1,7 +1,7 @@
-"""Whether a pod may preempt, which nodes are tried, and what the answer says.
+"""Whether a pod may preempt, which nodes are dry-run, and which plan or refusal results.
 
 A node is tried where evicting pods could help. The search begins anywhere and ends when enough candidates are found.
-Nothing is evicted here: the plan says whom, the scheduler does it.
+Nothing is evicted here: the plan lists the victims, the scheduler evicts them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 UNDER_WAY = "waiting for the preemption for this pod to be finished"
 
 FEWEST_AT_ONCE = 64
-"""Asking about fewer nodes costs as much."""
+"""A batch of fewer nodes costs as much."""
 _SCATTER = 2_654_435_761
 """Consecutive seeds begin far apart: the golden ratio of 2³²."""
 
@@ -84,8 +84,8 @@ class DefaultPreemption(Plugin):
         self._preemptions = preemptions
 
     def events(self) -> Iterable[Hint]:
-        # A pod whose preemption was under way is woken by what refused it. The event is named only so that the gate
-        # is asked again.
+        # A pod whose preemption was under way is requeued by the hints of what refused it. This hint only makes
+        # pre_enqueue run again.
         return [Hint(Pod, Action.DELETE, lambda _pod, _before, _after: False)]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
@@ -96,7 +96,7 @@ class DefaultPreemption(Plugin):
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER)
-        if _is_room_being_made(pod, refused):
+        if _are_victims_terminating(pod, refused):
             return Refusal(STILL_TERMINATING)
         nodes = list(refused.resolvable_nodes())
         candidates, tried = self._search(pod, nodes, what_if)
@@ -112,7 +112,7 @@ class DefaultPreemption(Plugin):
     def _search(
         self, pod: Pod, nodes: Sequence[NodeView], what_if: WhatIf
     ) -> tuple[list[Candidate], dict[str, Refusal]]:
-        """Candidates, as many as wanted, with one that violates no budget if there is one; and what the others said."""
+        """Candidates, as many as wanted, one without a budget violation if possible; and why other nodes are none."""
         budgets = Budgets(self._budgets)
         wanted = min(len(nodes), max(len(nodes) * self._percentage // 100, self._at_least))
         begin = what_if.seed * _SCATTER % len(nodes) if nodes else 0
@@ -136,8 +136,8 @@ class DefaultPreemption(Plugin):
             if is_harmless_found and len(candidates) >= wanted:
                 break
         if faults and not candidates:
-            told = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
-            raise PluginFault(self.name, MESSAGE_PREFIX + told)
+            message = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
+            raise PluginFault(self.name, MESSAGE_PREFIX + message)
         return candidates, refused
 
 
@@ -149,7 +149,7 @@ def _runs(
     budgets: Budgets,
     wanted: int,
 ) -> Iterator[tuple[DryRun, Sequence[PlacedPod] | None]]:
-    """A dry run for each node, with whom it would lose where that can be told of many nodes at once."""
+    """A dry run for each node, with its victims where one vectorized pass computes them."""
     left = iter(nodes)
     at_once = max(wanted, FEWEST_AT_ONCE)
     while runs := [DryRun(pod, node, what_if, budgets) for node in islice(left, at_once)]:
@@ -160,8 +160,8 @@ def _runs(
         at_once = FEWEST_AT_ONCE
 
 
-def _is_room_being_made(pod: Pod, refused: Diagnosis) -> bool:
-    """Whether pods that this one preempted are still going from the node that is kept for it."""
+def _are_victims_terminating(pod: Pod, refused: Diagnosis) -> bool:
+    """Whether victims of this pod are still terminating on its nominated node."""
     nominated = pod.status.nominated_node_name
     if not nominated:
         return False

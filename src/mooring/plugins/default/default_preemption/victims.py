@@ -20,14 +20,14 @@ NO_VICTIMS = Refusal("No preemption victims found for incoming pod", code=UNRESO
 
 
 class Budgets:
-    """Who of some pods could not go without breaking a budget."""
+    """Which pods cannot be evicted without violating a budget."""
 
     def __init__(self, index: Index[PodDisruptionBudget]) -> None:
         self._index = index
         self._of_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelSelector]]] = {}
 
     def split(self, pods: Iterable[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
-        """Those that would break one, if all went in this order, and the others."""
+        """Those that would violate one, if all were evicted in this order, and the others."""
         left: dict[str, int] = {}
         violating: list[PlacedPod] = []
         others: list[PlacedPod] = []
@@ -40,7 +40,7 @@ class Budgets:
         return violating, others
 
     def _protecting(self, pod: PlacedPod) -> list[PodDisruptionBudget]:
-        """A budget without a selector, or with an empty one, protects nobody; nor does any a pod without labels.
+        """A budget without a selector, or with an empty one, protects no pod; none protects a pod without labels.
 
         A pod that the API server is evicting already has been counted.
         """

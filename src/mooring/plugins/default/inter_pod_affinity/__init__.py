@@ -1,5 +1,8 @@
-"""InterPodAffinity: near some pods, away from others. `plugin` has the rule, `wishes` what a pod asks for,
-`waking` which events may help a refused pod."""
+"""InterPodAffinity: near some pods, away from others.
+
+`plugin` has the rule, `affinity_terms` reads the terms of a pod, `queueing_hints` which events may make a rejected pod
+schedulable.
+"""
 
 from mooring.plugins.default.inter_pod_affinity.plugin import InterPodAffinity, InterPodAffinityArgs
 

@@ -1,7 +1,7 @@
-"""What a pod asks of its surroundings: its terms, read once per pod template.
+"""The affinity and anti-affinity terms of a pod, read once per pod template.
 
-A pod of a term is selected by labels and by its namespace: one that the term names (its own pod's, if it says nothing
-about namespaces), or one whose labels the term's namespace selector matches.
+A term selects pods by labels and by namespace: one that the term names (its own pod's, if it names none and has no
+namespace selector), or one whose labels the term's namespace selector matches.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ MOST_CACHED_BYTES = 16 * 1024 * 1024
 TERM_BYTES = 1024
 """About what one takes in memory, besides its text."""
 
-NOBODY = PodsWhere(namespaces=frozenset())
-"""Whom a term without a label selector selects."""
+NO_PODS = PodsWhere(namespaces=frozenset())
+"""What a term without a label selector selects."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """The terms of a pod, as questions about other pods."""
+class AffinityTerms:
+    """The terms of a pod, as queries for other pods."""
 
     mistake: str | None = None
     """Why they cannot be read; then there are no others."""
-    near: PodsWhere = NOBODY
-    """Required affinity asks for a pod that matches all terms at once…"""
+    near: PodsWhere = NO_PODS
+    """Required affinity needs a pod that matches all terms at once…"""
     near_keys: tuple[str, ...] = ()
     """…in the same domain of every one of these."""
     away: tuple[tuple[PodsWhere, str], ...] = ()
@@ -50,21 +50,21 @@ class Wishes:
         return len(self.near.selectors) + len(self.near_keys) + len(self.away) + len(self.preferred)
 
 
-NO_WISHES = Wishes()
+NO_TERMS = AffinityTerms()
 
 
-class WishReader:
-    """Reads pods' terms. What one pod of a template asks, all of them ask."""
+class AffinityTermReader:
+    """Reads the terms of pods. All pods of a template have the same."""
 
     def __init__(self, namespaces: Objects[Namespace]) -> None:
         self._namespaces = namespaces
-        self._known: BoundedCache[tuple[str, bytes], Wishes] = BoundedCache(MOST_CACHED_BYTES)
+        self._known: BoundedCache[tuple[str, bytes], AffinityTerms] = BoundedCache(MOST_CACHED_BYTES)
 
-    def of(self, pod: Pod) -> Wishes:
+    def of(self, pod: Pod) -> AffinityTerms:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-            return NO_WISHES
-        noted: Wishes | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
+            return NO_TERMS
+        noted: AffinityTerms | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
         if noted is not None and noted.version in (None, self._namespaces.version):
             return noted
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
@@ -72,22 +72,22 @@ class WishReader:
         if known is None or known.version not in (None, self._namespaces.version):
             known = self._read(affinity, pod.namespace)
             self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
-        if known.size > FEW:  # a dry run asks often, and many terms take long to encode
+        if known.size > FEW:  # dry runs read them often, and many terms take long to encode
             pod.notes[self] = known
         return known
 
     def namespace_labels(self, pod: Pod) -> Labels:
-        """The labels of the pod's namespace; none if nobody knows it."""
+        """The labels of the pod's namespace; none if it is not in the cache."""
         namespace = self._namespaces.get(pod.namespace)
         return namespace.labels if namespace is not None else {}
 
-    def _read(self, affinity: Affinity, own: str) -> Wishes:
+    def _read(self, affinity: Affinity, own: str) -> AffinityTerms:
         if mistake := mistakes_in(affinity):
-            return Wishes(mistake)
+            return AffinityTerms(mistake)
         read = {kind: terms_of(affinity, kind) for kind in TermKind}
         near = read[TermKind.REQUIRED_AFFINITY]
         terms = [term for each in read.values() for _, term in each]
-        return Wishes(
+        return AffinityTerms(
             near=_all_of([self._selected(term, own) for _, term in near]),
             near_keys=tuple(dict.fromkeys(term.topology_key for _, term in near)),
             away=tuple(
@@ -106,11 +106,11 @@ class WishReader:
     def _selected(self, term: PodAffinityTerm, own: str) -> PodsWhere:
         """The pods that a term selects."""
         if term.label_selector is None:
-            return NOBODY
+            return NO_PODS
         namespaces: frozenset[str] | None = named_namespaces(term, own)
         if (selector := term.namespace_selector) is not None:
-            # kube-scheduler looks the namespaces up beforehand and then still asks the selector, about no labels at
-            # all: one that matches those (`DoesNotExist`, `NotIn`) selects pods of every namespace.
+            # kube-scheduler resolves the namespaces beforehand and then still matches the selector, against no labels
+            # at all: one that matches those (`DoesNotExist`, `NotIn`) selects pods of every namespace.
             if selector.matches({}):
                 namespaces = None
             else:
@@ -123,7 +123,7 @@ def _all_of(selected: list[PodsWhere]) -> PodsWhere:
     """The pods that every one of these selects."""
     limits = [where.namespaces for where in selected if where.namespaces is not None]
     if not selected:
-        return NOBODY
+        return NO_PODS
     return PodsWhere(
         frozenset.intersection(*limits) if limits else None,
         tuple(dict.fromkeys(selector for where in selected for selector in where.selectors)),

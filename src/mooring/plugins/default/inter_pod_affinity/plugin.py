@@ -4,7 +4,7 @@
 refused, in this order, when
 
 - it lacks a topology key of the pod's required affinity, or no pod that matches all those terms is in its domain of
-  each key; unless there is no such pod anywhere and the pod matches its own terms: somebody has to be the first;
+  each key; unless there is no such pod anywhere and the pod matches its own terms: one has to be the first;
 - a pod that the pod's required anti-affinity selects is in its domain;
 - a pod whose own required anti-affinity selects the incoming pod is in its domain.
 
@@ -46,7 +46,7 @@ from mooring.framework import (
 )
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.core import Namespace
-from mooring.plugins.default.inter_pod_affinity.affinity_terms import WishReader
+from mooring.plugins.default.inter_pod_affinity.affinity_terms import AffinityTermReader
 from mooring.plugins.default.inter_pod_affinity.queueing_hints import node_may_help, pod_may_help
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
@@ -67,16 +67,16 @@ class InterPodAffinityArgs(Args):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What filters look at: who is in which domain."""
+class FilterState:
+    """What filters read: which pods are in which domain."""
 
     near: tuple[DomainCounts, ...]
     """Per topology key of required affinity: the pods that match all its terms."""
     is_first: bool
     """Whether there is no such pod anywhere and the incoming one matches its own terms."""
-    disliked: tuple[DomainCounts, ...]
+    anti_affinity: tuple[DomainCounts, ...]
     """The pods that its anti-affinity selects."""
-    disliking: tuple[DomainCounts, ...]
+    existing_anti_affinity: tuple[DomainCounts, ...]
     """The pods whose anti-affinity selects it."""
 
 
@@ -97,7 +97,7 @@ class BetweenExtremes:
 
 
 class InterPodAffinity(Plugin):
-    """Keep pods near the pods they want to be near, and away from those they, or which, do not want them."""
+    """Enforce and prefer pod affinity and anti-affinity: of the pod, and of pods that run already."""
 
     pod_fields = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
     missing_state_message = 'error reading "{}" from cycleState: not found'
@@ -107,7 +107,7 @@ class InterPodAffinity(Plugin):
     def __init__(self, args: InterPodAffinityArgs, namespaces: Objects[Namespace]) -> None:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_others = args.ignore_preferred_terms_of_existing_pods
-        self._wishes = WishReader(namespaces)
+        self._terms = AffinityTermReader(namespaces)
 
     def events(self) -> Iterable[Hint]:
         return [
@@ -115,44 +115,44 @@ class InterPodAffinity(Plugin):
             Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, node_may_help),
         ]
 
-    def pre_filter(self, pod: Pod, cycle: Cycle) -> Surroundings | Skip | Refusal:
-        wishes = self._wishes.of(pod)
-        if wishes.mistake is not None:
-            return Refusal(f"parsing pod: {wishes.mistake}", code=UNRESOLVABLE)
-        carriers = cycle.existing_affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY, self._wishes.namespace_labels(pod))
-        disliking = tuple(counts for _, counts in carriers if counts.total) if carriers else ()
-        if not disliking and not wishes.near_keys and not wishes.away:
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> FilterState | Skip | Refusal:
+        terms = self._terms.of(pod)
+        if terms.mistake is not None:
+            return Refusal(f"parsing pod: {terms.mistake}", code=UNRESOLVABLE)
+        carriers = cycle.existing_affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY, self._terms.namespace_labels(pod))
+        existing_anti_affinity = tuple(counts for _, counts in carriers if counts.total) if carriers else ()
+        if not existing_anti_affinity and not terms.near_keys and not terms.away:
             return Skip()
-        near = tuple(cycle.tally(wishes.near, key) for key in wishes.near_keys)
-        return Surroundings(
+        near = tuple(cycle.tally(terms.near, key) for key in terms.near_keys)
+        return FilterState(
             near,
             is_first=bool(near)
             and not any(counts.total for counts in near)
-            and wishes.near.matches(pod.namespace, pod.labels),
-            disliked=tuple(cycle.tally(where, key) for where, key in wishes.away),
-            disliking=disliking,
+            and terms.near.matches(pod.namespace, pod.labels),
+            anti_affinity=tuple(cycle.tally(where, key) for where, key in terms.away),
+            existing_anti_affinity=existing_anti_affinity,
         )
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
-        around: Surroundings = cycle.filter_state(self)
-        for counts in around.near:
+        state: FilterState = cycle.filter_state(self)
+        for counts in state.near:
             here = counts.at(node)
-            if here is None or (not here and not around.is_first):
+            if here is None or (not here and not state.is_first):
                 return Rejection(NOT_NEAR, code=UNRESOLVABLE)
-        if any(counts.at(node) for counts in around.disliked):
+        if any(counts.at(node) for counts in state.anti_affinity):
             return Rejection(NOT_AWAY)
-        if any(counts.at(node) for counts in around.disliking):
+        if any(counts.at(node) for counts in state.existing_anti_affinity):
             return Rejection(NOT_WANTED)
         return None
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
-        around: Surroundings = cycle.filter_state(self)
+        state: FilterState = cycle.filter_state(self)
         refused: BoolArray | None = None
         for reason, masks in (
-            (NOT_NEAR, [_far(counts, nodes, around.is_first) for counts in around.near]),
-            (NOT_AWAY, [_present(counts, nodes) for counts in around.disliked if counts.total]),
-            (NOT_WANTED, [_present(counts, nodes) for counts in around.disliking]),
+            (NOT_NEAR, [_far(counts, nodes, state.is_first) for counts in state.near]),
+            (NOT_AWAY, [_present(counts, nodes) for counts in state.anti_affinity if counts.total]),
+            (NOT_WANTED, [_present(counts, nodes) for counts in state.existing_anti_affinity]),
         ):
             if masks:
                 mask = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
@@ -160,16 +160,16 @@ class InterPodAffinity(Plugin):
                 yield Rejections(mask, reason, unresolvable=reason is NOT_NEAR)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[DomainCounts, int], ...] | Skip:
-        wishes = self._wishes.of(pod)
-        if wishes.mistake is not None:
-            raise Fault(f"failed to parse pod: {wishes.mistake}")
-        if self._ignores_others and not wishes.preferred:
+        terms = self._terms.of(pod)
+        if terms.mistake is not None:
+            raise Fault(f"failed to parse pod: {terms.mistake}")
+        if self._ignores_others and not terms.preferred:
             return Skip()
         weights: dict[DomainCounts, int] = {}
-        for where, key, weight in wishes.preferred:
+        for where, key, weight in terms.preferred:
             selected = cycle.tally(where, key)
             weights[selected] = weights.get(selected, 0) + weight
-        labels = self._wishes.namespace_labels(pod)
+        labels = self._terms.namespace_labels(pod)
         if self._hard_weight:
             for _, counts in cycle.existing_affinity_terms(TermKind.REQUIRED_AFFINITY, labels):
                 weights[counts] = self._hard_weight
@@ -179,7 +179,7 @@ class InterPodAffinity(Plugin):
             weights[counts] = -term.weight
         if not weights:
             return Skip()
-        # Nobody selects anybody: no score. But weights that cancel out are a score, of 0.
+        # No term selects a pod: no score. But weights that cancel out are a score, of 0.
         return tuple((counts, weight) for counts, weight in weights.items() if counts.total) or Skip()
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
@@ -197,7 +197,7 @@ class InterPodAffinity(Plugin):
 
 
 def _far(counts: DomainCounts, nodes: NodeRows, is_first: bool) -> BoolArray:
-    """Where the pod is not near whom it wants to be near, by one topology key."""
+    """Where required affinity is not met, by one topology key."""
     return counts.lacking(nodes) if is_first else counts.compute(nodes, lambda here: here == 0)
 
 

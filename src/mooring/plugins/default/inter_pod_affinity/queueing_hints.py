@@ -1,7 +1,7 @@
-"""Which changes of other pods and of nodes may help a pod that was refused for (anti-)affinity.
+"""Queueing hints: which changes of pods and nodes may make a pod rejected for (anti-)affinity schedulable.
 
-As kube-scheduler's hints, these do not look namespaces up: a namespace selector is asked about no labels. One that
-would need them may miss a change; the pod is then tried again at the next flush.
+As kube-scheduler's hints, these do not look namespaces up: a namespace selector is matched against no labels. One that
+would need them may miss a change; the pod is then retried at the next flush.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FEW = 16
 
 
 def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPod | None) -> bool:
-    """Whether another pod that came, changed its labels or went may make room; or this one changed its own."""
+    """Whether a pod that was added, relabelled or deleted may make this one schedulable; or this one was relabelled."""
     if before is not None and after is not None and after.uid == pod.uid:
         return True
     if not all(_counts(each) for each in (before, after) if each is not None):
@@ -41,7 +41,7 @@ def pod_may_help(pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPo
 
 
 def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
-    """Whether a node that came or changed its labels may be, or make, a domain where the pod can go."""
+    """Whether a node that was added or relabelled may be in a domain where the pod fits."""
     near = _of(pod, TermKind.REQUIRED_AFFINITY)
     if near is None:
         return True
@@ -53,7 +53,7 @@ def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
     if away is None:
         return True
     for term in away:
-        # A node without the key takes any pod with anti-affinity: gaining the key helps nobody, losing it may.
+        # A node without the key accepts any pod with anti-affinity: gaining the key helps no pod, losing it may.
         then, now = _domain(before, term), _domain(after, term)
         if before is None or (then is not None and now != then):
             return True
@@ -61,7 +61,7 @@ def node_may_help(pod: Pod, before: Node | None, after: Node) -> bool:
 
 
 def _of(pod: Pod | PlacedPod, kind: TermKind) -> Terms:
-    """The pod's required terms. Many are read once: every event is held against every pod that waits."""
+    """The pod's required terms. Many are read once: every event is compared with every unschedulable pod."""
     terms = terms_of(_affinity(pod), kind)
     if len(terms) <= FEW:
         return _read(terms)
@@ -69,9 +69,9 @@ def _of(pod: Pod | PlacedPod, kind: TermKind) -> Terms:
         if kind not in pod.notes:
             pod.notes[kind] = _read(terms)
         return cast(Terms, pod.notes[kind])
-    read = _gone.get((pod.uid, kind))
+    read = _deleted_pods.get((pod.uid, kind))
     if read is None or read[0] is not pod.affinity:
-        read = _gone.put((pod.uid, kind), (pod.affinity, _read(terms)), len(terms))
+        read = _deleted_pods.put((pod.uid, kind), (pod.affinity, _read(terms)), len(terms))
     return read[1]
 
 
@@ -79,8 +79,8 @@ def _read(terms: Sequence[WeightedTerm]) -> Terms:
     return None if unreadable(terms) else [term for _, term in terms]
 
 
-_gone: BoundedCache[tuple[str, TermKind], tuple[Affinity | None, Terms]] = BoundedCache(10_000)
-"""Of pods that went, by uid, as many terms: what is gone is held against every pod that waits."""
+_deleted_pods: BoundedCache[tuple[str, TermKind], tuple[Affinity | None, Terms]] = BoundedCache(10_000)
+"""Terms of deleted pods, by uid: each is compared with every unschedulable pod."""
 
 
 def _domain(node: Node | None, term: PodAffinityTerm) -> str | None:
@@ -88,7 +88,7 @@ def _domain(node: Node | None, term: PodAffinityTerm) -> str | None:
 
 
 def _counts(pod: Pod | PlacedPod) -> bool:
-    """Whether the pod is on a node, or is kept a place on one."""
+    """Whether the pod is on a node or nominated to one."""
     return isinstance(pod, PlacedPod) or bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
@@ -97,7 +97,7 @@ def _affinity(pod: Pod | PlacedPod) -> Affinity | None:
 
 
 def _matches_all(terms: Sequence[PodAffinityTerm], carrier: Pod | PlacedPod, other: Pod | PlacedPod) -> bool:
-    """Whether all the carrier's terms select the other pod; no terms select nobody."""
+    """Whether all the carrier's terms select the other pod; no terms select no pod."""
     return bool(terms) and all(_matches(term, carrier.namespace, other) for term in terms)
 
 

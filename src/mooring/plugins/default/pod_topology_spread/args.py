@@ -20,7 +20,7 @@ SYSTEM_DEFAULTS = (
 
 
 class DefaultConstraint(ArgsPart):
-    """A topology spread constraint as in a pod's spec; whom it counts follows from the pod's Services and owner."""
+    """A topology spread constraint as in a pod's spec; it counts pods of the same Services and owner."""
 
     max_skew: Annotated[int, Meta(description="How many more pods a domain may have than the emptiest; above 0.")] = 0
     topology_key: Annotated[str, Meta(description="The node label whose values are the domains.")] = ""

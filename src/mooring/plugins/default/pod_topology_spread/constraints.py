@@ -24,7 +24,7 @@ MOST_CACHED_BYTES = 16 * 1024 * 1024
 CONSTRAINT_BYTES = 512
 """About what one takes in memory, besides its text."""
 FEW = 16
-NOBODY = PodsWhere(namespaces=frozenset())
+NO_PODS = PodsWhere(namespaces=frozenset())
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -37,7 +37,7 @@ class Constraint:
     max_skew: int
     min_domains: int
     selector: tuple[Requirement, ...] | None
-    """None selects nobody, () everybody."""
+    """None selects no pod, () every pod."""
     pods: PodsWhere
     nodes: NodesWhere
     minds_taints: bool
@@ -93,7 +93,7 @@ class Reading:
             text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
             nodes = self._nodes_text(pod)
             read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
-            if len(own) > FEW:  # dry runs and hints ask often, and many take long to encode
+            if len(own) > FEW:  # dry runs and hints read them often, and many take long to encode
                 pod.notes[self, action] = read
             return read
         defaults = self._defaults[action]
@@ -157,9 +157,9 @@ class Reading:
         if self._inclusion_policies:
             minds_affinity = constraint.node_affinity_policy == "Honor"
             minds_taints = constraint.node_taints_policy == "Honor"
-        # kube-scheduler counts no pods for a selector that is empty, although it selects everybody; nor pods that are
-        # being deleted. But its what-ifs ignore both.
-        pods = NOBODY
+        # kube-scheduler counts no pods for a selector that is empty, although it selects every pod; nor pods that are
+        # being deleted. But it ignores both when preemption adds or removes pods in a dry run.
+        pods = NO_PODS
         if selector is not None:
             here = frozenset((pod.namespace,))
             pods = PodsWhere(here, (selector,), terminating=False, none=not selector, what_if_counts_all=True)

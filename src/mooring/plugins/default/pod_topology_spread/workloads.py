@@ -1,4 +1,4 @@
-"""Who belongs together by default: the pods of the Services that select a pod, and of the controller that owns it."""
+"""Default spreading: selectors of the Services that select a pod, and of the controller that owns it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.objects.workloads import ReplicaSet, ReplicationController, Service
 
 
 class Workloads:
-    """Services and controllers, asked about one pod at a time."""
+    """Selectors of the Services and the controller of a pod."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Workloads:
     def selector(self, pod: Pod) -> tuple[Requirement, ...]:
         """What all pods like this one have in common: the selectors of its Services and of its owner, merged.
 
-        Empty: nobody says that the pod belongs to anything.
+        Empty: no Service selects the pod, and no known controller owns it.
         """
         labels = self._labels_of_services(pod)
         more: tuple[Requirement, ...] = ()

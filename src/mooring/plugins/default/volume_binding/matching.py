@@ -1,8 +1,8 @@
 """Free volumes for claims: the smallest that will do, on each node.
 
 A volume whose claimRef names the claim is the only one for it. Otherwise a volume must be available, of the claim's
-class, large enough, of its mode and attributes, with all its access modes, and selected by its selector; which nodes
-can use it is for its node affinity to say. The pod's claims choose one after the other, the smallest first.
+class, large enough, of its mode and attributes, with all its access modes, and selected by its selector; its node
+affinity decides which nodes can use it. The pod's claims choose one after the other, the smallest first.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Candidates:
         for volume in self.reserved:
             if volume.name not in taken:
                 return volume if admits_node(volume.required_nodes, node) else None
-        volumes = (self.free[position] for position in self._reach.at(node))
+        volumes = (self.free[position] for position in self._volumes_by_node.at(node))
         return next((volume for volume in volumes if volume.name not in taken), None)
 
     @property
@@ -72,18 +72,18 @@ class Candidates:
         """`at`, for many nodes and with nothing taken: a position in `considered`, or NONE."""
         if self.reserved:
             return np.where(where_admitted(self.reserved[0].required_nodes, nodes), 0, NONE)
-        return self._reach.first_over(nodes)
+        return self._volumes_by_node.first_over(nodes)
 
     @cached_property
-    def _reach(self) -> Reach:
-        return Reach(self.free)
+    def _volumes_by_node(self) -> VolumesByNode:
+        return VolumesByNode(self.free)
 
 
-class Reach:
+class VolumesByNode:
     """Which of many volumes which nodes can use.
 
-    Volumes of the same affinity are one question. Local volumes, each on a host of its own, are found by the host's
-    label: however many there are, a node is asked about those that name it.
+    Volumes of the same affinity are evaluated once. Local volumes, each on a host of its own, are indexed by the host's
+    label: however many there are, a node looks up only those that name it.
     """
 
     def __init__(self, volumes: Sequence[PersistentVolume]) -> None:
@@ -125,9 +125,9 @@ def _first(by_value: Mapping[str, list[int]], found: str | None) -> int:
 
 
 def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What is asked even of a volume that is kept for the claim."""
+    """What is required even of a volume whose claimRef names the claim."""
     return (
-        volume.capacity_bytes >= (claim.asked_bytes or 0)
+        volume.capacity_bytes >= (claim.requested_bytes or 0)
         and (volume.spec.volume_mode or FILESYSTEM) == (claim.spec.volume_mode or FILESYSTEM)
         and (volume.spec.volume_attributes_class_name or "") == (claim.spec.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
@@ -143,7 +143,7 @@ def _is_offered_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
 
 
 def _one_label(required: NodeSelector) -> tuple[str, Sequence[str]] | None:
-    """The label and values, if that is all the selector asks: so local volumes name their host."""
+    """The label and values, if the selector has no other requirement: so local volumes name their host."""
     if len(required.node_selector_terms) != 1:
         return None
     term = required.node_selector_terms[0]
@@ -155,13 +155,13 @@ def _one_label(required: NodeSelector) -> tuple[str, Sequence[str]] | None:
 class Matches:
     """What several claims of one pod get, on many nodes."""
 
-    def __init__(self, wishes: Sequence[Candidates]) -> None:
-        self._wishes = wishes
+    def __init__(self, candidates: Sequence[Candidates]) -> None:
+        self._candidates = candidates
         self.volumes: list[PersistentVolume] = []
         """What a choice is a position of."""
         self._position_of: dict[str, int] = {}
-        for wish in wishes:
-            for volume in (*wish.reserved, *wish.free):
+        for each in candidates:
+            for volume in (*each.reserved, *each.free):
                 if volume.name not in self._position_of:
                     self._position_of[volume.name] = len(self.volumes)
                     self.volumes.append(volume)
@@ -170,25 +170,25 @@ class Matches:
         """Per claim what it gets on this node."""
         taken: set[str] = set()
         found = []
-        for wish in self._wishes:
-            volume = wish.at(node, taken)
+        for each in self._candidates:
+            volume = each.at(node, taken)
             found.append(volume)
             if volume is not None:
                 taken.add(volume.name)
         return found
 
-    def over(self, nodes: NodeRows, is_asked: BoolArray) -> list[IntArray]:
-        """Per claim its choice on each node, as positions in `volumes`; where not asked, anything."""
+    def over(self, nodes: NodeRows, is_needed: BoolArray) -> list[IntArray]:
+        """Per claim its choice on each node, as positions in `volumes`; where not needed, any value."""
         choices: list[IntArray] = []
         is_contested = np.zeros(len(nodes), bool)
-        for wish in self._wishes:
+        for each in self._candidates:
             # NONE is -1: as an index it means the last, which is NONE again.
-            positions = np.array([*(self._position_of[volume.name] for volume in wish.considered), NONE])
-            choice = positions[wish.over(nodes)]
+            positions = np.array([*(self._position_of[volume.name] for volume in each.considered), NONE])
+            choice = positions[each.over(nodes)]
             for earlier in choices:
                 is_contested |= (choice == earlier) & (choice != NONE)
             choices.append(choice)
-        for place in np.flatnonzero(is_contested & is_asked).tolist():
+        for place in np.flatnonzero(is_contested & is_needed).tolist():
             for choice, volume in zip(choices, self.at(nodes.at(place)), strict=True):
                 choice[place] = NONE if volume is None else self._position_of[volume.name]
         return choices

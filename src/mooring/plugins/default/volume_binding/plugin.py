@@ -2,7 +2,7 @@
 
 Claims that are bound keep the pod where their volumes can be used. Claims whose class waits for a pod get, on each
 node, the smallest free volume that will do, or a new one where their class can make it; once a node is chosen, they
-are asked for and waited for before the pod is bound. Evicting pods never helps.
+are written and waited for before the pod is bound. Evicting pods never helps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from mooring.plugins.default.resource_scores import UtilizationShapePoint, shape
 from mooring.plugins.default.volume_binding.assumed_objects import AssumedObjects
 from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.matching import Candidates, keys_of_volume
-from mooring.plugins.default.volume_binding.pod_volume_claims import problem_of_claims, sorted_claims
+from mooring.plugins.default.volume_binding.pod_volume_claims import classified_claims, problem_of_claims
 from mooring.plugins.default.volume_binding.provisioning import Provisioners
 from mooring.plugins.default.volume_binding.scoring import CapacityScorer
 from mooring.plugins.default.volume_binding.search import Reservation, Search
@@ -105,9 +105,9 @@ class VolumeBinding(Plugin):
         clock: Clock,
         log: Log,
     ) -> None:
-        # It ends its waiting by itself, and says what it waited for.
+        # pre_bind has its own timeout, whose message names what it waited for.
         self.longest_wait_seconds = max(self.longest_wait_seconds, args.bind_timeout_seconds + 60.0)
-        self._shown_claims = claims
+        self._watched_claims = claims
         self._claims = AssumedObjects(claims)
         self._classes = classes
         assumed_volumes = AssumedObjects(volumes)
@@ -136,26 +136,26 @@ class VolumeBinding(Plugin):
             Hint(PersistentVolumeClaim, added_or_changed, self._is_its_claim),
             Hint(PersistentVolume, added_or_changed),
             Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL),
-            Hint(CSINode, added_or_changed, self._migrated_otherwise),
-            Hint(CSIDriver, Action.UPDATE, self._stopped_counting),
-            Hint(CSIStorageCapacity, added_or_changed, self._has_more_room),
+            Hint(CSINode, added_or_changed, self._migration_changed),
+            Hint(CSIDriver, Action.UPDATE, self._stopped_publishing_capacity),
+            Hint(CSIStorageCapacity, added_or_changed, self._has_more_capacity),
         ]
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Search | Skip | Refusal:
         if not pod.volumes or all(volume.claim is None for volume in pod.volumes):
             if self._scorer is not None:
-                cycle.set_filter_state(self, None)  # score says 0, not that something is missing
+                cycle.set_filter_state(self, None)  # score returns 0 instead of missing its state
             return Skip()
-        if problem := problem_of_claims(pod, self._shown_claims):
+        if problem := problem_of_claims(pod, self._watched_claims):
             return Refusal(problem, code=UNRESOLVABLE)
-        claims = sorted_claims(pod, self._claims, self._classes)
+        claims = classified_claims(pod, self._claims, self._classes)
         if claims.immediate:
             return Refusal(UNBOUND, code=UNRESOLVABLE)
         selected = [claim for claim in claims.delayed if claim.selected_node is not None]
         # The smallest first, so that a large volume is left for a large claim.
         to_match = sorted(
             (claim for claim in claims.delayed if claim.selected_node is None),
-            key=lambda claim: claim.asked_bytes or 0,
+            key=lambda claim: claim.requested_bytes or 0,
         )
         return Search(
             claims,
@@ -216,7 +216,7 @@ class VolumeBinding(Plugin):
         except StateMissing:
             return
         if search is not None and search.reservation is not None:
-            self._binder.take_back(search.reservation)
+            self._binder.revert(search.reservation)
             search.reservation = None
 
     def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool:
@@ -226,7 +226,7 @@ class VolumeBinding(Plugin):
         """Write what was assumed, and wait until others have bound the claims."""
         reservation = self._reserved(pod, node, cycle)
         if reservation is not None:
-            await self._binder.carry_out(reservation, pod, node)
+            await self._binder.bind(reservation, pod, node)
         return None
 
     def _reserved(self, pod: Pod, node: NodeView, cycle: Cycle) -> Reservation | None:
@@ -256,17 +256,17 @@ class VolumeBinding(Plugin):
     def _is_its_claim(self, pod: Pod, before: PersistentVolumeClaim | None, after: PersistentVolumeClaim) -> bool:
         return is_claim_of(pod, after)
 
-    def _migrated_otherwise(self, pod: Pod, before: CSINode | None, after: CSINode) -> bool:
+    def _migration_changed(self, pod: Pod, before: CSINode | None, after: CSINode) -> bool:
         return before is None or before.metadata.annotations.get(
             MIGRATED_PLUGINS, ""
         ) != after.metadata.annotations.get(MIGRATED_PLUGINS, "")
 
-    def _stopped_counting(self, pod: Pod, before: CSIDriver, after: CSIDriver) -> bool:
+    def _stopped_publishing_capacity(self, pod: Pod, before: CSIDriver, after: CSIDriver) -> bool:
         return bool(before.spec.storage_capacity and not after.spec.storage_capacity) and any(
             (volume.get("csi") or {}).get("driver") == after.name for volume in pod.spec.volumes
         )
 
-    def _has_more_room(self, pod: Pod, before: CSIStorageCapacity | None, after: CSIStorageCapacity) -> bool:
+    def _has_more_capacity(self, pod: Pod, before: CSIStorageCapacity | None, after: CSIStorageCapacity) -> bool:
         if before is None:
             return True
         had, has = before.largest_bytes, after.largest_bytes

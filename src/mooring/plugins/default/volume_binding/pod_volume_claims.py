@@ -13,14 +13,14 @@ from mooring.plugins.default.volume_claims import claim_not_found, not_its_own
 LOST = "Lost"
 
 
-class PodClaims(NamedTuple):
+class PodVolumeClaims(NamedTuple):
     """A pod's claims, each kind in the order of its volumes."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     delayed: tuple[PersistentVolumeClaim, ...] = ()
     """Without a volume, and rightly: their class waits for a pod, and we choose."""
     immediate: tuple[PersistentVolumeClaim, ...] = ()
-    """Without a volume, though somebody else should have bound them by now."""
+    """Without a volume, though the volume controller should have bound them by now."""
 
 
 def problem_of_claims(pod: Pod, claims: Objects[PersistentVolumeClaim]) -> str | None:
@@ -45,8 +45,10 @@ def problem_of_claims(pod: Pod, claims: Objects[PersistentVolumeClaim]) -> str |
     return None
 
 
-def sorted_claims(pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], classes: Objects[StorageClass]) -> PodClaims:
-    """The pod's claims. One that names its volume itself is somebody else's to bind, whatever its class says."""
+def classified_claims(
+    pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], classes: Objects[StorageClass]
+) -> PodVolumeClaims:
+    """The pod's claims. One that names its volume is the volume controller's to bind, whatever its class."""
     bound, delayed, immediate = [], [], []
     for volume in pod.volumes:
         claim = claims.get(volume.claim, pod.namespace) if volume.claim is not None else None
@@ -58,7 +60,7 @@ def sorted_claims(pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], class
             delayed.append(claim)
         else:
             immediate.append(claim)
-    return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
+    return PodVolumeClaims(tuple(bound), tuple(delayed), tuple(immediate))
 
 
 def _waits_for_pods(claim: PersistentVolumeClaim, classes: Objects[StorageClass]) -> bool:

@@ -1,7 +1,7 @@
 """New volumes for claims: on which nodes their storage class can make them, and whether there is room.
 
-A class says by its allowed topologies where its volumes can be. Whether there is room is asked only of CSI drivers that
-publish it: one CSIStorageCapacity of the class that the node has access to must take a volume of the claim's size.
+The allowed topologies of a class limit where its volumes can be. Capacity is checked only for CSI drivers that publish
+it: one CSIStorageCapacity of the class that the node has access to must take a volume of the claim's size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Provision:
     claim: PersistentVolumeClaim
     storage_class: StorageClass
     capacities: Sequence[CSIStorageCapacity] | None
-    """Those of the class that would take the claim; None: nobody counts."""
+    """Those of the class that would take the claim; None: the driver publishes none."""
 
     def is_possible_for(self, node: NodeView) -> bool:
         """Whether the class makes volumes at all, and where this node can use them."""
@@ -70,7 +70,7 @@ class Provision:
 
 
 class Provisioners:
-    """Who makes volumes, and how much room they have."""
+    """Storage classes that provision volumes, and their capacity."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Provisioners:
     def _room_for(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass
     ) -> Sequence[CSIStorageCapacity] | None:
-        size = claim.asked_bytes
+        size = claim.requested_bytes
         driver = self._drivers.get(storage_class.provisioner)
         if size is None or driver is None or not driver.spec.storage_capacity:
             return None

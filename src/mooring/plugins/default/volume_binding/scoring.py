@@ -44,12 +44,12 @@ class CapacityScorer:
 
 
 def _of_volumes(bindings: Iterable[Binding]) -> dict[str, tuple[int, int]]:
-    """Class → what is asked and what there is, in bytes."""
+    """Class → requested and available bytes."""
     found: dict[str, tuple[int, int]] = {}
     for claim, volume in bindings:
         requested, capacity = found.get(volume.spec.storage_class_name, (0, 0))
         found[volume.spec.storage_class_name] = (
-            requested + (claim.asked_bytes or 0),
+            requested + (claim.requested_bytes or 0),
             capacity + volume.capacity_bytes,
         )
     return found
@@ -62,5 +62,5 @@ def _of_capacities(provisions: Iterable[Provided]) -> dict[str, tuple[int, int]]
             name = claim.spec.storage_class_name or ""
             # Two claims of one class share its capacity, so it does not add up.
             there = whole(capacity.capacity) if capacity.capacity is not None else 0
-            found[name] = (found.get(name, (0, 0))[0] + (claim.asked_bytes or 0), there)
+            found[name] = (found.get(name, (0, 0))[0] + (claim.requested_bytes or 0), there)
     return found

@@ -1,4 +1,4 @@
-"""The search for a pod's volumes: what each of its claims would get on a node, or why the node will not do."""
+"""Find a pod's volumes: what each of its claims gets on a node, or the reasons against the node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.objects.storage import CSIStorageCapacity, PersistentVolume, Persis
 from mooring.plugins.default.csi_node_rows import CSINodeRows
 from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.matching import NONE, Candidates, Matches
-from mooring.plugins.default.volume_binding.pod_volume_claims import PodClaims
+from mooring.plugins.default.volume_binding.pod_volume_claims import PodVolumeClaims
 from mooring.plugins.default.volume_binding.provisioning import Provision
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -38,7 +38,7 @@ class Reservation:
     """The volumes and claims that are changed for a pod, each as the scheduler wants it to be."""
 
     volumes: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)
-    """Volumes that exist, and whom they are for."""
+    """Volumes that exist, each with its claim."""
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
     """Claims for which volumes are to be made."""
 
@@ -59,9 +59,9 @@ class Search:
 
     def __init__(
         self,
-        claims: PodClaims,
+        claims: PodVolumeClaims,
         bound: BoundVolumes,
-        wishes: Sequence[Candidates],
+        candidates: Sequence[Candidates],
         selected: Sequence[Provision],
         unmatched: Sequence[Provision],
     ) -> None:
@@ -69,9 +69,9 @@ class Search:
         self._bound = bound
         self._selected = selected
         self._unmatched = unmatched
-        """Per wish, what happens where it finds no volume."""
-        self._wishes = wishes
-        self.matches = Matches(wishes)
+        """Per claim to match, how it is provisioned where no volume matches."""
+        self._candidates = candidates
+        self.matches = Matches(candidates)
         self.reservation: Reservation | None = None
         """What was assumed for the pod once a node was chosen, until it is taken back."""
 
@@ -85,11 +85,11 @@ class Search:
         else:
             to_provision = list(self._selected)
             volumes = self.matches.at(node)
-            for wish, volume, provision in zip(self._wishes, volumes, self._unmatched, strict=True):
+            for each, volume, provision in zip(self._candidates, volumes, self._unmatched, strict=True):
                 if volume is None:
                     to_provision.append(provision)
                 else:
-                    found.bindings.append((wish.claim, volume))
+                    found.bindings.append((each.claim, volume))
             is_unbound, is_full = self._provide(to_provision, node, found)
         found.reasons = [
             reason
@@ -116,10 +116,10 @@ class Search:
 
     def chosen(self, choices: Sequence[int]) -> tuple[list[Binding], list[Provided]]:
         """What a node's choices in `FoundRows` stand for: first those of `matched`, then those of `provided`."""
-        count = len(self._wishes)
+        count = len(self._candidates)
         bindings = [
-            (wish.claim, self.matches.volumes[choice])
-            for wish, choice in zip(self._wishes, choices[:count], strict=True)
+            (each.claim, self.matches.volumes[choice])
+            for each, choice in zip(self._candidates, choices[:count], strict=True)
             if choice != NONE
         ]
         provisions: list[Provided] = [
@@ -152,16 +152,16 @@ class Search:
             (provision, choice == NONE) for provision, choice in zip(self._unmatched, found.matched, strict=True)
         ]
         for provision, is_needed in needed:
-            is_asked = is_open & is_needed
+            is_pending = is_open & is_needed
             capacity = np.full(len(nodes), NONE)
-            if is_asked.any():
-                is_possible = is_asked & provision.where_possible(nodes)
-                is_unbound |= is_asked & ~is_possible
+            if is_pending.any():
+                is_possible = is_pending & provision.where_possible(nodes)
+                is_unbound |= is_pending & ~is_possible
                 if provision.capacities is not None:
                     capacity = np.where(is_needed, provision.capacity_over(nodes), NONE)
                     is_full |= is_possible & (capacity == NONE)
                     is_possible &= capacity != NONE
-                is_open = is_open & (~is_asked | is_possible)
+                is_open = is_open & (~is_pending | is_possible)
             found.provided.append(capacity)
         found.refused += [(BIND_CONFLICT, is_unbound), (NO_ROOM, is_full)]
 

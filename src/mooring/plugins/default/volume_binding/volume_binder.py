@@ -1,7 +1,7 @@
 """What a pod's claims get on the node chosen for it: assumed at once, then written, then waited for.
 
-Nobody here binds or makes a volume: a claimRef and a selected node ask the volume controller and the provisioner to.
-What was written stays written when the pod goes elsewhere; the next attempt finds it so.
+The scheduler binds and provisions no volume: it writes a claimRef or a selected node, and the volume controller and the
+provisioner act on them. What was written stays when the pod fails to bind; the next attempt starts from it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.plugins.default.volume_binding.assumed_objects import AssumedObject
 from mooring.plugins.default.volume_binding.bound_volumes import BoundVolumes
 from mooring.plugins.default.volume_binding.search import Found, Reservation
 
-LOOK_AGAIN_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 class VolumeBinder:
@@ -55,23 +55,23 @@ class VolumeBinder:
                 self._claims.assume(selected)
                 reservation.claims.append(selected)
         except Fault:
-            self.take_back(reservation)
+            self.revert(reservation)
             raise
         return reservation
 
-    def take_back(self, reservation: Reservation) -> None:
+    def revert(self, reservation: Reservation) -> None:
         """What has been written is of a newer version than what was assumed: that stays until the watch shows it."""
         for volume, _ in reservation.volumes:
             self._volumes.take_back(volume)
         for claim in reservation.claims:
             self._claims.take_back(claim)
 
-    async def carry_out(self, reservation: Reservation, pod: Pod, node: NodeView) -> None:
+    async def bind(self, reservation: Reservation, pod: Pod, node: NodeView) -> None:
         """Write, and wait until the claims are bound. Raises when the pod must be tried again."""
         await self._write(reservation, pod)
         deadline = self._clock.monotonic() + self._timeout_seconds
         while (left := deadline - self._clock.monotonic()) > 0:
-            await self._clock.sleep(min(LOOK_AGAIN_SECONDS, left))
+            await self._clock.sleep(min(POLL_SECONDS, left))
             if self._clock.monotonic() >= deadline:
                 break
             try:
@@ -125,7 +125,7 @@ class VolumeBinder:
         if not claim.metadata.annotations:
             raise Fault(f'selectedNode annotation reset for PVC "{claim.name}"')
         if claim.selected_node != node.name:
-            # So a provisioner says that it could not.
+            # A provisioner that fails removes the selected node.
             raise Fault(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.shown.get(claim.spec.volume_name)
