@@ -1,4 +1,4 @@
-"""The benchmark runs and measures what it says; how long it takes is nobody's test."""
+"""The benchmark runs and measures what it claims; no test limits how long it takes."""
 
 import pytest
 

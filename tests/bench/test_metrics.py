@@ -1,4 +1,4 @@
-"""The benchmark of metrics runs and measures what it says. How small the share is, is the benchmark's to say."""
+"""The benchmark of metrics runs and measures what it claims. How small the share is, only the benchmark reports."""
 
 from mooring.bench.metrics import measure
 

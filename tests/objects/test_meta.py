@@ -53,7 +53,7 @@ def test_a_class_statement_declares_a_kind():
     assert Quota.KIND.path("ignored", "q") == "/apis/example.com/v1alpha1/quotas/q"
 
 
-def test_what_is_not_said_follows_from_the_class():
+def test_what_is_not_given_follows_from_the_class():
     assert Kind("example.com", "v1", "Plain", "plains", namespaced=True) == Plain.KIND
     assert Renamed.KIND.kind == "Other"
 

@@ -30,6 +30,6 @@ def test_a_good_name_has_nothing_wrong(rule, name):
 
 
 @pytest.mark.parametrize(("rule", "name"), [(rule, name) for rule, names in BAD.items() for name in names])
-def test_a_bad_name_is_told_why(rule, name):
+def test_a_bad_name_is_rejected_with_the_reason(rule, name):
     assert rule(name)
     assert all(isinstance(sentence, str) and sentence for sentence in rule(name))

@@ -102,7 +102,7 @@ def test_terms_by_kind():
 
 
 NAMESPACES = {
-    "its pod's own, if it says nothing": (PodAffinityTerm(), {"own"}),
+    "its pod's own, if it names none": (PodAffinityTerm(), {"own"}),
     "those it names": (PodAffinityTerm(namespaces=["shop", "lab"]), {"shop", "lab"}),
     "none, if it only selects them": (PodAffinityTerm(namespace_selector=LabelSelector()), set()),
 }

@@ -1,4 +1,4 @@
-"""Quantities, as upstream's parser reads them: the table holds what it answered for each text."""
+"""Quantities, as upstream's parser reads them: the table holds its result for each text."""
 
 from __future__ import annotations
 

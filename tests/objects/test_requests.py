@@ -1,4 +1,4 @@
-"""What a pod asks for, and what it counts as on its node."""
+"""What a pod requests, and what it counts as on its node."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def a_pod(**parts: Any) -> Pod:
         return [
             {
                 "name": f"{name}{number}",
-                "resources": {"requests": {key: value for key, value in asked.items() if key != "restart"}},
-                "restartPolicy": asked.get("restart"),
+                "resources": {"requests": {key: value for key, value in requested.items() if key != "restart"}},
+                "restartPolicy": requested.get("restart"),
             }
-            for number, asked in enumerate(lists)
+            for number, requested in enumerate(lists)
         ]
 
     return msgspec.convert(
@@ -55,7 +55,7 @@ SPECS = {
         {"containers": [{"cpu": "1", "example.com/gpu": "1"}], "pod_level": {"cpu": "4"}},
         {"cpu": 4000, "example.com/gpu": 1},
     ),
-    "what nobody counts is left out": ({"containers": [{"cpu": "1", "unheard-of": "1"}]}, {"cpu": 1000}),
+    "what scheduling does not account for is left out": ({"containers": [{"cpu": "1", "unknown": "1"}]}, {"cpu": 1000}),
 }
 
 
@@ -76,8 +76,8 @@ FILLED = {
 
 @pytest.mark.parametrize(("parts", "expected"), FILLED.values(), ids=FILLED.keys())
 def test_what_counts_when_nodes_are_ranked(parts, expected):
-    asked = requests_of(a_pod(**parts))
-    assert (asked.nonzero_cpu_milli, asked.nonzero_memory_bytes) == expected
+    requested = requests_of(a_pod(**parts))
+    assert (requested.nonzero_cpu_milli, requested.nonzero_memory_bytes) == expected
 
 
 def test_an_incoming_pod_is_ranked_by_its_containers_alone():
@@ -103,7 +103,7 @@ RESIZED = {
         },
         3000,
     ),
-    "a status without resources says nothing": ("1", {"containerStatuses": [{"name": "c0"}]}, 1000),
+    "a status without resources is ignored": ("1", {"containerStatuses": [{"name": "c0"}]}, 1000),
 }
 
 

@@ -36,7 +36,7 @@ READ = {
             ),
         ),
     ),
-    "a share that nobody took over here": (
+    "a share that was not migrated here": (
         {"azureFile": {"shareName": "s"}},
         (PodVolume(in_tree="kubernetes.io/azure-file"),),
     ),

@@ -1,4 +1,4 @@
-"""The page for authors of Go plugins tells the truth: its Python runs, its tables are complete, its links lead on."""
+"""The page for authors of Go plugins is right: its Python runs, its tables are complete, its links lead on."""
 
 from __future__ import annotations
 

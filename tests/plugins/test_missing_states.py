@@ -1,4 +1,4 @@
-"""What a filter says whose pre_filter is switched off: kube-scheduler's words, which differ by plugin."""
+"""The error of a filter whose pre_filter is switched off: kube-scheduler's message, which differs by plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugin tests ask of an answer."""
+"""Verdicts, scores and hints of a plugin, for tests."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def normalized(decision: Decision, plugin: str) -> dict[str, int]:
     return dict(zip(columns.nodes, columns.normalized[plugin].tolist(), strict=True))
 
 
-def wakes(plugin: Plugin, pod: Pod, before: Seen, after: Seen) -> bool:
-    """Whether this change of an object makes a pod that the plugin refused worth another try."""
+def requeues(plugin: Plugin, pod: Pod, before: Seen, after: Seen) -> bool:
+    """Whether this change of an object requeues a pod that the plugin rejected."""
     hints = registered_hints(plugin.events(), can_refuse=True)
     return any(
         hint.matches(event) and (hint.test is None or hint.test(pod, before, after))

@@ -1,6 +1,6 @@
 """Gang: the pods of a group are bound together or not at all.
 
-Pods with the label `gang` belong together; `gang-size` says how many must run at once. A gang is tried when that many
+Pods with the label `gang` belong together; `gang-size` is how many must run at once. A gang is tried when that many
 exist; each member then waits, reserved on its node, until the last one has found a place.
 """
 

@@ -1,6 +1,6 @@
 """LoadAware: favour nodes that are really idle, by what Prometheus measured and what we placed since.
 
-A background task asks Prometheus for the CPU use of all nodes at once and publishes it. A sample is blind to pods
+A background task queries Prometheus for the CPU use of all nodes at once and publishes it. A sample is blind to pods
 that started after it was taken, so their requests count on top. Without any sample every node is alike.
 """
 
@@ -65,8 +65,8 @@ class LoadAware(Plugin):
     async def _refresh(self) -> None:
         taken_at = self._clock.now()
         url = f"{self._args.prometheus_address}/api/v1/query"
-        answer = await self._http.get(url, params={"query": self._args.query})
-        series = answer.json()["data"]["result"]
+        response = await self._http.get(url, params={"query": self._args.query})
+        series = response.json()["data"]["result"]
         used = {one["metric"]["node"]: round(float(one["value"][1]) * 1000) for one in series}
         self._load.publish(Load(used, taken_at))
 

@@ -1,4 +1,4 @@
-"""TeamQuota: a team may request only so much CPU at a time, as its `Quota` object says.
+"""TeamQuota: a team may request only so much CPU at a time, as its `Quota` object allows.
 
 The team of a pod stands in a label; the quota is a cluster-scoped custom resource of the team's name. A team without
 one has no limit.

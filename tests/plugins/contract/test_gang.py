@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.plugins.contract.gang import Gang
-from tests.plugins.verdicts import wakes
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import Allow, QueuedPod, Refusal, Skip
 from mooring.objects.placed import placed
@@ -82,7 +82,7 @@ def test_a_member_that_loses_its_place_takes_the_waiting_ones_along():
     services = Services(pods=[one, two])
     gang, cluster = a_gang_cluster(services)
     services.waiting_pods.put(one, "a", "Gang")
-    services.waiting_pods.put(a_pod("stranger", labels={"gang": "other"}), "a", "Gang")
+    services.waiting_pods.put(a_pod("other", labels={"gang": "other"}), "a", "Gang")
     gang.unreserve(two, cluster.node("b"), a_cycle(two, cluster))
     assert services.waiting_pods.rejected == [("trio-1", "gang trio lost pod trio-2")]
 
@@ -99,5 +99,5 @@ def test_a_gang_stands_together_in_the_queue():
 
 def test_a_placed_sibling_wakes_a_refused_member():
     gang, (one, two) = a_plugin(Gang), members(2)
-    assert wakes(gang, one, None, placed(two, "a"))
-    assert not wakes(gang, one, None, placed(a_pod(labels={"gang": "other"}), "a"))
+    assert requeues(gang, one, None, placed(two, "a"))
+    assert not requeues(gang, one, None, placed(a_pod(labels={"gang": "other"}), "a"))

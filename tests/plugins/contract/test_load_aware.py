@@ -24,7 +24,7 @@ def two_nodes(services: Services):
     return plugin, a_cluster(a_node("a", cpu="4"), a_node("b", cpu="4"), plugins=[plugin], services=services)
 
 
-async def test_the_node_with_less_load_wins_and_the_decision_says_which_sample_it_used():
+async def test_the_node_with_less_load_wins_and_the_decision_records_which_sample_it_used():
     services = Services(http={URL: sampled(a=3, b=1)})
     plugin, cluster = two_nodes(services)
     await plugin.start()
@@ -67,9 +67,9 @@ def test_without_any_sample_the_plugin_has_no_opinion():
     assert cluster.schedule(a_pod()).node in ("a", "b")
 
 
-@pytest.mark.parametrize("answer", [Fault("prometheus does not answer"), HttpResponse(503, b"")])
-async def test_a_refresh_that_fails_is_a_fault_of_the_background_and_keeps_the_last_sample(answer):
-    services = Services(published={Load: Load({"a": 4000}, 0.0)}, http={URL: answer})
+@pytest.mark.parametrize("response", [Fault("prometheus does not respond"), HttpResponse(503, b"")])
+async def test_a_refresh_that_fails_is_a_fault_of_the_background_and_keeps_the_last_sample(response):
+    services = Services(published={Load: Load({"a": 4000}, 0.0)}, http={URL: response})
     plugin, cluster = two_nodes(services)
     await plugin.start()
     with pytest.raises(Fault, match="prometheus"):

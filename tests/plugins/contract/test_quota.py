@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.plugins.contract.quota import Quota, QuotaSpec, TeamQuota
-from tests.plugins.verdicts import wakes
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import Action, ClusterEvent
 from mooring.framework.events import resource_name
@@ -58,8 +58,8 @@ def test_a_larger_quota_counts_at_once():
 
 def test_only_the_teams_own_pods_wake_it():
     plugin = a_plugin(TeamQuota)
-    assert wakes(plugin, a_team_pod("red"), placed(a_team_pod("red"), "node"), None)
-    assert not wakes(plugin, a_team_pod("red"), placed(a_team_pod("blue"), "node"), None)
+    assert requeues(plugin, a_team_pod("red"), placed(a_team_pod("red"), "node"), None)
+    assert not requeues(plugin, a_team_pod("red"), placed(a_team_pod("blue"), "node"), None)
 
 
 @pytest.mark.parametrize(("team", "expected"), [("red", True), ("blue", False)])

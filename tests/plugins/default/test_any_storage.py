@@ -110,10 +110,10 @@ def situations(draw: Any, *, gated: bool = False) -> tuple[Services, Any, Any]:
     return services, a_cluster(*nodes, services=services), a_pod(volumes=draw(pod_volumes))
 
 
-def either(ask: Any, *question: Any) -> Any:
-    """The answer, or the words of the fault."""
+def either(call: Any, *arguments: Any) -> Any:
+    """The result, or the message of the fault."""
     try:
-        return ask(*question)
+        return call(*arguments)
     except Fault as problem:
         return str(problem)
 

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: the improvement of a node's balance, and whom it is not asked about."""
+"""NodeResourcesBalancedAllocation: the improvement of a node's balance, and the pods it does not score."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def a_node_that_runs(**requests):
 
 
 CASES = {
-    "a pod that asks for the same share of everything changes nothing": (
+    "a pod that requests the same share of everything changes nothing": (
         balanced(),
         a_pod(cpu="5", memory="5Gi"),
         NODE,
         75,
     ),
-    "one that asks for CPU only upsets the balance": (balanced(), a_pod(cpu="10"), NODE, 50 + (50 + 50 - 100) // 2),
-    "one that asks for what was idle restores it": (
+    "one that requests CPU only upsets the balance": (balanced(), a_pod(cpu="10"), NODE, 50 + (50 + 50 - 100) // 2),
+    "one that requests what was idle restores it": (
         balanced(),
         a_pod(cpu="10"),
         a_node_that_runs(memory="10Gi"),
@@ -61,7 +61,7 @@ CASES = {
         NODE,
         50 + (50 + 62 - 100) // 2,
     ),
-    "an extended resource counts only for pods that ask for it": (
+    "an extended resource counts only for pods that request it": (
         balanced("cpu", "memory", GPU),
         a_pod(cpu="10"),
         a_node_that_runs(requests={GPU: 10}),
@@ -111,15 +111,15 @@ def test_pod_level_requests_count():
 
 HELD = {
     "what a container holds counts, though the pod is on no node": ("5", "10", None, 50),
-    "what it asks for counts, where that is more": ("10", "5", None, 50),
+    "what it requests counts, where that is more": ("10", "5", None, 50),
     "but not what was found infeasible": ("10", "5", "Infeasible", 50 + (50 + 75 - 100) // 2),
     "a pod that holds nothing and cannot get more is not scored": ("10", "0", "Infeasible", None),
 }
 
 
-@pytest.mark.parametrize(("asked", "held", "pending", "expected"), HELD.values(), ids=HELD.keys())
-def test_a_pending_pod_counts_by_its_container_statuses(asked, held, pending, expected):
-    pod = a_pod(cpu=asked)
+@pytest.mark.parametrize(("requested", "held", "pending", "expected"), HELD.values(), ids=HELD.keys())
+def test_a_pending_pod_counts_by_its_container_statuses(requested, held, pending, expected):
+    pod = a_pod(cpu=requested)
     resources = ResourceRequirements(requests={"cpu": held})
     pod.status.container_statuses = [ContainerStatus(name=pod.spec.containers[0].name, resources=resources)]
     if pending:
@@ -156,7 +156,7 @@ amounts = st.integers(0, 12)
     st.lists(st.tuples(amounts, amounts, amounts, amounts), min_size=1, max_size=5),
     st.tuples(amounts, amounts, amounts),
 )
-def test_both_forms_agree_to_the_last_bit(resources, sizes, asked):
+def test_both_forms_agree_to_the_last_bit(resources, sizes, requested):
     nodes = [
         a_node(
             f"n{at}",
@@ -167,7 +167,7 @@ def test_both_forms_agree_to_the_last_bit(resources, sizes, asked):
         )
         for at, (cpu, memory, gpu, used) in enumerate(sizes)
     ]
-    pod = a_pod(cpu=asked[0], memory=asked[1], requests={GPU: asked[2]})
+    pod = a_pod(cpu=requested[0], memory=requested[1], requests={GPU: requested[2]})
     plugin, cluster = balanced(*resources), a_cluster(*nodes)
     assert scored_at_once(plugin, pod, cluster) == scored_one_by_one(plugin, pod, cluster)
 

@@ -78,7 +78,7 @@ def test_every_image_is_seen_on_its_own_nodes():
     ]
 
 
-def test_the_size_is_what_the_first_node_said():
+def test_the_size_is_what_the_first_node_reported():
     cluster = a_cluster(a_node("a", images={"app:1": 100 * MIB}), a_node("b", images={"app:1": 900 * MIB}))
     assert scores(a_pod_of("app:1"), cluster) == [share(100), share(100)]
 
@@ -92,7 +92,7 @@ def test_an_image_is_known_by_each_of_its_names_and_once_by_each():
     assert scores(a_pod_of("app:1"), cluster) == [share(500)]
 
 
-def test_it_speaks_of_the_nodes_it_is_asked_about():
+def test_it_scores_the_nodes_it_is_given():
     cluster = a_cluster(a_node("a"), a_node("b", images={"app:1": 500 * MIB}), a_node("c"))
     some = cluster.state.nodes.take(cluster.state.nodes.rows[[2, 1]])
     pod = a_pod_of("app:1")

@@ -1,10 +1,10 @@
-"""NodeAffinity: selectors, required and preferred terms, affinity added by the operator, and what wakes a pod."""
+"""NodeAffinity: selectors, required and preferred terms, affinity added by the operator, and what requeues a pod."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.framework import UNRESOLVABLE, OnlyNodes, Refusal, Skip
@@ -104,9 +104,9 @@ PRE_FILTER = {
 }
 
 
-@pytest.mark.parametrize(("pod", "answer"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
-def test_pre_filter(pod, answer):
-    assert a_plugin(NodeAffinity).pre_filter(pod, a_cycle(pod)) == answer
+@pytest.mark.parametrize(("pod", "expected"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
+def test_pre_filter(pod, expected):
+    assert a_plugin(NodeAffinity).pre_filter(pod, a_cycle(pod)) == expected
 
 
 def preferring(*terms: tuple[int, str, str]) -> core.Affinity:
@@ -149,8 +149,8 @@ WAKING = {
 def test_what_wakes_a_refused_pod(before, after, expected):
     shown = None if before is None else a_node_object(labels=before)
     pod = a_pod(node_selector=SSD)
-    assert wakes(a_plugin(NodeAffinity), pod, shown, a_node_object(labels=after)) is expected
-    assert not wakes(a_plugin(NodeAffinity, added_affinity=ENFORCED), pod, shown, a_node_object(labels=after))
+    assert requeues(a_plugin(NodeAffinity), pod, shown, a_node_object(labels=after)) is expected
+    assert not requeues(a_plugin(NodeAffinity, added_affinity=ENFORCED), pod, shown, a_node_object(labels=after))
 
 
 def test_terms_that_cannot_be_understood_are_named_by_their_path():
@@ -197,7 +197,7 @@ UNREADABLE = {
         wants("num", "Gt"),
         "values: Invalid value: null: for 'Gt', 'Lt' operators, exactly one value is required",
     ),
-    "an operator that nobody knows": (
+    "an unknown operator": (
         wants("num", "Near", "a"),
         'operator: Unsupported value: "Near": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"',
     ),
@@ -244,19 +244,19 @@ def test_a_required_term_that_cannot_be_read_matches_no_node_and_leaves_the_othe
     terms = [core.NodeSelectorTerm(match_expressions=[part])]
     node, plugin = a_node(labels={"num": "5"}), a_plugin(NodeAffinity)
 
-    def asked() -> object:
+    def rejections() -> object:
         required = core.NodeSelector(node_selector_terms=terms)
         pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(required=required)))
         one_by_one = refused_one_by_one(plugin, pod, cluster := a_cluster(node))
         assert refused_at_once(plugin, pod, cluster) == one_by_one
         return one_by_one
 
-    assert asked() == {"node": (UNRESOLVABLE, (NOT_SELECTED,))}
+    assert rejections() == {"node": (UNRESOLVABLE, (NOT_SELECTED,))}
     terms.append(core.NodeSelectorTerm(match_expressions=[wants("num", "In", "5")]))
-    assert asked() == {}
+    assert rejections() == {}
 
 
-def test_every_mistake_is_told_once_and_all_of_them_in_brackets():
+def test_every_mistake_is_reported_once_and_all_of_them_in_brackets():
     fields = [wants("metadata.name", "In", "n0", "n1"), wants("metadata.name", "Exists")]
     term = core.NodeSelectorTerm(match_expressions=[wants("num", "Gt", "many")], match_fields=fields)
     preferred = [core.PreferredSchedulingTerm(weight=1, preference=term)]

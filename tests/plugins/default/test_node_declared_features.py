@@ -1,10 +1,10 @@
-"""NodeDeclaredFeatures: what a pod needs, which nodes have it, and what wakes a refused pod."""
+"""NodeDeclaredFeatures: what a pod needs, which nodes have it, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE, Skip
 from mooring.objects.core import Container, ContainerRestartRule
@@ -21,7 +21,7 @@ REFUSED = (UNRESOLVABLE, (NOT_DECLARED,))
 
 
 def a_needy_pod(*, restarts_all: str = "", host_network: bool = False, host_users: bool | None = None, uid: str = "me"):
-    """`restarts_all` says which containers have the rule: "containers" or "init_containers"."""
+    """`restarts_all` selects which containers have the rule: "containers" or "init_containers"."""
     pod = a_pod(uid=uid)
     if restarts_all:
         setattr(
@@ -115,4 +115,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(NodeDeclaredFeatures), BOTH, before, after) is expected
+    assert requeues(a_plugin(NodeDeclaredFeatures), BOTH, before, after) is expected

@@ -1,9 +1,9 @@
-"""NodePorts: which host ports conflict, whose ports count, and what wakes a refused pod."""
+"""NodePorts: which host ports conflict, whose ports count, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNSCHEDULABLE, Skip
 from mooring.objects.core import Container, ContainerPort
@@ -75,4 +75,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(NodePorts), a_pod_with("80"), before, after) is expected
+    assert requeues(a_plugin(NodePorts), a_pod_with("80"), before, after) is expected

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what fits, what does not and why, how nodes are ranked, and what wakes a refused pod."""
+"""NodeResourcesFit: what fits, what does not and why, how nodes are ranked, and what requeues a refused pod."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
@@ -26,7 +26,7 @@ FITTING = {
         a_node(cpu="4", running=[FULL]),
         (UNSCHEDULABLE, (insufficient("cpu"),)),
     ),
-    "more than the empty node has is hopeless": (
+    "more than the empty node has is unresolvable": (
         a_pod(cpu="5"),
         a_node(cpu="4"),
         (UNRESOLVABLE, (insufficient("cpu"),)),
@@ -36,7 +36,7 @@ FITTING = {
         a_node(cpu="4", running=[FULL], pods=1),
         (UNSCHEDULABLE, (TOO_MANY_PODS, insufficient("cpu"), insufficient("memory"))),
     ),
-    "one hopeless resource makes the node hopeless": (
+    "one unresolvable resource makes the node unresolvable": (
         a_pod(cpu="2", requests={GPU: 1}),
         a_node(cpu="4", running=[FULL]),
         (UNRESOLVABLE, (insufficient("cpu"), insufficient(GPU))),
@@ -71,12 +71,12 @@ SCORES = {
     "most allocated: the mean of what is used": (strategy("MostAllocated"), HALF, (50 + 25) // 2),
     "weights count": (strategy("MostAllocated", ("cpu", 3), ("memory", 1)), HALF, (3 * 50 + 25) // 4),
     "a container without requests counts as 100m and 200Mi": (strategy("MostAllocated", ("cpu", 1)), a_pod(), 2),
-    "an extended resource that the pod does not want says nothing": (
+    "an extended resource that the pod does not request is not scored": (
         strategy("MostAllocated", (GPU, 1), ("cpu", 1)),
         HALF,
         50,
     ),
-    "what the node lacks says nothing": (strategy("MostAllocated", ("ephemeral-storage", 1)), HALF, 0),
+    "what the node lacks is not scored": (strategy("MostAllocated", ("ephemeral-storage", 1)), HALF, 0),
     "a shape is straight between its points": (
         strategy("RequestedToCapacityRatio", ("cpu", 1), shape=[(0, 0), (100, 10)]),
         HALF,
@@ -105,7 +105,7 @@ WAKING = {
     "a deleted pod frees room": (placed(a_pod(cpu="1"), "node"), None, True),
     "a pod without a node held none": (a_pod(cpu="1"), None, False),
     "a nominated pod held some": (a_pod(cpu="1", nominated="node"), None, True),
-    "an assigned pod that asks for less frees room": (
+    "an assigned pod that requests less frees room": (
         placed(a_pod("x", uid="x", cpu="2"), "node"),
         placed(a_pod("x", uid="x", cpu="1"), "node"),
         True,
@@ -129,12 +129,12 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(NodeResourcesFit), a_pod("refused", cpu="2"), before, after) is expected
+    assert requeues(a_plugin(NodeResourcesFit), a_pod("refused", cpu="2"), before, after) is expected
 
 
 def test_the_pods_own_scale_down_wakes_it():
     before, after = a_pod("refused", uid="me", cpu="9"), a_pod("refused", uid="me", cpu="1")
-    assert wakes(a_plugin(NodeResourcesFit), before, before, after)
+    assert requeues(a_plugin(NodeResourcesFit), before, before, after)
 
 
 MISTAKES = {

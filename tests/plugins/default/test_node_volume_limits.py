@@ -1,10 +1,10 @@
-"""NodeVolumeLimits: what is counted, against which limit, and what wakes a refused pod."""
+"""NodeVolumeLimits: what is counted, against which limit, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.default.volume_plugins import SKIPPED, answer, knowing
-from tests.plugins.verdicts import wakes
+from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
+from tests.plugins.verdicts import requeues
 
 from mooring.base.errors import Fault
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
@@ -129,21 +129,21 @@ COUNTS = {
 
 @pytest.mark.parametrize(("pod", "running", "objects", "expected"), COUNTS.values(), ids=COUNTS.keys())
 def test_what_is_counted(pod, running, objects, expected):
-    plugin = knowing(NodeVolumeLimits, *MINE, *THEIRS, UNBOUND, a_storage_class(), *objects)
-    assert answer(plugin, pod, a_node(running=running)) == expected
+    plugin = plugin_with(NodeVolumeLimits, *MINE, *THEIRS, UNBOUND, a_storage_class(), *objects)
+    assert verdict_of(plugin, pod, a_node(running=running)) == expected
 
 
 def test_limits_follow_the_csi_nodes_and_the_nodes():
     services = Services(objects={type(item): [item] for item in (*MINE, a_csi_node(csi=0))})
     plugin = a_plugin(NodeVolumeLimits, services)
-    assert answer(plugin, a_user("mine")) == FULL
+    assert verdict_of(plugin, a_user("mine")) == FULL
     services.objects(CSINode).put(a_csi_node(csi=1))
-    assert answer(plugin, a_user("mine")) is None
-    assert answer(plugin, a_user("mine"), a_node("new"), others=[a_node()]) is None
+    assert verdict_of(plugin, a_user("mine")) is None
+    assert verdict_of(plugin, a_user("mine"), a_node("new"), others=[a_node()]) is None
 
 
 FAULTS = {
-    "an ephemeral volume's claim of somebody else": (ephemeral_volume("v"), "was not created for pod default/pod"),
+    "an ephemeral volume's claim of another pod": (ephemeral_volume("v"), "was not created for pod default/pod"),
     "a claim without a name": (claim_volume(""), "had no name"),
     "a disk that its driver cannot know": ({"awsElasticBlockStore": {"volumeID": "aws://z/disk"}}, "converting volume"),
 }
@@ -151,15 +151,15 @@ FAULTS = {
 
 @pytest.mark.parametrize(("volume", "words"), FAULTS.values(), ids=FAULTS.keys())
 def test_what_fails_the_attempt(volume, words):
-    plugin = knowing(NodeVolumeLimits, a_claim("pod-v"), a_csi_node(csi=1))
+    plugin = plugin_with(NodeVolumeLimits, a_claim("pod-v"), a_csi_node(csi=1))
     with pytest.raises(Fault, match=words):
-        answer(plugin, a_pod(volumes=[volume]))
+        verdict_of(plugin, a_pod(volumes=[volume]))
 
 
 @pytest.mark.parametrize("volume", [ephemeral_volume("v"), FAULTS["a disk that its driver cannot know"][0]])
 def test_the_same_on_a_running_pod_is_not_counted(volume):
-    plugin = knowing(NodeVolumeLimits, *MINE, a_claim("there-v", volume="pv"), a_volume("pv"), a_csi_node(csi=1))
-    assert answer(plugin, a_user("mine"), a_node(running=[a_pod("there", volumes=[volume])])) is None
+    plugin = plugin_with(NodeVolumeLimits, *MINE, a_claim("there-v", volume="pv"), a_volume("pv"), a_csi_node(csi=1))
+    assert verdict_of(plugin, a_user("mine"), a_node(running=[a_pod("there", volumes=[volume])])) is None
 
 
 WAKING = {
@@ -181,4 +181,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("pod", "before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(pod, before, after, expected):
-    assert wakes(knowing(NodeVolumeLimits), pod, before, after) is expected
+    assert requeues(plugin_with(NodeVolumeLimits), pod, before, after) is expected

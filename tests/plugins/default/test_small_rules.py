@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE, Bound, QueuedPod
 from mooring.plugins.default.default_binder import DefaultBinder
@@ -16,7 +16,7 @@ from mooring.testing import Services, a_cycle, a_node, a_node_object, a_plugin, 
 TOLERANT = a_pod("tolerant", tolerations=[a_toleration("node.kubernetes.io/unschedulable:NoSchedule")])
 
 
-def test_higher_priority_goes_first_then_whoever_waits_longer():
+def test_higher_priority_goes_first_then_the_pod_that_waits_longer():
     queued = [
         QueuedPod(a_pod("later"), 20.0),
         QueuedPod(a_pod("earlier"), 10.0),
@@ -27,7 +27,7 @@ def test_higher_priority_goes_first_then_whoever_waits_longer():
     assert [one.pod.name for one in in_order] == ["urgent", "earlier", "later", "humble"]
 
 
-def test_a_gated_pod_stays_out_of_the_queue_and_says_which_gates():
+def test_a_gated_pod_stays_out_of_the_queue_and_names_the_gates():
     gates = a_plugin(SchedulingGates)
     assert verdict(gates.pre_enqueue(a_pod(gates=["a", "b"]))) == (
         UNRESOLVABLE,
@@ -38,8 +38,8 @@ def test_a_gated_pod_stays_out_of_the_queue_and_says_which_gates():
 
 def test_removing_the_last_gate_wakes_that_pod_and_no_other():
     gated, open_ = a_pod(uid="me", gates=["a"]), a_pod(uid="me")
-    assert wakes(a_plugin(SchedulingGates), gated, gated, open_)
-    assert not wakes(a_plugin(SchedulingGates), a_pod(gates=["a"]), gated, open_)
+    assert requeues(a_plugin(SchedulingGates), gated, gated, open_)
+    assert not requeues(a_plugin(SchedulingGates), a_pod(gates=["a"]), gated, open_)
 
 
 @pytest.mark.parametrize(("wanted", "refusal"), [("", None), ("here", None), ("there", (UNRESOLVABLE, (OTHER_NODE,)))])
@@ -69,10 +69,10 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_pod_refused_by_cordoned_nodes(before, after, expected):
-    assert wakes(a_plugin(NodeUnschedulable), a_pod(uid="me"), before, after) is expected
+    assert requeues(a_plugin(NodeUnschedulable), a_pod(uid="me"), before, after) is expected
 
 
-async def test_the_binder_tells_the_api_server_and_says_so():
+async def test_the_binder_writes_the_binding_and_logs_it():
     services = Services()
     pod = a_pod("web", namespace="shop")
     assert await a_plugin(DefaultBinder, services).bind(pod, a_node("node-1"), a_cycle(pod)) == Bound()

@@ -1,9 +1,9 @@
-"""TaintToleration: hard taints refuse, soft ones count, and what wakes a refused pod."""
+"""TaintToleration: hard taints refuse, soft ones count, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import normalized, verdict, wakes
+from tests.plugins.verdicts import normalized, requeues, verdict
 
 from mooring.framework import UNRESOLVABLE
 from mooring.objects.core import Toleration
@@ -22,7 +22,7 @@ def a_tainted_node(*taints: str, name: str = "node"):
 
 
 CASES = {
-    "a node without taints takes anybody": ((), (), None),
+    "a node without taints accepts any pod": ((), (), None),
     "an untolerated NoSchedule taint refuses": ((), ("gpu=yes:NoSchedule",), REFUSED),
     "so does NoExecute": ((), ("gpu=yes:NoExecute",), REFUSED),
     "PreferNoSchedule never refuses": ((), ("gpu=yes:PreferNoSchedule",), None),
@@ -99,4 +99,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("tolerated", "change", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(tolerated, change, expected):
-    assert wakes(a_plugin(TaintToleration), a_tolerant_pod(*tolerated), *change) is expected
+    assert requeues(a_plugin(TaintToleration), a_tolerant_pod(*tolerated), *change) is expected

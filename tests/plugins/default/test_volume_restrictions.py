@@ -1,10 +1,10 @@
-"""VolumeRestrictions: disks that must not be shared, claims for one pod only, and what wakes a refused pod."""
+"""VolumeRestrictions: disks that must not be shared, claims for one pod only, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.default.volume_plugins import SKIPPED, answer, knowing
-from tests.plugins.verdicts import wakes
+from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
 from mooring.objects.placed import placed
@@ -53,12 +53,12 @@ DISKS = {
 @pytest.mark.parametrize(("wanted", "mounted", "expected"), DISKS.values(), ids=DISKS.keys())
 def test_disks_that_a_pod_names_itself(wanted, mounted, expected):
     node = a_node(running=[a_pod("there", volumes=[mounted])])
-    assert answer(knowing(VolumeRestrictions), a_pod(volumes=[wanted]), node) == expected
+    assert verdict_of(plugin_with(VolumeRestrictions), a_pod(volumes=[wanted]), node) == expected
 
 
 def test_a_pod_without_disks_and_claims_is_not_looked_at():
     pod = a_pod(volumes=[{"emptyDir": {}}, {"projected": {"sources": []}}, {"gcePersistentDisk": None}])
-    assert answer(knowing(VolumeRestrictions), pod) == SKIPPED
+    assert verdict_of(plugin_with(VolumeRestrictions), pod) == SKIPPED
 
 
 def a_user(*claims: str, namespace: str = "default", uid: str | None = None):
@@ -67,7 +67,7 @@ def a_user(*claims: str, namespace: str = "default", uid: str | None = None):
 
 ALONE = a_claim("alone", modes=["ReadWriteOncePod"])
 CLAIMS = {
-    "a claim for one pod that nobody uses": (ALONE, [], SKIPPED),
+    "a claim for one pod that no pod uses": (ALONE, [], SKIPPED),
     "one that another pod uses, anywhere": (ALONE, [a_user("alone")], (UNSCHEDULABLE, (CLAIM_CONFLICT,))),
     "one of that name in another namespace": (ALONE, [a_user("alone", namespace="shop")], SKIPPED),
     "a claim that may be shared": (a_claim("alone"), [a_user("alone")], SKIPPED),
@@ -78,13 +78,13 @@ CLAIMS = {
 @pytest.mark.parametrize(("claim", "running", "expected"), CLAIMS.values(), ids=CLAIMS.keys())
 def test_claims_for_one_pod(claim, running, expected):
     elsewhere = a_node("elsewhere", running=running)
-    assert answer(knowing(VolumeRestrictions, claim), a_user("alone"), others=[elsewhere]) == expected
+    assert verdict_of(plugin_with(VolumeRestrictions, claim), a_user("alone"), others=[elsewhere]) == expected
 
 
-def test_a_disk_conflict_is_told_before_that_of_a_claim():
-    plugin = knowing(VolumeRestrictions, ALONE)
+def test_a_disk_conflict_is_reported_before_that_of_a_claim():
+    plugin = plugin_with(VolumeRestrictions, ALONE)
     node = a_node(running=[a_pod(volumes=[gce(), claim_volume("alone")])])
-    assert answer(plugin, a_pod(volumes=[gce(), claim_volume("alone")]), node) == REFUSED
+    assert verdict_of(plugin, a_pod(volumes=[gce(), claim_volume("alone")]), node) == REFUSED
 
 
 def test_evicting_one_user_is_enough_as_kube_scheduler_counts():
@@ -115,4 +115,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("pod", "before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(pod, before, after, expected):
-    assert wakes(knowing(VolumeRestrictions), pod, before, after) is expected
+    assert requeues(plugin_with(VolumeRestrictions), pod, before, after) is expected

@@ -1,10 +1,10 @@
-"""VolumeZone: zones and regions of bound volumes, claims that it cannot place, and what wakes a refused pod."""
+"""VolumeZone: zones and regions of bound volumes, claims that it cannot place, and what requeues a refused pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.default.volume_plugins import SKIPPED, answer, knowing
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE
 from mooring.objects.migration import BETA_REGION, BETA_ZONE, REGION, ZONE
@@ -20,7 +20,7 @@ ZONES = {
     "in another zone": ({ZONE: "a"}, {ZONE: "b"}, ELSEWHERE),
     "one of its zones": ({ZONE: "a__b"}, {ZONE: "b"}, None),
     "spaces around a zone do not count": ({ZONE: "a __ b"}, {ZONE: "b"}, None),
-    "a label with an empty part says nothing": ({ZONE: "a__", REGION: "r"}, {ZONE: "b", REGION: "r"}, None),
+    "a label with an empty part is ignored": ({ZONE: "a__", REGION: "r"}, {ZONE: "b", REGION: "r"}, None),
     "zone and region must both hold": ({ZONE: "a", REGION: "r"}, {ZONE: "a", REGION: "s"}, ELSEWHERE),
     "a node without any zone takes everything": ({ZONE: "a"}, {"tier": "x"}, None),
     "a node with a region but no zone does not": ({ZONE: "a"}, {REGION: "r"}, ELSEWHERE),
@@ -35,8 +35,8 @@ ZONES = {
 
 @pytest.mark.parametrize(("volume", "node", "expected"), ZONES.values(), ids=ZONES.keys())
 def test_zones_of_bound_volumes(volume, node, expected):
-    plugin = knowing(VolumeZone, a_claim(volume="pv"), a_volume("pv", labels=volume))
-    assert answer(plugin, POD, a_node(labels=node)) == expected
+    plugin = plugin_with(VolumeZone, a_claim(volume="pv"), a_volume("pv", labels=volume))
+    assert verdict_of(plugin, POD, a_node(labels=node)) == expected
 
 
 CLAIMS = {
@@ -47,7 +47,7 @@ CLAIMS = {
         "PersistentVolumeClaim had no pv name and storageClass name",
     ),
     "one whose class is gone": ([a_claim()], 'storageclass.storage.k8s.io "wait" not found'),
-    "one whose class does not say when": (
+    "one whose class has no binding mode": (
         [a_claim(), a_storage_class(mode=None)],
         'VolumeBindingMode not set for StorageClass "wait"',
     ),
@@ -57,22 +57,22 @@ CLAIMS = {
 
 @pytest.mark.parametrize(("objects", "reason"), CLAIMS.values(), ids=CLAIMS.keys())
 def test_claims_that_cannot_be_placed(objects, reason):
-    assert answer(knowing(VolumeZone, *objects), POD) == (UNRESOLVABLE, (reason,))
+    assert verdict_of(plugin_with(VolumeZone, *objects), POD) == (UNRESOLVABLE, (reason,))
 
 
 def test_a_claim_without_a_name():
-    assert answer(knowing(VolumeZone), a_pod(volumes=[claim_volume("")])) == (
+    assert verdict_of(plugin_with(VolumeZone), a_pod(volumes=[claim_volume("")])) == (
         UNRESOLVABLE,
         ("PersistentVolumeClaim had no name",),
     )
 
 
 def test_a_claim_that_waits_for_a_pod_has_no_zone_yet():
-    assert answer(knowing(VolumeZone, a_claim(), a_storage_class()), POD) == SKIPPED
+    assert verdict_of(plugin_with(VolumeZone, a_claim(), a_storage_class()), POD) == SKIPPED
 
 
 def test_ephemeral_volumes_are_not_its_business():
-    assert answer(knowing(VolumeZone), a_pod(volumes=[ephemeral_volume("v")])) == SKIPPED
+    assert verdict_of(plugin_with(VolumeZone), a_pod(volumes=[ephemeral_volume("v")])) == SKIPPED
 
 
 @pytest.mark.parametrize("form", ["filter", "filter_nodes"])
@@ -81,7 +81,7 @@ def test_where_pre_filter_is_switched_off_filter_finds_out_itself(form):
         name = "VolumeZone"
         pre_filter = None  # type: ignore[assignment]
 
-    plugin = knowing(WithoutPreFilter)
+    plugin = plugin_with(WithoutPreFilter)
     setattr(plugin, "filter_nodes" if form == "filter" else "filter", None)
     decision = a_cluster(a_node("a"), a_node("b"), plugins=[plugin]).decide(POD)
     assert verdict(decision.rejections["a"][1]) == (UNRESOLVABLE, ('persistentvolumeclaim "data" not found',))
@@ -104,4 +104,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(VolumeZone), POD, before, after) is expected
+    assert requeues(a_plugin(VolumeZone), POD, before, after) is expected

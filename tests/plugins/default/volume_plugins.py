@@ -1,4 +1,4 @@
-"""A plugin that knows some storage objects, and a question to it."""
+"""A plugin that knows some storage objects, and its verdict on a pod."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mooring.objects import KubeObject
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin
 
 P = TypeVar("P", bound=Plugin)
-Answer = str | tuple[Code, tuple[str, ...]] | None
+Verdict = str | tuple[Code, tuple[str, ...]] | None
 
 SKIPPED = "skipped"
 
 
-def knowing(cls: type[P], *objects: KubeObject, gates: Mapping[str, bool] | None = None, **arguments: Any) -> P:
+def plugin_with(cls: type[P], *objects: KubeObject, gates: Mapping[str, bool] | None = None, **arguments: Any) -> P:
     """The plugin, in a cluster with these objects."""
     services = Services(gates=gates)
     for item in objects:
@@ -25,10 +25,10 @@ def knowing(cls: type[P], *objects: KubeObject, gates: Mapping[str, bool] | None
     return a_plugin(cls, services, **arguments)
 
 
-def answer(plugin: Any, pod: Pod, node: NodeView | None = None, *, others: Sequence[NodeView] = ()) -> Answer:
-    """What the plugin says of a pod on a node: SKIPPED, a verdict of pre_filter or filter, or None if it passes.
+def verdict_of(plugin: Any, pod: Pod, node: NodeView | None = None, *, others: Sequence[NodeView] = ()) -> Verdict:
+    """The plugin's verdict on a pod and node: SKIPPED, a verdict of pre_filter or filter, or None if it passes.
 
-    Both forms are asked, and must agree.
+    Both forms run, and must agree.
     """
     node = node or a_node()
     cluster = a_cluster(node, *others)

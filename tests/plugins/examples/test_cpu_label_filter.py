@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNSCHEDULABLE
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
@@ -53,4 +53,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(CpuLabelFilter), a_pod(), before, after) is expected
+    assert requeues(a_plugin(CpuLabelFilter), a_pod(), before, after) is expected

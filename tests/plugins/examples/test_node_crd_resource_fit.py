@@ -1,4 +1,4 @@
-"""NodeCRDResourceFit: a custom resource of the node's name says what it admits, and how well it serves that."""
+"""NodeCRDResourceFit: a custom resource of the node's name lists what it admits, and how well it serves that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plugins.verdicts import verdict, wakes
+from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE, Action, ClusterEvent
 from mooring.framework.events import resource_name
@@ -38,7 +38,7 @@ def services_with(*offers: ClusterScopedResource) -> Services:
     return Services(objects={ClusterScopedResource: offers})
 
 
-def asking(*resources: str) -> Pod:
+def requesting(*resources: str) -> Pod:
     return a_pod("nginx", requests=dict.fromkeys(resources, "100Mi"))
 
 
@@ -47,35 +47,35 @@ def refused(reason: str):
 
 
 FILTER = {
-    "a node that enables what is requested": (asking(MEMORY), [an_offer(enabled={MEMORY: True})], None),
-    "a node without an object": (asking(MEMORY), [], refused(NOT_FOUND)),
+    "a node that enables what is requested": (requesting(MEMORY), [an_offer(enabled={MEMORY: True})], None),
+    "a node without an object": (requesting(MEMORY), [], refused(NOT_FOUND)),
     "another node's object does not count": (
-        asking(MEMORY),
+        requesting(MEMORY),
         [an_offer("other", enabled={MEMORY: True})],
         refused(NOT_FOUND),
     ),
     "a resource that is switched off": (
-        asking(MEMORY),
+        requesting(MEMORY),
         [an_offer(enabled={MEMORY: False})],
         refused(f"Node does not enable resource {MEMORY}"),
     ),
     "a resource that is not named": (
-        asking(MEMORY),
+        requesting(MEMORY),
         [an_offer(enabled={DISK: True})],
         refused(f"Node does not enable resource {MEMORY}"),
     ),
-    "the first missing one in alphabetical order is told": (
-        asking("cpu", MEMORY, DISK),
+    "the first missing one in alphabetical order is reported": (
+        requesting("cpu", MEMORY, DISK),
         [an_offer(enabled={"cpu": True})],
         refused(f"Node does not enable resource {DISK}"),
     ),
     "ordinary resources need to be enabled too": (
-        asking("cpu"),
+        requesting("cpu"),
         [an_offer(enabled={MEMORY: True})],
         refused("Node does not enable resource cpu"),
     ),
-    "a pod that requests nothing needs only the object": (asking(), [an_offer()], None),
-    "a pod that requests nothing still needs the object": (asking(), [], refused(NOT_FOUND)),
+    "a pod that requests nothing needs only the object": (requesting(), [an_offer()], None),
+    "a pod that requests nothing still needs the object": (requesting(), [], refused(NOT_FOUND)),
 }
 
 
@@ -86,7 +86,7 @@ def test_which_nodes_are_admitted(pod, offers, expected):
 
 
 def test_all_regular_containers_count_and_init_containers_do_not():
-    pod = asking(MEMORY)
+    pod = requesting(MEMORY)
     pod.spec.containers.append(Container(name="second", resources=ResourceRequirements(requests={DISK: "1"})))
     pod.spec.init_containers.append(Container(name="init", resources=ResourceRequirements(requests={"cpu": "1"})))
     offers = an_offer("both", {MEMORY: True, DISK: True}), an_offer("one", {MEMORY: True})
@@ -110,27 +110,27 @@ SCORE = {
 @pytest.mark.parametrize(("requested", "scores", "expected"), SCORE.values(), ids=SCORE.keys())
 def test_the_score_is_the_mean_over_what_is_requested(requested, scores, expected):
     plugin = a_plugin(NodeCRDResourceFit, services_with(an_offer(scores=scores)))
-    pod = asking(*requested)
+    pod = requesting(*requested)
     assert plugin.score(pod, a_node(), a_cycle(pod)) == expected
 
 
 @given(st.dictionaries(st.sampled_from("abcdefghij"), st.integers(), min_size=1))
 def test_any_scores_give_a_mean_between_0_and_100(scores):
     plugin = a_plugin(NodeCRDResourceFit, services_with(an_offer(scores=scores)))
-    pod = asking(*scores)
+    pod = requesting(*scores)
     exact = Fraction(sum(sorted((0, score, 100))[1] for score in scores.values()), len(scores))
     assert plugin.score(pod, a_node(), a_cycle(pod)) == math.ceil(exact)
 
 
 def test_where_only_its_score_is_configured_a_node_without_an_object_counts_0():
-    pod = asking(MEMORY)
+    pod = requesting(MEMORY)
     assert a_plugin(NodeCRDResourceFit).score(pod, a_node(), a_cycle(pod)) == 0
 
 
-def test_the_better_of_the_admitted_nodes_wins_and_the_log_says_how():
+def test_the_better_of_the_admitted_nodes_wins_and_the_log_reports_how():
     services = services_with(an_offer("E", {MEMORY: True}, {MEMORY: 55}), an_offer("F", {MEMORY: True}, {MEMORY: 56}))
     nodes = [a_node(name) for name in "ABEF"]
-    decision = a_cluster(*nodes, plugins=[a_plugin(NodeCRDResourceFit, services)]).decide(asking(MEMORY))
+    decision = a_cluster(*nodes, plugins=[a_plugin(NodeCRDResourceFit, services)]).decide(requesting(MEMORY))
     assert decision.node == "F"
     assert [(message, *values.values()) for _, message, values in services.log.lines] == [
         (NOT_FOUND, "A"),
@@ -144,7 +144,7 @@ def test_the_better_of_the_admitted_nodes_wins_and_the_log_says_how():
 
 def test_below_verbosity_five_it_is_silent():
     services = Services(objects={ClusterScopedResource: [an_offer()]}, verbosity=4)
-    plugin, pod = a_plugin(NodeCRDResourceFit, services), asking(MEMORY)
+    plugin, pod = a_plugin(NodeCRDResourceFit, services), requesting(MEMORY)
     plugin.filter(pod, a_node(), a_cycle(pod))
     plugin.score(pod, a_node("other"), a_cycle(pod))
     assert services.log.lines == []
@@ -153,7 +153,7 @@ def test_below_verbosity_five_it_is_silent():
 def test_the_message_counts_the_reasons():
     services = services_with(an_offer("C", {DISK: True}))
     nodes = [a_node(name) for name in "ABC"]
-    message = a_cluster(*nodes, plugins=[a_plugin(NodeCRDResourceFit, services)]).decide(asking(MEMORY)).message
+    message = a_cluster(*nodes, plugins=[a_plugin(NodeCRDResourceFit, services)]).decide(requesting(MEMORY)).message
     assert message.startswith(
         f"0/3 nodes are available: 1 Node does not enable resource {MEMORY}, 2 CRD for node not found."
     )
@@ -174,15 +174,15 @@ WAKING = {
 def test_which_objects_wake_a_refused_pod(before, after, expected):
     action = Action.ADD if before is None else Action.DELETE if after is None else Action.UPDATE
     event = ClusterEvent(resource_name(ClusterScopedResource), action)
-    concerned = [hint for hint in a_plugin(NodeCRDResourceFit).events() if hint.matches(event)]
-    woken = any(hint.test is None or hint.test(asking(MEMORY), before, after) for hint in concerned)
+    concerned = [hint for hint in a_plugin(NodeCRDResourceFit).events() if hint.concerns(event)]
+    woken = any(hint.test is None or hint.test(requesting(MEMORY), before, after) for hint in concerned)
     assert woken is expected
 
 
 @pytest.mark.parametrize(("offers", "expected"), [([ENABLED], True), ([DISABLED], False), ([], False)])
 def test_a_node_wakes_a_refused_pod_if_its_object_is_there_already(offers, expected):
     plugin = a_plugin(NodeCRDResourceFit, services_with(*offers))
-    assert wakes(plugin, asking(MEMORY), None, a_node_object()) is expected
+    assert requeues(plugin, requesting(MEMORY), None, a_node_object()) is expected
 
 
 def test_events_name_the_kind_as_a_custom_one_although_its_group_is_kubernetes_own():

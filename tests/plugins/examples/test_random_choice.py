@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import normalized, verdict, wakes
+from tests.plugins.verdicts import normalized, requeues, verdict
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE
@@ -41,7 +41,7 @@ def test_scores_are_spread_from_0_to_99():
     assert len(set(found)) > 80
 
 
-def test_whether_a_node_passes_says_nothing_about_its_score():
+def test_whether_a_node_passes_is_independent_of_its_score():
     plugin = a_plugin(RandomChoice)
     passing = drawn(plugin)
     odd = [score % 2 for node, score in zip(NODES, scores(plugin), strict=True) if node.name in passing]
@@ -76,7 +76,7 @@ def refused_everywhere() -> str:
     return next(uid for uid in uids if plugin.filter(pod := a_pod("web", uid=uid), node, a_cycle(pod)) is not None)
 
 
-def test_a_pod_without_a_node_says_so_and_asks_to_be_tried_again():
+def test_a_pod_without_a_node_is_rejected_with_a_retry_time():
     cluster = a_cluster(a_node("node-1"), plugins=[a_plugin(RandomChoice, retry_seconds=2.5)])
     decision = cluster.schedule(a_pod("web", uid=refused_everywhere()))
     assert decision.node is None
@@ -90,7 +90,7 @@ def test_a_pod_without_a_node_says_so_and_asks_to_be_tried_again():
     ids=["a new node is another draw", "a label changes no draw"],
 )
 def test_what_wakes_a_refused_pod(before, after, expected):
-    assert wakes(a_plugin(RandomChoice), a_pod(), before, after) is expected
+    assert requeues(a_plugin(RandomChoice), a_pod(), before, after) is expected
 
 
 @pytest.mark.parametrize("wrong", [{"seed": "seven"}, {"retry_seconds": 0}])

@@ -1,4 +1,4 @@
-"""ScoreByLabel: numbers in a label become scores; what is no number counts 0 and is said once."""
+"""ScoreByLabel: numbers in a label become scores; what is no number counts 0 and is logged once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_below_verbosity_six_only_the_arguments_are_logged():
     assert len(services.log.lines) == 1
 
 
-def test_text_is_said_once_for_each_node_and_value():
+def test_text_is_logged_once_for_each_node_and_value():
     services = Services(verbosity=0)
     plugin = a_plugin(ScoreByLabel, services)
     for text in ("high", "high", "low", "high"):

@@ -82,5 +82,5 @@ def candidate(decision: Decision, node: str) -> Candidate:
 
 
 def words(decision: Decision) -> str:
-    """What preemption says in the failure message."""
+    """What preemption adds to the failure message."""
     return decision.message.partition("preemption: ")[2]

@@ -1,4 +1,4 @@
-"""DefaultPreemption: whom a node would lose."""
+"""DefaultPreemption: the victims on a node."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ BUDGETS = {
         [a_budget("web", 0, WEB, disrupted=["web"])],
         (["web"], 0),
     ),
-    "a budget of another namespace protects nobody here": (
+    "a budget of another namespace protects no pod here": (
         [a_running("web", labels=WEB, cpu="2"), a_running("free", 5, cpu="2")],
         [a_budget("web", 0, WEB, namespace="other")],
         (["web"], 0),
     ),
-    "an empty selector protects nobody": (
+    "an empty selector protects no pod": (
         [a_running("web", labels=WEB, cpu="2"), a_running("free", 5, cpu="2")],
         [a_budget("all", 0, {})],
         (["web"], 0),

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, which nodes are tried, and what is said when it does not help."""
+"""DefaultPreemption: who may preempt, which nodes are tried, and the message when it does not help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.plugins.default.default_preemption.made import (
     victims,
     words,
 )
-from tests.plugins.verdicts import wakes
+from tests.plugins.verdicts import requeues
 
 from mooring.base.errors import OperatorMistake, PluginFault
 from mooring.framework import UNRESOLVABLE, Plugin, Pod, Refusal, Rejection
@@ -50,16 +50,16 @@ WHY_NOT = {
 }
 
 
-@pytest.mark.parametrize(("wanted", "says"), WHY_NOT.values(), ids=WHY_NOT.keys())
-def test_no_room_can_be_made(wanted, says):
+@pytest.mark.parametrize(("wanted", "message"), WHY_NOT.values(), ids=WHY_NOT.keys())
+def test_no_room_can_be_made(wanted, message):
     """4.7.1"""
     decision = a_preempting_cluster(a_node("n", running=four())).decide(an_important(**wanted))
     assert decision.plan is None
-    assert words(decision) == says
+    assert words(decision) == message
     assert decision.post_filtered.nominate == "", "an earlier nomination is given up"
 
 
-def test_each_node_tells_what_is_wrong_with_it():
+def test_each_node_reports_what_is_wrong_with_it():
     cluster = a_preempting_cluster(
         a_node("cordoned", unschedulable=True, running=four()),
         a_node("small", cpu="1"),
@@ -85,7 +85,7 @@ def test_a_pod_that_must_not_preempt_does_not():
 GOING_ON_NOMINATED_NODE = {
     "a victim of preemption is still going": ({"going": True, "conditions": [PREEMPTED]}, False),
     "the victim has a priority that is not lower": ({"going": True, "conditions": [PREEMPTED], "priority": 10}, True),
-    "somebody deleted it": ({"going": True}, True),
+    "a user deleted it": ({"going": True}, True),
     "it was evicted for another reason": (
         {"going": True, "conditions": [PodCondition(type="DisruptionTarget", status="True", reason="EvictionByAPI")]},
         True,
@@ -133,7 +133,7 @@ def test_it_names_deletions_of_pods_but_never_wakes_by_them():
     plugin = a_plugin(DefaultPreemption)
     [hint] = plugin.events()
     assert (hint.resource, hint.action.names()) == ("Pod", ["Delete"])
-    assert not wakes(plugin, a_pod(), placed(a_pod(node="n")), None)
+    assert not requeues(plugin, a_pod(), placed(a_pod(node="n")), None)
 
 
 # How many nodes are tried
@@ -187,7 +187,7 @@ def test_a_filter_that_breaks_on_one_node_costs_that_node():
     assert plan_of(a_cluster(*nodes, plugins=plugins).decide(an_important())).nominate == "good"
 
 
-def test_a_filter_that_breaks_on_every_node_is_told():
+def test_a_filter_that_breaks_on_every_node_is_reported():
     plugins = [Fragile(), a_plugin(DefaultPreemption)]
     decision = a_cluster(a_node("bad", running=[a_running("a")]), plugins=plugins).decide(an_important())
     assert decision.message == (
@@ -197,13 +197,13 @@ def test_a_filter_that_breaks_on_every_node_is_told():
     assert decision.post_filtered.nominate is None
 
 
-# What is told
+# Evidence
 
 
 def test_the_evidence_names_the_victims_and_every_candidate():
     nodes = [a_node("a", running=[a_running("x", cpu="4")]), a_node("b", running=[a_running("y", 1, cpu="4")])]
-    told = a_preempting_cluster(*nodes).decide(an_important()).evidence()["plan"]
-    assert told == {
+    reported = a_preempting_cluster(*nodes).decide(an_important()).evidence()["plan"]
+    assert reported == {
         "nominate": "a",
         "evict": ["default/x"],
         "candidateCount": 2,
@@ -216,5 +216,5 @@ def test_the_evidence_names_the_victims_and_every_candidate():
 
 def test_the_evidence_names_where_room_was_sought_in_vain():
     nodes = [a_node("a", running=[a_running("x", 10, cpu="4")]), a_node("b", cpu="1")]
-    told = a_preempting_cluster(*nodes).decide(an_important()).evidence()["noRoom"]
-    assert told == [{"reasons": ["No preemption victims found for incoming pod"], "count": 1, "nodes": ["a"]}]
+    reported = a_preempting_cluster(*nodes).decide(an_important()).evidence()["noRoom"]
+    assert reported == [{"reasons": ["No preemption victims found for incoming pod"], "count": 1, "nodes": ["a"]}]

@@ -115,7 +115,7 @@ def a_slice(
     selector: NodeSelector | None = None,
     per_device: bool | None = None,
 ) -> ResourceSlice:
-    """A slice of a node's pool; `of` says how many slices the pool has."""
+    """A slice of a node's pool; `of` is how many slices the pool has."""
     if everywhere or selector is not None or per_device:
         node = None
     return ResourceSlice(
@@ -175,16 +175,16 @@ def first_of(name: str, *alternatives: DeviceRequest) -> DeviceRequest:
 
 
 def _alternative(request: DeviceRequest) -> DeviceSubRequest:
-    asked = request.exactly
-    assert asked is not None
+    spec = request.exactly
+    assert spec is not None
     return DeviceSubRequest(
         name=request.name,
-        device_class_name=asked.device_class_name,
-        selectors=asked.selectors,
-        allocation_mode=asked.allocation_mode,
-        count=asked.count,
-        tolerations=asked.tolerations,
-        capacity=asked.capacity,
+        device_class_name=spec.device_class_name,
+        selectors=spec.selectors,
+        allocation_mode=spec.allocation_mode,
+        count=spec.count,
+        tolerations=spec.tolerations,
+        capacity=spec.capacity,
     )
 
 
@@ -294,7 +294,7 @@ class World:
         self.cluster = a_cluster(*(nodes or [a_node()]), plugins=[self.plugin], services=self.services)
 
     def filter(self, pod: Pod, node: str = "node") -> Rejection | None:
-        """What the plugin says about a node."""
+        """The plugin's verdict on a node."""
         return self.plugin.filter(pod, self.cluster.node(node), a_cycle(pod, self.cluster))
 
     def chosen(self, pod: Pod, node: str = "node") -> dict[str, list[str]] | str:

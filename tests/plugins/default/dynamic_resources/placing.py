@@ -38,7 +38,7 @@ class Placing:
 
 
 def reserved(world: World, pod: Pod) -> Placing:
-    """The pod has a node, and its devices are promised."""
+    """The pod has a node, and its devices are reserved."""
     placing = Placing(world, pod)
     placing.reserve()
     return placing

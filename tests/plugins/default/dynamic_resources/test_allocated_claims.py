@@ -51,7 +51,7 @@ def test_where_an_allocated_claim_can_be_used(claims, reason):
     assert (decision.node is None) is (reason is not None)
 
 
-def test_many_nodes_are_asked_at_once():
+def test_many_nodes_are_filtered_at_once():
     world = World(a_node("node"), a_node("other"), a_node("third"), claims=[HERE])
     decision = world.cluster.decide(a_claiming_pod("here"))
     assert decision.node == "node"
@@ -66,7 +66,7 @@ def far_away(*users: str) -> ResourceClaim:
 
 
 GIVEN_BACK: dict[str, tuple[list[ResourceClaim], list[str], str]] = {
-    "an allocation that nobody uses": ([far_away()], ["claim"], DEALLOCATED),
+    "an allocation that no pod uses": ([far_away()], ["claim"], DEALLOCATED),
     "one that only this pod uses": ([far_away("uid")], ["claim"], DEALLOCATED),
     "not one that another pod uses": ([far_away("another")], [], STILL_NOT),
     "nor one that another uses too": ([far_away("uid", "another")], [], STILL_NOT),
@@ -120,9 +120,9 @@ CONDITIONS: dict[str, tuple[ResourceClaim, Readiness]] = {
 }
 
 
-@pytest.mark.parametrize(("claim", "said"), CONDITIONS.values(), ids=CONDITIONS.keys())
-def test_what_drivers_say(claim, said):
-    assert readiness(claim) is said
+@pytest.mark.parametrize(("claim", "reported"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_what_drivers_report(claim, reported):
+    assert readiness(claim) is reported
 
 
 LONG_AGO, NOT_YET = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"

@@ -110,7 +110,7 @@ def test_every_share_has_an_id_of_its_own_and_always_the_same():
     assert shares() == [(first, consumed), (second, consumed)]
 
 
-def test_drivers_are_told_the_configuration_of_the_class_once_and_then_of_the_claim():
+def test_drivers_get_the_configuration_of_the_class_once_and_then_of_the_claim():
     def parameters(name: str) -> dict[str, object]:
         return {"driver": "gpu.example.com", "parameters": {"name": name}}
 
@@ -129,12 +129,12 @@ def test_drivers_are_told_the_configuration_of_the_class_once_and_then_of_the_cl
     gpu.spec.config = [DeviceClassConfiguration(opaque=parameters("class"))]
     slices = [a_slice(a_device("0"), a_device("1"), a_device("2"))]
     world = World(slices=slices, classes=[gpu, a_class("other")], claims=[a_configured_claim()])
-    told = [
+    config = [
         (each.source, each.requests, each.opaque["parameters"]["name"])
         for each in allocation(world).devices.config
         if each.opaque
     ]
-    assert told == [
+    assert config == [
         ("FromClass", ["a", "b/y"], "class"),
         ("FromClaim", [], "for all"),
         ("FromClaim", ["a"], "for a"),

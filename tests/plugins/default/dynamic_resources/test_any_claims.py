@@ -69,9 +69,9 @@ def worlds(draw: DrawFn) -> tuple[World, Pod]:
             allocation.node_selector = draw(st.sampled_from([None, labelled("zone", "a"), labelled("zone", "c")]))
             own.append(a_claim(name, wants("r"), allocation=allocation))
         else:
-            asked = [draw(requests(f"r{at}")) for at in range(draw(st.integers(1, 2)))]
+            requested = [draw(requests(f"r{at}")) for at in range(draw(st.integers(1, 2)))]
             rules = draw(st.sampled_from([[], [same("gpu.example.com/model")]]))
-            own.append(a_claim(name, *asked, constraints=rules))
+            own.append(a_claim(name, *requested, constraints=rules))
     world = World(*nodes, slices=slices, claims=[*claims, *own])
     return world, a_claiming_pod(*(claim.name for claim in own))
 

@@ -1,4 +1,4 @@
-"""Devices that must be made ready first: pre_bind says so, looks every five seconds, and gives up after the timeout."""
+"""Devices with binding conditions: pre_bind records an event, polls every five seconds, ends with the timeout."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def a_world() -> World:
 
 
 def report(world: World, condition: str, *, reason: str = "", message: str = "") -> None:
-    """What the driver says."""
+    """What the driver reports."""
     claim = claim_of(world)
-    said = DeviceCondition(type=condition, status="True", reason=reason, message=message)
-    claim.status.devices = [DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=[said])]
+    reported = DeviceCondition(type=condition, status="True", reason=reason, message=message)
+    claim.status.devices = [DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=[reported])]
     world.services.objects(ResourceClaim).put(claim)
 
 
@@ -110,7 +110,7 @@ async def test_a_claim_that_goes_meanwhile_ends_the_wait():
         await task
 
 
-async def test_without_the_gate_nobody_waits():
+async def test_without_the_gate_no_pod_waits():
     claim = a_claim("claim", allocation=allocated(conditions=["Attached"]))
     world = World(claims=[claim], gates={"DRADeviceBindingConditions": False})
     _, task = await started(world)

@@ -127,7 +127,7 @@ def test_an_alternative_with_too_many_devices_is_passed_over():
     assert chosen["r/two"] == ["gpu-30", "gpu-31"]
 
 
-def test_the_search_is_as_deep_as_a_pod_can_ask():
+def test_the_search_is_as_deep_as_a_claim_can_request():
     claims = [a_claim(f"claim-{at}", wants(f"r{at}", 32)) for at in range(40)]
     many = a_slice(*devices(*(f"gpu-{at:04d}" for at in range(40 * 32))))
     chosen = World(slices=[many], claims=claims).chosen(a_claiming_pod(*(claim.name for claim in claims)))
@@ -163,17 +163,17 @@ def test_a_wrong_selector_fails_the_attempt(claim, message):
 @pytest.mark.parametrize("mode", ["", "Most"])
 @pytest.mark.parametrize("form", ["exactly", "firstAvailable"])
 def test_an_unknown_allocation_mode_fails_the_attempt(mode, form):
-    """The API server fills in the mode. Without one, nothing says how many devices the pod needs."""
-    asked = wants("r", 0)
-    assert asked.exactly is not None
-    asked.exactly.allocation_mode = mode
-    claim = a_claim("claim", asked if form == "exactly" else first_of("first", asked))
+    """The API server fills in the mode. Without one, the number of devices is unknown."""
+    requested = wants("r", 0)
+    assert requested.exactly is not None
+    requested.exactly.allocation_mode = mode
+    claim = a_claim("claim", requested if form == "exactly" else first_of("first", requested))
     with pytest.raises(Fault) as fault:
         World(slices=[FOUR], claims=[claim]).chosen(a_claiming_pod("claim"))
     assert str(fault.value) == f"claim default/claim, request r: unsupported count mode {mode}"
 
 
-def test_a_selector_is_not_asked_about_a_device_in_use():
+def test_a_selector_is_not_evaluated_for_a_device_in_use():
     odd = a_slice(a_device("gpu-0"), a_device("gpu-1", model="a"))
     held = a_claim("other", allocation=allocated("gpu-0"))
     world = World(slices=[odd], claims=[held, a_claim("claim", wants("r", 1, EVEN))])

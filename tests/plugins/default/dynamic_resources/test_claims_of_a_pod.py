@@ -62,7 +62,7 @@ KEPT_OUT: dict[str, tuple[Pod, list[ResourceClaim], str | None]] = {
         "ResourceClaim default/made was not created for Pod default/pod (Pod is not owner)",
     ),
     "none was needed": (a_pod_after_a_template(PodResourceClaimStatus(name="gpu")), [], None),
-    "a reference says neither": (
+    "a reference names neither": (
         a_pod_that_names_nothing(),
         [],
         'pod "default/pod", spec.resourceClaim "gpu": none of the supported fields are set',

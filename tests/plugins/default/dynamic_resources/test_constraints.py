@@ -30,7 +30,7 @@ CASES: dict[str, tuple[list[DeviceRequest], list[DeviceConstraint], dict[str, li
     "over several requests": (PAIR, [same(NUMA)], {"a": ["a0"], "b": ["c0"]}),
     "only for the requests that it names": (PAIR, [same(NUMA, "a")], {"a": ["a0"], "b": ["b1"]}),
     "a device without the attribute is out": ([wants("r", 3)], [same(NUMA)], CANNOT_ALLOCATE),
-    "an attribute that nobody has": ([wants()], [same("gpu.example.com/missing")], CANNOT_ALLOCATE),
+    "an attribute that no device has": ([wants()], [same("gpu.example.com/missing")], CANNOT_ALLOCATE),
     "a domain that is not the driver's": ([wants()], [same("example.org/numa")], CANNOT_ALLOCATE),
     "a subrequest is meant by its request": (
         [first_of("r", wants("two", 2)), wants("s")],

@@ -37,7 +37,7 @@ def provider(resource: str, *classes: DeviceClass) -> str | None:
 PROVIDERS: dict[str, tuple[str, list[DeviceClass], str | None]] = {
     "the class that names it": (GPU, [a_class("any"), a_class("gpu", provides=GPU)], "gpu"),
     "every class by its own name": (OWN_NAME + "any", [a_class("any")], "any"),
-    "nobody": (GPU, [a_class("any")], None),
+    "no class": (GPU, [a_class("any")], None),
     "the newest of several": (
         GPU,
         [

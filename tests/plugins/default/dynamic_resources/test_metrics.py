@@ -11,7 +11,7 @@ from mooring.plugins.default.dynamic_resources.binding_conditions import POLL_SE
 ENDS = {
     "ready in the end": ("Attached", "success"),
     "broken": ("Broken", "failure"),
-    "never heard of": (None, "timeout"),
+    "never reported": (None, "timeout"),
 }
 
 

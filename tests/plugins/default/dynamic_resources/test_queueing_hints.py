@@ -50,7 +50,7 @@ def test_changes_of_claims(pod, before, after, does):
     assert wakes(world, pod, event, before, after) is does
 
 
-def test_a_deleted_claim_wakes_nobody():
+def test_a_deleted_claim_requeues_no_pod():
     event = ClusterEvent(resource_name(ResourceClaim), Action.DELETE)
     assert not wakes(World(claims=[CLAIM]), a_claiming_pod("claim"), event, OTHER, None)
 

@@ -31,31 +31,31 @@ def a_world(*names: str) -> World:
     return World(slices=[a_slice(*devices(*names))], claims=[a_claim("one", wants()), a_claim("two", wants())])
 
 
-def test_promised_devices_go_to_nobody_else():
+def test_reserved_devices_go_to_no_other_pod():
     world = a_world("gpu-0", "gpu-1")
     reserved(world, a_claiming_pod("one"))
     assert world.chosen(a_claiming_pod("two", uid="other")) == {"r": ["gpu-1"]}
 
 
-def test_the_last_device_is_taken_once_it_is_promised():
+def test_the_last_device_is_taken_once_it_is_reserved():
     world = a_world("gpu-0")
     reserved(world, a_claiming_pod("one"))
     assert world.chosen(a_claiming_pod("two", uid="other")) == CANNOT_ALLOCATE
 
 
-async def test_what_is_promised_is_taken_back_however_often():
+async def test_what_is_reserved_is_released_however_often():
     world = a_world("gpu-0")
     first = reserved(world, a_claiming_pod("one"))
     assert await first.unreserve() == []
     second = reserved(world, a_claiming_pod("two", uid="other"))
-    assert await first.unreserve() == []  # which leaves what others were promised
+    assert await first.unreserve() == []  # which leaves what others have reserved
     assert world.chosen(a_claiming_pod("one")) == CANNOT_ALLOCATE
     await second.unreserve()
     assert len(world.services.claims_in_flight) == 0
     assert world.services.claim_writer.written == []
 
 
-def test_other_profiles_know_what_is_promised():
+def test_other_profiles_know_what_is_reserved():
     world = a_world("gpu-0")
     other = a_plugin(DynamicResources, world.services, filter_timeout=timedelta(seconds=5))
     reserved(world, a_claiming_pod("one"))
@@ -63,7 +63,7 @@ def test_other_profiles_know_what_is_promised():
     assert f"1 {CANNOT_ALLOCATE}." in decision.message
 
 
-async def test_shares_of_a_device_are_promised_too():
+async def test_shares_of_a_device_are_reserved_too():
     capacity = {"memory": DeviceCapacity(value="10Gi")}
     world = World(
         slices=[a_slice(a_device("gpu-0", shareable=True, capacity=capacity))],
@@ -103,7 +103,7 @@ def test_who_shares_a_claim_waits_until_it_is_allocated():
     ("users", "refusal"),
     {
         "one more may use it": ([f"user-{at}" for at in range(MOST_USERS - 1)], None),
-        "nobody else may": ([f"user-{at}" for at in range(MOST_USERS)], IN_USE),
+        "no other pod may": ([f"user-{at}" for at in range(MOST_USERS)], IN_USE),
         "those who do may go on": (["uid", *(f"user-{at}" for at in range(MOST_USERS - 1))], None),
     }.values(),
 )

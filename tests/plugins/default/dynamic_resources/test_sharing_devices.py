@@ -98,15 +98,15 @@ VALUES = CapacityPolicy(default="2Gi", valid_values=["1Gi", "2Gi", "4Gi"])
 GIB = 2**30
 
 CONSUMED: dict[str, tuple[str | None, CapacityPolicy | None, str]] = {
-    "no amount asked for, no policy: all of it": (None, None, "8Gi"),
-    "no amount asked for: the default": (None, STEPS, "2Gi"),
-    "no policy: what is asked for": ("3Gi", None, "3Gi"),
+    "no amount requested, no policy: all of it": (None, None, "8Gi"),
+    "no amount requested: the default": (None, STEPS, "2Gi"),
+    "no policy: what is requested": ("3Gi", None, "3Gi"),
     "less than the least: the least": ("1Mi", STEPS, "1Gi"),
     "between two steps: the next": ("2500Mi", STEPS, str(3 * GIB)),
     "on a step: that": ("3Gi", STEPS, str(3 * GIB)),
     "between two values: the next": ("3Gi", VALUES, "4Gi"),
-    "beyond every value: what is asked for": ("5Gi", VALUES, "5Gi"),
-    "a range without steps: what is asked for": (
+    "beyond every value: what is requested": ("5Gi", VALUES, "5Gi"),
+    "a range without steps: what is requested": (
         "1500Mi",
         CapacityPolicy(default="1Gi", valid_range=CapacityRange(min="1Gi")),
         "1500Mi",
@@ -114,9 +114,9 @@ CONSUMED: dict[str, tuple[str | None, CapacityPolicy | None, str]] = {
 }
 
 
-@pytest.mark.parametrize(("asked", "policy", "consumed"), CONSUMED.values(), ids=CONSUMED.keys())
-def test_how_much_a_request_consumes(asked, policy, consumed):
-    assert consumed_amount(asked, DeviceCapacity(value="8Gi", request_policy=policy)) == consumed
+@pytest.mark.parametrize(("requested", "policy", "consumed"), CONSUMED.values(), ids=CONSUMED.keys())
+def test_how_much_a_request_consumes(requested, policy, consumed):
+    assert consumed_amount(requested, DeviceCapacity(value="8Gi", request_policy=policy)) == consumed
 
 
 ROOM: dict[str, tuple[dict[str, str], CapacityPolicy | None, int, bool]] = {
@@ -131,12 +131,12 @@ ROOM: dict[str, tuple[dict[str, str], CapacityPolicy | None, int, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("asked", "policy", "used", "fits"), ROOM.values(), ids=ROOM.keys())
-def test_what_fits_into_a_shared_device(asked, policy, used, fits):
+@pytest.mark.parametrize(("requested", "policy", "used", "fits"), ROOM.values(), ids=ROOM.keys())
+def test_what_fits_into_a_shared_device(requested, policy, used, fits):
     capacities = {"memory": DeviceCapacity(value="8Gi", request_policy=policy)}
     consumed = {"memory": used * 10**9} if used else {}
-    assert has_capacity(asked, capacities, consumed, {}) is fits
-    assert has_capacity(asked, capacities, {}, consumed) is fits
+    assert has_capacity(requested, capacities, consumed, {}) is fits
+    assert has_capacity(requested, capacities, {}, consumed) is fits
 
 
 A_SHARED_DEVICE = a_slice(

@@ -194,10 +194,12 @@ async def test_when_the_second_claim_fails_the_first_is_not_reserved_any_more():
     assert writer.written[-1] == ("remove_reserved_for", "default/one")
 
 
-def lose_answers(monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseException, *, is_written: bool) -> list[int]:
-    """The server hears the status, but nobody hears of it; then it is away for two questions.
+def lose_responses(
+    monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseException, *, is_written: bool
+) -> list[int]:
+    """The server writes the status, but the response is lost; then it is away for two requests.
 
-    Tells how many claims were in flight at each question.
+    Returns how many claims were in flight at each request.
     """
     writer, seen = world.services.claim_writer, list[int]()
     write, read, hidden = writer.write_reserved_for, writer.read, list[ResourceClaim]()
@@ -209,23 +211,23 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, world: World, fault: BaseExcep
             world.services.objects(ResourceClaim).put(before)
         raise fault
 
-    async def answer(claim: ResourceClaim) -> ResourceClaim:
+    async def read_later(claim: ResourceClaim) -> ResourceClaim:
         seen.append(len(world.services.claims_in_flight))
         if len(seen) < 3:
-            raise Unreachable("nobody is there")
+            raise Unreachable("connection refused")
         for each in hidden:
             world.services.objects(ResourceClaim).put(each)
         return await read(claim)
 
     monkeypatch.setattr(writer, "write_reserved_for", lost)
-    monkeypatch.setattr(writer, "read", answer)
+    monkeypatch.setattr(writer, "read", read_later)
     return seen
 
 
 LOST = {
-    "no answer": Unreachable("nobody is there"),
+    "no response": Unreachable("connection refused"),
     "the server gave up": ApiError(504, "Timeout", "request did not complete within the allotted timeout"),
-    "we were told to stop": asyncio.CancelledError(),
+    "the scheduler stops": asyncio.CancelledError(),
 }
 
 
@@ -235,7 +237,7 @@ async def test_devices_stay_taken_until_it_is_known_whether_they_were_written(mo
     world = a_world()
     Hurried(monkeypatch, world)
     placing = reserved(world, a_claiming_pod("claim"))
-    seen = lose_answers(monkeypatch, world, fault, is_written=is_written)
+    seen = lose_responses(monkeypatch, world, fault, is_written=is_written)
     with pytest.raises((Fault, asyncio.CancelledError)):
         await placing.pre_bind()
     assert await placing.unreserve() == []
@@ -245,10 +247,10 @@ async def test_devices_stay_taken_until_it_is_known_whether_they_were_written(mo
     assert (devices_of(claim), users_of(claim)) == (["gpu-0"] if is_written else [], [])
 
 
-async def test_who_never_answers_is_not_waited_for_for_ever(monkeypatch):
+async def test_a_server_that_never_responds_is_not_waited_for_for_ever(monkeypatch):
     world = a_world()
     placing = reserved(world, a_claiming_pod("claim"))
-    away: list[Exception] = [Unreachable("nobody is there")] * 1000
+    away: list[Exception] = [Unreachable("connection refused")] * 1000
     world.services.claim_writer.failures |= {"write_reserved_for": [away[0]], "read": away}
     with pytest.raises(Fault):
         await placing.pre_bind()

@@ -1,4 +1,4 @@
-"""InterPodAffinity: who must be near, who must be away, what adds to a score. What wakes a pod: `…_waking`."""
+"""InterPodAffinity: who must be near, who must be away, what adds to a score. What requeues a pod: `…_waking`."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ AFFINITY = {
         {"a2": [web], "b1": [web]},
         {"none": NOT_NEAR},
     ),
-    "a term without a selector selects nobody": (a_pod_with(pod_rules(near=[a_term()])), {"a1": [web]}, everywhere),
-    "an empty selector selects everybody": (
+    "a term without a selector selects no pod": (a_pod_with(pod_rules(near=[a_term()])), {"a1": [web]}, everywhere),
+    "an empty selector selects every pod": (
         a_pod_with(pod_rules(near=[a_term({})])),
         {"b1": [db]},
         {"a1": NOT_NEAR, "a2": NOT_NEAR, "none": NOT_NEAR},
@@ -123,15 +123,15 @@ ANTI_AFFINITY = {
         {"a1": [web], "b1": [db]},
         {"a1": NOT_AWAY, "a2": NOT_AWAY, "b1": NOT_AWAY},
     ),
-    "a pod on a node without the key is away from everybody": (a_pod_with(AWAY_FROM_WEB), {"none": [web]}, {}),
+    "a pod on a node without the key is away from every pod": (a_pod_with(AWAY_FROM_WEB), {"none": [web]}, {}),
     "its own labels do not matter to it": (a_pod_with(AWAY_FROM_WEB, labels=WEB), {}, {}),
     "away from the pods that want to be away from it": (
         web,
         {"b1": [a_pod_with(AWAY_FROM_WEB)]},
         {"b1": NOT_WANTED},
     ),
-    "nobody minds a pod that nobody's terms select": (db, {"b1": [a_pod_with(AWAY_FROM_WEB)]}, {}),
-    "affinity is told before anti-affinity, its own before theirs": (
+    "no anti-affinity applies to a pod that no term selects": (db, {"b1": [a_pod_with(AWAY_FROM_WEB)]}, {}),
+    "affinity is reported before anti-affinity, its own before theirs": (
         a_pod_with(pod_rules(near=[a_term(WEB)], away=[a_term(DB, "rack")]), labels=WEB),
         {"a1": [web, db], "a2": [a_pod_with(AWAY_FROM_WEB)]},
         {"a1": NOT_AWAY, "a2": NOT_WANTED, "b1": NOT_NEAR, "none": NOT_NEAR},
@@ -154,14 +154,14 @@ def by_team(operator: str, *values: str) -> LabelSelector:
 
 
 SELECTED_NAMESPACES = {
-    "its own, if it says nothing": ({}, {"default"}),
+    "its own, if it names none": ({}, {"default"}),
     "those it names": ({"namespaces": ["shop", "void"]}, {"shop", "void"}),
     "those whose labels it selects": ({"namespace_selector": by_team("In", "red")}, {"shop"}),
     "both": ({"namespaces": ["lab"], "namespace_selector": by_team("In", "red")}, {"lab", "shop"}),
     "all, also unknown ones": ({"namespace_selector": LabelSelector()}, {"default", "shop", "lab", "void"}),
 }
 OF_MINE_ONLY = {
-    # kube-scheduler asks the selector about no labels, after it has looked up the namespaces.
+    # kube-scheduler matches the selector against no labels, after it has looked up the namespaces.
     "all, if no labels would match": ({"namespace_selector": by_team("DoesNotExist")}, set(NAMESPACES) | {"void"}),
     "all, if no labels would match, whatever the labels": (
         {"namespace_selector": by_team("NotIn", "red")},
@@ -216,7 +216,7 @@ def test_counts_follow_pods_and_what_ifs():
 NEAR = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
 
 PRE_FILTER = {
-    "no terms, and nobody minds": (a_pod(), Skip()),
+    "no terms, and no anti-affinity of others": (a_pod(), Skip()),
     "empty affinity is none": (a_pod_with(Affinity()), Skip()),
     "preferred terms alone are none for a filter": (a_pod_with(pod_rules(rather_away=[(1, a_term(WEB))])), Skip()),
     "a carrier on a node without the key does not count": (a_pod(labels={"app": "nowhere"}), Skip()),
@@ -233,11 +233,11 @@ PRE_FILTER = {
 }
 
 
-@pytest.mark.parametrize(("pod", "answer"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
-def test_pre_filter(pod, answer):
+@pytest.mark.parametrize(("pod", "expected"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
+def test_pre_filter(pod, expected):
     carriers = [a_pod_with(pod_rules(away=[a_term({"app": "nowhere"})])), a_pod_with(pod_rules(away=[a_term(NEAR)]))]
     plugin, cluster = a_situation({"none": carriers})
-    assert plugin.pre_filter(pod, a_cycle(pod, cluster)) == answer
+    assert plugin.pre_filter(pod, a_cycle(pod, cluster)) == expected
 
 
 def test_a_pod_that_cannot_be_read_and_was_not_refused_is_a_fault_at_scoring():
@@ -259,8 +259,8 @@ def scores(pod: Pod, running: dict[str, list[Pod]], **arguments: object) -> list
 LIKES_WEB = pod_rules(rather_near=[(10, a_term(WEB))], rather_away=[(3, a_term(DB, "rack"))])
 
 PREFERENCES = {
-    "nobody prefers anything": (a_pod(), {"a1": [web]}, None),
-    "nobody is there whom it prefers": (a_pod_with(LIKES_WEB), {"none": [web]}, None),
+    "no pod prefers anything": (a_pod(), {"a1": [web]}, None),
+    "no pod that it prefers": (a_pod_with(LIKES_WEB), {"none": [web]}, None),
     "each pod it prefers counts, in its whole domain": (
         a_pod_with(LIKES_WEB),
         {"a1": [web, web], "a2": [db], "b1": [web]},

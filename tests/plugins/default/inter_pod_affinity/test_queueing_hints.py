@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import wakes
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import Action, Node
 from mooring.framework.events import registered_hints
@@ -80,13 +80,13 @@ PODS = {
 def test_changes_of_other_pods(
     pod: Pod, before: Pod | PlacedPod | None, after: Pod | PlacedPod | None, expected: bool
 ) -> None:
-    assert wakes(a_plugin(InterPodAffinity), pod, before, after) is expected
+    assert requeues(a_plugin(InterPodAffinity), pod, before, after) is expected
 
 
 def test_labels_of_its_own_that_changed() -> None:
     before, after = a_pod(uid="same", labels=DB), a_pod(uid="same", labels=WEB)
-    assert wakes(a_plugin(InterPodAffinity), before, before, after)
-    assert not wakes(a_plugin(InterPodAffinity), before, before, a_pod(uid="same", labels=DB))
+    assert requeues(a_plugin(InterPodAffinity), before, before, after)
+    assert not requeues(a_plugin(InterPodAffinity), before, before, a_pod(uid="same", labels=DB))
 
 
 def zone(value: str | None, **more: str) -> Node:
@@ -113,7 +113,7 @@ NODES = {
 
 @pytest.mark.parametrize(("pod", "before", "after", "expected"), NODES.values(), ids=NODES.keys())
 def test_changes_of_nodes(pod: Pod, before: Node | None, after: Node, expected: bool) -> None:
-    assert wakes(a_plugin(InterPodAffinity), pod, before, after) is expected
+    assert requeues(a_plugin(InterPodAffinity), pod, before, after) is expected
 
 
 def test_the_events_are_upstreams() -> None:

@@ -65,11 +65,11 @@ HARD = {
     "more skew allows more": (a_constraint(labels=WEB, skew=2), nodes(a1=1, b1=0), {}),
     "a node without the label is refused for good": (a_constraint(labels=WEB), nodes(a1=0, x1=0), {"x1": LACKING}),
     "pods on such a node do not count": (a_constraint(labels=WEB), nodes(a1=0, b1=0, x1=9), {"x1": LACKING}),
-    "without a selector nobody is counted, not even the pod itself": (a_constraint(), nodes(a1=5, b1=0), {}),
-    "an empty selector counts nobody, and the pod itself": (a_constraint(labels={}), nodes(a1=5, b1=0), {}),
-    "fewer domains than asked for: the emptiest counts as empty":
+    "without a selector no pod is counted, not even the pod itself": (a_constraint(), nodes(a1=5, b1=0), {}),
+    "an empty selector counts no pod but the pod itself": (a_constraint(labels={}), nodes(a1=5, b1=0), {}),
+    "fewer domains than minDomains: the emptiest counts as empty":
         (a_constraint(labels=WEB, min_domains=3), nodes(a1=1, b1=1), {"a1": FULL, "b1": FULL}),
-    "as many domains as asked for": (a_constraint(labels=WEB, min_domains=2), nodes(a1=1, b1=1), {}),
+    "as many domains as minDomains": (a_constraint(labels=WEB, min_domains=2), nodes(a1=1, b1=1), {}),
 }  # fmt: skip
 
 

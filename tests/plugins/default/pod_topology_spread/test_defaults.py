@@ -1,4 +1,4 @@
-"""PodTopologySpread for pods without constraints: to whom defaults apply, whom they count, what can be configured."""
+"""PodTopologySpread for pods without constraints: when defaults apply, what they count, what can be configured."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ IN_FRONT = LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier",
 BROKEN = LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier", operator="Near")])
 
 WHO = {
-    "nobody says that the pod belongs to anything": (a_pod(labels=WEB), [], None),
+    "no Service selects the pod and no controller owns it": (a_pod(labels=WEB), [], None),
     "a Service's pods": (a_pod(labels=WEB), [a_service(app="web")], ANY_WEB),
     "a Service of another namespace is none": (a_pod(labels=WEB), [a_service(app="web", namespace="shop")], None),
     "a Service that does not select the pod": (a_pod(labels=WEB), [a_service(app="db")], None),
@@ -113,7 +113,7 @@ WHO = {
 
 
 @pytest.mark.parametrize(("pod", "objects", "expected"), WHO.values(), ids=WHO.keys())
-def test_whom_the_defaults_of_the_system_count(pod, objects, expected):
+def test_which_pods_the_defaults_of_the_system_count(pod, objects, expected):
     assert counted(pod, *objects) == expected
 
 
@@ -197,8 +197,8 @@ def test_a_list_may_be_hard():
     pod = a_pod(labels=WEB)
     expected = {"a1": (UNSCHEDULABLE, (NOT_SPREAD,)), "x1": (UNRESOLVABLE, (NO_LABEL,))}
     assert refused_one_by_one(plugin, pod, cluster) == refused_at_once(plugin, pod, cluster) == expected
-    stranger = a_pod(labels={"app": "db"})
-    assert isinstance(plugin.pre_filter(stranger, a_cycle(stranger, cluster)), Skip)
+    unrelated = a_pod(labels={"app": "db"})
+    assert isinstance(plugin.pre_filter(unrelated, a_cycle(unrelated, cluster)), Skip)
 
 
 def test_a_soft_list_ignores_nodes_that_lack_a_key():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.verdicts import wakes
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import Action, Node, Pod
 from mooring.framework.events import Hint
@@ -52,7 +52,7 @@ PODS = {
 
 @pytest.mark.parametrize(("pod", "change", "expected"), PODS.values(), ids=PODS.keys())
 def test_pods_that_wake(pod, change, expected):
-    assert wakes(a_plugin(PodTopologySpread), pod, *change) is expected
+    assert requeues(a_plugin(PodTopologySpread), pod, *change) is expected
 
 
 def node(*taints, **labels):
@@ -77,7 +77,7 @@ NODES = {
 
 @pytest.mark.parametrize(("pod", "change", "expected"), NODES.values(), ids=NODES.keys())
 def test_nodes_that_wake(pod, change, expected):
-    assert wakes(a_plugin(PodTopologySpread), pod, *change) is expected
+    assert requeues(a_plugin(PodTopologySpread), pod, *change) is expected
 
 
 def test_the_events_are_those_of_kube_scheduler():

@@ -90,7 +90,7 @@ def test_only_what_is_shown_can_be_assumed():
 
 
 def test_what_the_watch_has_overtaken_is_forgotten():
-    """Nobody may ever read it again; it must not be kept for ever."""
+    """It may never be read again; it must not be kept for ever."""
     shown, objects = assumed(a_version("1"), a_version("1", "other"))
     objects.assume(a_version("1").claimed_by(CLAIM))
     shown.put(a_version("2"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.plugins.default.volume_plugins import answer
+from tests.plugins.default.volume_plugins import verdict_of
 
 from mooring.base.errors import ApiError, Fault
 from mooring.framework import Pod
@@ -118,7 +118,7 @@ async def test_a_volume_is_claimed_and_the_claim_waited_for():
     assert await binding is None
 
 
-async def test_a_volume_that_somebody_kept_for_the_claim_gets_its_uid():
+async def test_a_volume_that_a_user_prebound_to_the_claim_gets_its_uid():
     kept = a_volume("pv", storage_class="local", claim="default/data")
     attempt = Attempt(LOCAL, a_claim(storage_class="local"), kept)
     binding = attempt.begin()
@@ -164,14 +164,14 @@ def test_the_next_pod_does_not_get_the_volume_until_it_is_given_back():
     attempt = static()
     attempt.services.objects(PersistentVolumeClaim).put(versioned(a_claim("more", storage_class="local")))
     node = a_node(labels={ZONE: "here"})
-    assert answer(attempt.plugin, OTHER, node) is None
+    assert verdict_of(attempt.plugin, OTHER, node) is None
     attempt.reserve()
-    refused = answer(attempt.plugin, OTHER, node)
+    refused = verdict_of(attempt.plugin, OTHER, node)
     assert isinstance(refused, tuple)
     assert refused[1] == (BIND_CONFLICT,)
     attempt.unreserve()
     attempt.unreserve()
-    assert answer(attempt.plugin, OTHER, node) is None
+    assert verdict_of(attempt.plugin, OTHER, node) is None
     assert attempt.written == []
 
 
@@ -179,10 +179,10 @@ def test_a_second_pod_of_the_claim_follows_the_first():
     attempt = dynamic()
     attempt.reserve()
     second = a_pod("second", uid="second", volumes=[claim_volume("data")])
-    assert answer(attempt.plugin, second, a_node("elsewhere")) is not None
-    assert answer(attempt.plugin, second, a_node()) is None
+    assert verdict_of(attempt.plugin, second, a_node("elsewhere")) is not None
+    assert verdict_of(attempt.plugin, second, a_node()) is None
     attempt.unreserve()
-    assert answer(attempt.plugin, second, a_node("elsewhere")) is None
+    assert verdict_of(attempt.plugin, second, a_node("elsewhere")) is None
 
 
 def test_nothing_is_assumed_if_not_everything_can_be():
@@ -219,8 +219,8 @@ async def test_what_was_written_before_a_write_was_refused_stays_assumed_until_i
     claims = [a_claim(storage_class="fast"), a_claim("more", storage_class="fast")]
     attempt = Attempt(FAST, *claims, pod=two)
     attempt.services.volume_writer.is_shown = False
-    attempt.services.volume_writer.failures["default/more"] = Fault("no answer")
-    with pytest.raises(Fault, match="no answer"):
+    attempt.services.volume_writer.failures["default/more"] = Fault("no response")
+    with pytest.raises(Fault, match="no response"):
         await attempt.begin()
     attempt.unreserve()
     assert set(attempt.plugin._binder._claims.assumed) == {"default/data"}
@@ -322,7 +322,7 @@ async def test_waiting_ends_when_it_is_of_no_use(begun, happens, problem):
 
 
 @pytest.mark.parametrize("begun", [static, dynamic])
-async def test_what_is_shown_from_before_the_write_says_nothing(begun):
+async def test_what_the_watch_delivers_from_before_the_write_is_ignored(begun):
     attempt = begun()
     attempt.services.volume_writer.is_shown = False
     binding = attempt.begin()

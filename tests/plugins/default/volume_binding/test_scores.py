@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.plugins.default.volume_plugins import knowing
+from tests.plugins.default.volume_plugins import plugin_with
 
 from mooring.objects.migration import ZONE
 from mooring.objects.storage import NO_PROVISIONER
@@ -19,7 +19,7 @@ FULLER_IS_BETTER = [{"utilization": 0, "score": 0}, {"utilization": 100, "score"
 
 def scores(*objects, pod=POD, **arguments):
     """The raw scores of two nodes, `a` and `b`, in zones of these names."""
-    plugin = knowing(VolumeBinding, *CLASSES, *objects, gates=ON, **arguments)
+    plugin = plugin_with(VolumeBinding, *CLASSES, *objects, gates=ON, **arguments)
     cluster = a_cluster(a_node("a", labels={ZONE: "a"}), a_node("b", labels={ZONE: "b"}), plugins=[plugin])
     columns = cluster.decide(pod).columns()
     assert columns is not None
@@ -68,12 +68,12 @@ CASES = {
         [LOCAL, a_claim("more", size="1Gi"), on("a", "10Gi"), on("b", "20Gi"), room("a", "100Gi"), room("b", "1Gi")],
         (50, 75),
     ),
-    "a pool that nobody counts says nothing": (
+    "a pool without published capacity is not scored": (
         ONE,
         [a_claim(storage_class="free"), a_storage_class("free", provisioner="other.example.com")],
         (0, 0),
     ),
-    "a bound claim says nothing": (ONE, [a_claim(volume="pv"), a_volume("pv")], (0, 0)),
+    "a bound claim is not scored": (ONE, [a_claim(volume="pv"), a_volume("pv")], (0, 0)),
     "a pod without claims": (a_pod(), [], (0, 0)),
 }
 
@@ -95,7 +95,7 @@ def test_the_shape_turns_it_round():
 
 
 def test_without_the_gate_nothing_is_scored():
-    plugin = knowing(VolumeBinding, *CLASSES, LOCAL, on("a", "5Gi"), on("b", "10Gi"))
+    plugin = plugin_with(VolumeBinding, *CLASSES, LOCAL, on("a", "5Gi"), on("b", "10Gi"))
     cluster = a_cluster(a_node("a", labels={ZONE: "a"}), a_node("b", labels={ZONE: "b"}), plugins=[plugin])
     decision = cluster.decide(ONE)
     assert decision.cycle.skipped_scores == {"VolumeBinding"}

@@ -1,10 +1,10 @@
-"""VolumeBinding: where a pod's volumes are or can be made, claims that cannot be used, and what wakes a refused pod."""
+"""VolumeBinding: where a pod's volumes are or can be made, claims that cannot be used, and what requeues a pod."""
 
 from __future__ import annotations
 
 import pytest
-from tests.plugins.default.volume_plugins import SKIPPED, answer, knowing
-from tests.plugins.verdicts import wakes
+from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
+from tests.plugins.verdicts import requeues
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.framework import UNRESOLVABLE
@@ -63,18 +63,18 @@ BOUND = {
 
 @pytest.mark.parametrize(("objects", "expected"), BOUND.values(), ids=BOUND.keys())
 def test_claims_that_are_bound(objects, expected):
-    assert answer(knowing(VolumeBinding, *objects), POD, NODE) == expected
+    assert verdict_of(plugin_with(VolumeBinding, *objects), POD, NODE) == expected
 
 
 def test_a_volume_that_its_driver_cannot_know_fails_the_attempt():
-    plugin = knowing(
+    plugin = plugin_with(
         VolumeBinding,
         a_claim(volume="pv"),
         a_volume("pv", source={"azure_disk": {"diskURI": "u", "kind": "Shared"}}),
         a_csi_node(migrated=["kubernetes.io/azure-disk"]),
     )
     with pytest.raises(Fault, match="could not translate pv"):
-        answer(plugin, POD, NODE)
+        verdict_of(plugin, POD, NODE)
 
 
 def a_wish(**wishes):
@@ -126,7 +126,7 @@ STATIC = {
 
 @pytest.mark.parametrize(("objects", "expected"), STATIC.values(), ids=STATIC.keys())
 def test_claims_that_wait_for_a_pod_and_get_a_free_volume(objects, expected):
-    assert answer(knowing(VolumeBinding, LOCAL, *objects), POD, NODE) == expected
+    assert verdict_of(plugin_with(VolumeBinding, LOCAL, *objects), POD, NODE) == expected
 
 
 def test_a_volumes_affinity_does_not_know_the_names_of_nodes():
@@ -135,7 +135,7 @@ def test_a_volumes_affinity_does_not_know_the_names_of_nodes():
     volume.spec.node_affinity = VolumeNodeAffinity(
         required=NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[named])])
     )
-    assert answer(knowing(VolumeBinding, LOCAL, a_wish(), volume), POD, NODE) is None
+    assert verdict_of(plugin_with(VolumeBinding, LOCAL, a_wish(), volume), POD, NODE) is None
 
 
 PAIRS = {
@@ -151,7 +151,7 @@ PAIRS = {
 def test_two_claims_share_what_there_is(wanted, offered, expected):
     claims = [a_wish(name=name, size=size) for name, size in zip(("data", "more"), wanted, strict=True)]
     volumes = [an_offer(f"pv-{at}", size=size, on=HERE) for at, size in enumerate(offered)]
-    assert answer(knowing(VolumeBinding, LOCAL, *claims, *volumes), TWO, NODE) == expected
+    assert verdict_of(plugin_with(VolumeBinding, LOCAL, *claims, *volumes), TWO, NODE) == expected
 
 
 MADE = {
@@ -173,7 +173,7 @@ MADE = {
 
 @pytest.mark.parametrize(("objects", "expected"), MADE.values(), ids=MADE.keys())
 def test_claims_that_get_a_new_volume(objects, expected):
-    assert answer(knowing(VolumeBinding, *objects), POD, NODE) == expected
+    assert verdict_of(plugin_with(VolumeBinding, *objects), POD, NODE) == expected
 
 
 ROOM = {
@@ -182,28 +182,30 @@ ROOM = {
     "a volume would be too large": ([a_capacity(where={}, largest="1Mi")], refused(NO_ROOM)),
     "the largest volume counts, not the sum": ([a_capacity(where={}, capacity="1", largest="2Gi")], None),
     "elsewhere": ([a_capacity(where={ZONE: "there"})], refused(NO_ROOM)),
-    "nobody has access": ([a_capacity(where=None)], refused(NO_ROOM)),
+    "no node has access": ([a_capacity(where=None)], refused(NO_ROOM)),
     "nothing is known": ([a_capacity(where={}, capacity=None)], refused(NO_ROOM)),
     "of another class": ([a_capacity(where={}, storage_class="other")], refused(NO_ROOM)),
-    "nobody published any": ([], refused(NO_ROOM)),
+    "no driver published any": ([], refused(NO_ROOM)),
 }
 
 
 @pytest.mark.parametrize(("capacities", "expected"), ROOM.values(), ids=ROOM.keys())
 def test_room_of_drivers_that_count_it(capacities, expected):
-    counting = knowing(VolumeBinding, a_claim(), a_storage_class(), a_csi_driver(), *capacities)
-    assert answer(counting, POD, NODE) == expected
-    careless = knowing(VolumeBinding, a_claim(), a_storage_class(), a_csi_driver(counts=False), *capacities)
-    assert answer(careless, POD, NODE) is None
+    counting = plugin_with(VolumeBinding, a_claim(), a_storage_class(), a_csi_driver(), *capacities)
+    assert verdict_of(counting, POD, NODE) == expected
+    careless = plugin_with(VolumeBinding, a_claim(), a_storage_class(), a_csi_driver(counts=False), *capacities)
+    assert verdict_of(careless, POD, NODE) is None
 
 
 def test_a_claim_without_a_size_needs_no_room():
-    assert answer(knowing(VolumeBinding, a_claim(size=None), a_storage_class(), a_csi_driver()), POD, NODE) is None
+    assert (
+        verdict_of(plugin_with(VolumeBinding, a_claim(size=None), a_storage_class(), a_csi_driver()), POD, NODE) is None
+    )
 
 
-def test_every_reason_is_told():
+def test_every_reason_is_reported():
     objects = [a_claim(volume="pv"), a_volume("pv", on=THERE), a_claim("more", storage_class="local"), LOCAL]
-    assert answer(knowing(VolumeBinding, *objects), TWO, NODE) == refused(NODE_CONFLICT, BIND_CONFLICT)
+    assert verdict_of(plugin_with(VolumeBinding, *objects), TWO, NODE) == refused(NODE_CONFLICT, BIND_CONFLICT)
 
 
 EPHEMERAL = a_pod(uid="me", volumes=[ephemeral_volume("v")])
@@ -228,7 +230,7 @@ REFUSED_AT_ONCE = {
         [],
         'waiting for ephemeral volume controller to create the persistentvolumeclaim "pod-v"',
     ),
-    "an ephemeral claim of somebody else": (
+    "an ephemeral claim of another pod": (
         EPHEMERAL,
         [a_claim("pod-v")],
         "PVC default/pod-v was not created for pod default/pod (pod is not owner)",
@@ -238,20 +240,22 @@ REFUSED_AT_ONCE = {
 
 @pytest.mark.parametrize(("pod", "objects", "reason"), REFUSED_AT_ONCE.values(), ids=REFUSED_AT_ONCE.keys())
 def test_claims_that_no_node_can_serve(pod, objects, reason):
-    assert answer(knowing(VolumeBinding, *objects), pod) == refused(reason)
+    assert verdict_of(plugin_with(VolumeBinding, *objects), pod) == refused(reason)
 
 
 def test_an_ephemeral_claim_of_its_own_is_a_claim():
-    assert answer(knowing(VolumeBinding, a_claim("pod-v", owner=EPHEMERAL), a_storage_class()), EPHEMERAL) is None
+    assert (
+        verdict_of(plugin_with(VolumeBinding, a_claim("pod-v", owner=EPHEMERAL), a_storage_class()), EPHEMERAL) is None
+    )
 
 
 def test_a_pod_without_claims_is_not_looked_at():
-    assert answer(knowing(VolumeBinding), a_pod(volumes=[{"emptyDir": {}}])) == SKIPPED
+    assert verdict_of(plugin_with(VolumeBinding), a_pod(volumes=[{"emptyDir": {}}])) == SKIPPED
 
 
-def test_a_class_that_does_not_say_when_fails_the_attempt():
+def test_a_class_without_a_binding_mode_fails_the_attempt():
     with pytest.raises(Fault, match='VolumeBindingMode not set for StorageClass "wait"'):
-        answer(knowing(VolumeBinding, a_claim(), a_storage_class(mode=None)), POD)
+        verdict_of(plugin_with(VolumeBinding, a_claim(), a_storage_class(mode=None)), POD)
 
 
 ARGUMENTS = {
@@ -297,4 +301,4 @@ WAKING = {
 
 @pytest.mark.parametrize(("pod", "before", "after", "expected"), WAKING.values(), ids=WAKING.keys())
 def test_what_wakes_a_refused_pod(pod, before, after, expected):
-    assert wakes(a_plugin(VolumeBinding), pod, before, after) is expected
+    assert requeues(a_plugin(VolumeBinding), pod, before, after) is expected
