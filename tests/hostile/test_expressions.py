@@ -275,8 +275,8 @@ def test_what_is_remembered_about_selectors_is_bounded():
     )
     for at in range(600):
         assert world.chosen(a_claiming_pod(f"claim-{at}")) == {"r": ["gpu-0"]}
-    (offered,) = world.plugin._inventories.now().reach_of(world.cluster.node("node")).pools[0].devices
-    assert 0 < len(offered.selected) <= 256
+    (offered,) = world.plugin._slice_cache.index().usable_by(world.cluster.node("node")).pools[0].devices
+    assert 0 < len(offered.selection_cache) <= 256
 
 
 def test_compiled_selectors_are_kept_within_a_bound_of_memory():
