@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,11 @@ def test_a_form_requires_something(form):
     assert loaded["name"]
     assert loaded["description"]
     assert any(field.get("validations", {}).get("required") for field in loaded["body"])
+
+
+def test_the_layers_of_packages_are_drawn_as_they_are_checked():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    blocks = (ROOT / "CONTRIBUTING.md").read_text().split("```")[1::2]
+    drawn = next(block for block in blocks if "__main__" in block)
+    assert [line.split() for line in drawn.split("\n") if line] == [layer.split(" | ") for layer in layers]
