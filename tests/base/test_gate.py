@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mooring.base import gate as gate_module
-from mooring.base.gate import RESERVED_DESCRIPTORS, Gate, GateLimits
+from mooring.base.gate import RESERVED_DESCRIPTORS, ConnectionGate, GateLimits
 from mooring.base.tls import make_identity
 
 
@@ -44,7 +44,7 @@ async def test_accepting_pauses_while_it_fails(monkeypatch, capfd, reason):
     context = make_identity(["localhost"], "a test").ssl_context()
     real = socket.create_server(("127.0.0.1", 0))
     listening: Any = Exhausted(real, reason)
-    gate = Gate(listening, context, asyncio.Protocol, log_name="test")
+    gate = ConnectionGate(listening, context, asyncio.Protocol, log_name="test")
     with socket.create_connection(real.getsockname()):
         await listening.often_tried.wait()
     gate.close()
@@ -59,7 +59,7 @@ async def test_nothing_is_tried_during_a_pause(monkeypatch, reason, tries):
     context = make_identity(["localhost"], "a test").ssl_context()
     real = socket.create_server(("127.0.0.1", 0))
     listening: Any = Exhausted(real, reason)
-    gate = Gate(listening, context, asyncio.Protocol, log_name="test")
+    gate = ConnectionGate(listening, context, asyncio.Protocol, log_name="test")
     with socket.create_connection(real.getsockname()):
         for _ in range(100):
             await asyncio.sleep(0)
@@ -117,7 +117,7 @@ Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Client:
     """Connections to a gate, from addresses of this machine."""
 
-    def __init__(self, gate: Gate, address: tuple[str, int]) -> None:
+    def __init__(self, gate: ConnectionGate, address: tuple[str, int]) -> None:
         self.gate = gate
         self._address = address
         self._tls = ssl.create_default_context()
@@ -149,7 +149,7 @@ async def a_gate(server: type[Server] = Server, **limits: Any) -> AsyncIterator[
     context = make_identity(["localhost"], "a test").ssl_context()
     listening = socket.create_server(("127.0.0.1", 0))
     address = listening.getsockname()
-    gate = Gate(listening, context, server, log_name="test", limits=GateLimits(**{**UNLIMITED, **limits}))
+    gate = ConnectionGate(listening, context, server, log_name="test", limits=GateLimits(**{**UNLIMITED, **limits}))
     client = Client(gate, address)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.device import AttributeValue, DeviceInput, DeviceSelector, Version, compile_selector
+from mooring.cel.device import AttributeValue, AttributeVersion, CompiledSelector, DeviceInput, compile_selector
 from mooring.cel.errors import CelError, CostLimitExceeded
 
 
@@ -13,7 +13,7 @@ def a_gpu(**attributes: AttributeValue) -> DeviceInput:
         "model": "a100",
         "memory": 40,
         "healthy": True,
-        "firmware": Version("1.2.3"),
+        "firmware": AttributeVersion("1.2.3"),
         "dra.example.com/numa": 1,
     }
     return DeviceInput("gpu.example.com", {**known, **attributes}, {"memory": "40Gi", "other.io/slots": "7"}, None)
@@ -119,7 +119,7 @@ def test_a_selector_without_a_value_for_the_device_raises(expression: str, error
 
 UNREADABLE = {
     "a version that is none": (
-        Version("1.2"),
+        AttributeVersion("1.2"),
         "attribute firmware: parse semantic version: No Major.Minor.Patch elements found",
     ),
     "a value of no kind that we know": (None, "attribute firmware: unsupported attribute value"),
@@ -150,7 +150,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize("expression", ORDINARY)
 def test_a_selector_that_cannot_exceed_the_budget_is_not_metered(expression: str) -> None:
-    program = DeviceSelector(expression).program
+    program = CompiledSelector(expression).program
     assert program is not None
     assert not program.is_metered
 

@@ -77,7 +77,7 @@ VERSIONS = {
 ADDRESSES = {
     "string(ip('2001:DB8::0:1'))": "2001:db8::1",
     "ip('127.0.0.1').isLoopback() && ip('::').isUnspecified()": True,
-    "ip('1.2.3')": 'error: IP Address "1.2.3" parse error during conversion from string: '
+    "ip('1.2.3')": 'error: IP IPAddress "1.2.3" parse error during conversion from string: '
     'ParseAddr("1.2.3"): IPv4 address too short',
     "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')": True,
     "cidr('10.0.0.0/8').containsIP('11.0.0.1')": False,

@@ -18,7 +18,7 @@ from tests.cel.shown import VALUES, VARIABLES, shown
 
 from mooring.cel import CelError, CompileError, Environment
 from mooring.cel.budget import Meter
-from mooring.cel.device import AttributeValue, DeviceInput, Version, compile_selector
+from mooring.cel.device import AttributeValue, AttributeVersion, DeviceInput, compile_selector
 
 FOLDER = Path(__file__).parents[1] / "data" / "cel"
 
@@ -67,7 +67,7 @@ def the_device(recorded_device: dict[str, Any]) -> DeviceInput:
     attributes: dict[str, AttributeValue] = {}
     for name, value in recorded_device["attributes"].items():
         ((kind, of),) = value.items()
-        attributes[name] = Version(of) if kind == "version" else of
+        attributes[name] = AttributeVersion(of) if kind == "version" else of
     return DeviceInput(recorded_device["driver"], attributes, recorded_device["capacity"], recorded_device["multi"])
 
 

@@ -15,7 +15,7 @@ from tests.client.conftest import Authority, FakeServer, an_authority, serving
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient
 from mooring.config import default_configuration
-from mooring.doctor import Finding, Plan, examine
+from mooring.doctor import Finding, PlannedScheduler, examine
 from mooring.framework.gates import FeatureGates
 from mooring.plugins.catalogue import catalogue
 
@@ -92,21 +92,23 @@ async def cluster(its_authority: Authority, tmp_path: Path, clock: ManualClock) 
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan() -> PlannedScheduler:
     registry, gates = catalogue(), FeatureGates()
     configuration = default_configuration(registry, gates)
-    return Plan(configuration, registry, configuration.leader_election, gates, remedy="All rules: mooring manifests")
+    return PlannedScheduler(
+        configuration, registry, configuration.leader_election, gates, remedy="All rules: mooring manifests"
+    )
 
 
 @pytest.fixture
-def findings(cluster: Cluster, plan: Plan, clock: ManualClock) -> Callable[..., Any]:
+def findings(cluster: Cluster, plan: PlannedScheduler, clock: ManualClock) -> Callable[..., Any]:
     """Run the doctor; returns the findings of one check."""
 
     for kind in plan.readers():
         root = f"/apis/{kind.KIND.api_version}" if kind.KIND.group else "/api/v1"
         cluster.served.setdefault(root, []).append(kind.KIND.plural)
 
-    async def of_check(check: str, plan: Plan = plan, **connection: Any) -> list[Finding]:
+    async def of_check(check: str, plan: PlannedScheduler = plan, **connection: Any) -> list[Finding]:
         async with ApiClient(cluster.fake.connection(**connection), clock=clock, in_flight=4) as client:
             return [finding for finding in await examine(client, plan) if finding.check == check]
 

@@ -12,9 +12,9 @@ from tests.doctor.conftest import http_date
 
 from mooring.base.clock import ManualClock, micro_timestamp
 from mooring.client import Impersonation
-from mooring.doctor import Verdict, contact
+from mooring.doctor import CheckStatus, contact
 from mooring.doctor.findings import is_well
-from mooring.doctor.versions import Version, read_version
+from mooring.doctor.versions import ServerVersion, read_version
 from mooring.framework import Cycle, NodeView, Plugin, Pod, PodWriter
 from mooring.objects import CustomResource
 from mooring.plugins.catalogue import catalogue
@@ -38,14 +38,14 @@ async def only(found: Any) -> Any:
 async def test_nothing_is_wrong_with_a_cluster_that_has_everything(findings):
     for check in ("server", "tls", "version", "clock", "kinds", "rights", "schedulers"):
         finding = await only(findings(check))
-        assert finding.verdict is Verdict.GOOD, finding
+        assert finding.verdict is CheckStatus.GOOD, finding
         assert not finding.to_do
 
 
 class TestContact:
     async def test_nothing_listens(self, findings):
         finding = await only(findings("server", server="https://127.0.0.1:1"))
-        assert finding.verdict is Verdict.BAD
+        assert finding.verdict is CheckStatus.BAD
         assert "127.0.0.1:1" in finding.message
         assert "connection refused" in finding.message
         assert "a test" in finding.to_do
@@ -53,7 +53,7 @@ class TestContact:
 
     async def test_the_certificate_is_not_trusted(self, findings):
         finding = await only(findings("server", ca_data=None))
-        assert finding.verdict is Verdict.BAD
+        assert finding.verdict is CheckStatus.BAD
         assert "not trusted" in finding.message
 
     @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ class TestContact:
     async def test_the_server_does_not_let_us_in(self, cluster, findings, code, message, to_do):
         cluster.codes["/version"] = code
         finding = await only(findings("server"))
-        assert finding.verdict is Verdict.BAD
+        assert finding.verdict is CheckStatus.BAD
         assert message in finding.message
         assert to_do in finding.to_do
 
@@ -81,7 +81,7 @@ class TestContact:
 
     async def test_an_unverified_certificate_is_noticed(self, findings):
         finding = await only(findings("tls", insecure_skip_tls_verify=True, ca_data=None))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert "insecure-skip-tls-verify" in finding.to_do
 
     async def test_a_certificate_that_ends_soon_is_noticed(self, findings, its_authority, monkeypatch):
@@ -91,15 +91,15 @@ class TestContact:
             "the server's certificate",
             "our client certificate",
         ]
-        assert all(finding.verdict is Verdict.NOTICE for finding in found)
+        assert all(finding.verdict is CheckStatus.NOTICE for finding in found)
 
     @pytest.mark.parametrize(
         ("seconds", "verdict", "message"),
         [
-            (0, Verdict.GOOD, "agree"),
-            (20, Verdict.NOTICE, "20 s ahead of ours"),
-            (-20, Verdict.NOTICE, "s behind ours"),
-            (3600, Verdict.BAD, "s ahead of ours"),
+            (0, CheckStatus.GOOD, "agree"),
+            (20, CheckStatus.NOTICE, "20 s ahead of ours"),
+            (-20, CheckStatus.NOTICE, "s behind ours"),
+            (3600, CheckStatus.BAD, "s ahead of ours"),
         ],
     )
     async def test_the_clocks(self, cluster, findings, clock, seconds, verdict, message):
@@ -107,16 +107,16 @@ class TestContact:
         finding = await only(findings("clock"))
         assert finding.verdict is verdict, finding
         assert message in finding.message or "19 s ahead" in finding.message
-        assert bool(finding.to_do) == (verdict is not Verdict.GOOD)
+        assert bool(finding.to_do) == (verdict is not CheckStatus.GOOD)
 
     @pytest.mark.parametrize(
         ("minor", "verdict", "message"),
         [
-            ("36", Verdict.GOOD, "Kubernetes v1.36.0"),
-            ("33+", Verdict.GOOD, "it has no devices by claims"),
-            ("26", Verdict.GOOD, "it has no scheduling gates, no in-place pod resize, no devices by claims"),
-            ("19", Verdict.BAD, "older than 1.24"),
-            ("40", Verdict.NOTICE, "newer than 1.36"),
+            ("36", CheckStatus.GOOD, "Kubernetes v1.36.0"),
+            ("33+", CheckStatus.GOOD, "it has no devices by claims"),
+            ("26", CheckStatus.GOOD, "it has no scheduling gates, no in-place pod resize, no devices by claims"),
+            ("19", CheckStatus.BAD, "older than 1.24"),
+            ("40", CheckStatus.NOTICE, "newer than 1.36"),
         ],
     )
     async def test_the_version(self, cluster, findings, minor, verdict, message):
@@ -129,9 +129,9 @@ class TestContact:
 @pytest.mark.parametrize(
     ("document", "version"),
     [
-        ({"major": "1", "minor": "34+"}, Version(1, 34)),
-        ({"major": "", "minor": "", "gitVersion": "v1.31.2-eks-1"}, Version(1, 31)),
-        ({"major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "33"}, Version(1, 33)),
+        ({"major": "1", "minor": "34+"}, ServerVersion(1, 34)),
+        ({"major": "", "minor": "", "gitVersion": "v1.31.2-eks-1"}, ServerVersion(1, 31)),
+        ({"major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "33"}, ServerVersion(1, 33)),
         ({}, None),
     ],
 )
@@ -144,19 +144,19 @@ class TestKinds:
         del cluster.served["/apis/resource.k8s.io/v1"]
         cluster.version["minor"] = "33"
         found = await findings("kinds")
-        assert {finding.verdict for finding in found} == {Verdict.NOTICE}
+        assert {finding.verdict for finding in found} == {CheckStatus.NOTICE}
         assert any("ResourceClaim" in each.message or "resourceclaims" in each.message for each in found)
         assert all("Kubernetes 1.34 and later" in finding.to_do for finding in found)
 
     async def test_rights_to_what_the_server_lacks_are_not_reviewed(self, cluster, findings):
         del cluster.served["/apis/resource.k8s.io/v1"]
         cluster.allows = lambda attributes: attributes["group"] != "resource.k8s.io"
-        assert (await only(findings("rights"))).verdict is Verdict.GOOD
+        assert (await only(findings("rights"))).verdict is CheckStatus.GOOD
 
     async def test_a_custom_kind_that_is_not_defined(self, findings, plan, monkeypatch):
         monkeypatch.setattr(type(plan), "readers", lambda _: {Quota: {"QuotaFit"}})
         finding = await only(findings("kinds"))
-        assert finding.verdict is Verdict.BAD
+        assert finding.verdict is CheckStatus.BAD
         assert "quotas.example.com" in finding.message
         assert "QuotaFit" in finding.message
         assert "mooring crd generate QuotaFit | kubectl apply" in finding.to_do
@@ -171,7 +171,7 @@ class TestRights:
 
         cluster.allows = allows
         finding = await only(findings("rights"))
-        assert finding.verdict is Verdict.BAD
+        assert finding.verdict is CheckStatus.BAD
         assert finding.message == '"operator" may not create pods/binding (for DefaultBinder)'
         assert '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}' in finding.to_do
         assert "ClusterRole" in finding.to_do
@@ -181,7 +181,7 @@ class TestRights:
         cluster.allows = lambda attributes: (
             attributes["verb"] != "patch" or attributes["resource"] != "pods" or "subresource" in attributes
         )
-        assert (await only(findings("rights"))).verdict is Verdict.GOOD
+        assert (await only(findings("rights"))).verdict is CheckStatus.GOOD
         registry = catalogue()
         registry.add(Diary, "test")
         configuration = a_configuration(registry, enabled=["Diary"])
@@ -193,7 +193,7 @@ class TestRights:
     async def test_one_that_only_serves_to_name_others_is_no_failure(self, cluster, findings):
         cluster.allows = lambda attributes: (attributes["resource"], attributes["verb"]) != ("events", "list")
         finding = await only(findings("rights"))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert finding.message == '"operator" may not list events (for naming another scheduler that binds these pods)'
 
     async def test_how_to_get_them_all_is_reported_once_at_the_end(self, cluster, findings):
@@ -231,7 +231,7 @@ class TestRights:
             attributes.get("name", lease) in (lease, "extension-apiserver-authentication")
         )
         finding = await only(findings("rights", dataclasses.replace(plan, is_lease_named=is_lease_named)))
-        assert finding.verdict is Verdict.GOOD, finding
+        assert finding.verdict is CheckStatus.GOOD, finding
 
     async def test_what_a_role_of_every_cluster_grants_is_a_matter_of_binding(self, cluster, findings):
         cluster.allows = lambda attributes: attributes["resource"] != "configmaps"
@@ -242,14 +242,14 @@ class TestRights:
         cluster.allows = lambda attributes: attributes["verb"] in ("list", "watch")
         election = dataclasses.replace(plan.election, leader_elect=False)
         shadow = dataclasses.replace(plan, only_reads=True, serves=False, election=election)
-        assert (await only(findings("rights", shadow))).verdict is Verdict.GOOD
+        assert (await only(findings("rights", shadow))).verdict is CheckStatus.GOOD
         assert not is_well(await findings("rights"))
         assert await findings("lease", shadow) == []
 
     async def test_a_server_that_does_not_review_rights(self, cluster, findings):
         cluster.codes["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = 403
         finding = await only(findings("rights"))
-        assert finding.verdict is Verdict.UNKNOWN
+        assert finding.verdict is CheckStatus.UNKNOWN
         assert "system:basic-user" in finding.to_do
 
 
@@ -259,21 +259,21 @@ class TestLease:
         return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}}
 
     async def test_no_scheduler_holds_it(self, cluster, findings, clock):
-        assert (await only(findings("lease"))).verdict is Verdict.GOOD
+        assert (await only(findings("lease"))).verdict is CheckStatus.GOOD
         cluster.lease = self.lease(clock, "", 1)
         assert "no scheduler holds" in (await only(findings("lease"))).message
 
     async def test_a_scheduler_holds_it(self, cluster, findings, clock):
         cluster.lease = self.lease(clock, "host_1", 3)
         finding = await only(findings("lease"))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert "host_1 holds the lease kube-system/kube-scheduler" in finding.message
         assert "leaderElection.resourceName" in finding.to_do
 
     async def test_its_holder_is_gone(self, cluster, findings, clock):
         cluster.lease = self.lease(clock, "host_1", 300)
         finding = await only(findings("lease"))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert "host_1" in finding.message
         assert "has not renewed it for 30" in finding.message
 
@@ -285,12 +285,12 @@ class TestLease:
     async def test_without_an_election_two_would_bind(self, findings, plan):
         alone = dataclasses.replace(plan, election=dataclasses.replace(plan.election, leader_elect=False))
         finding = await only(findings("lease", alone))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert "leaderElection.leaderElect" in finding.to_do
 
     async def test_it_may_not_be_read(self, cluster, findings):
         cluster.codes["/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"] = 403
-        assert (await only(findings("lease"))).verdict is Verdict.UNKNOWN
+        assert (await only(findings("lease"))).verdict is CheckStatus.UNKNOWN
 
 
 class TestOtherSchedulers:
@@ -306,13 +306,13 @@ class TestOtherSchedulers:
         cluster.events = [self.scheduled("a", 1), self.scheduled("b", 2), self.scheduled("a", 3)]
         cluster.events += [self.scheduled("b", 4), self.scheduled("c", 2, "another-scheduler")]
         finding = await only(findings("schedulers"))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert finding.message == "a and b bind pods with schedulerName default-scheduler at the same time"
         assert "another schedulerName" in finding.to_do
 
     async def test_one_that_took_over_is_no_conflict(self, cluster, findings):
         cluster.events = [self.scheduled("a", 1), self.scheduled("a", 2), self.scheduled("b", 3)]
-        assert (await only(findings("schedulers"))).verdict is Verdict.GOOD
+        assert (await only(findings("schedulers"))).verdict is CheckStatus.GOOD
 
     async def test_two_on_one_host_are_known_by_the_schedulers_event(self, cluster, findings):
         cluster.events = [self.scheduled("a", second) for second in range(4)]
@@ -331,10 +331,10 @@ class TestOtherSchedulers:
             ]
         ]
         finding = await only(findings("schedulers"))
-        assert finding.verdict is Verdict.NOTICE
+        assert finding.verdict is CheckStatus.NOTICE
         assert finding.message == "the scheduler reports about pod shop/web: Bound to node-1 by another."
         assert "another schedulerName" in finding.to_do
 
     async def test_events_may_not_be_read(self, cluster, findings):
         cluster.codes["/api/v1/events"] = 403
-        assert (await only(findings("schedulers"))).verdict is Verdict.UNKNOWN
+        assert (await only(findings("schedulers"))).verdict is CheckStatus.UNKNOWN

@@ -33,7 +33,7 @@ from mooring.base.errors import Fault
 from mooring.base.redaction import scrubbed
 from mooring.base.visible import visible
 from mooring.cel import conversions
-from mooring.cel.device import LONGEST_EXPRESSION, DeviceInput, DeviceSelector, compile_selector
+from mooring.cel.device import LONGEST_EXPRESSION, CompiledSelector, DeviceInput, compile_selector
 from mooring.cel.errors import CelError
 from mooring.objects import names
 from mooring.objects.quantity import exact
@@ -157,7 +157,7 @@ def evaluated(expression: str) -> tuple[float, Any]:
     """CPU seconds for compiling and for one device, and the value or the reason why there is none."""
     began = time.process_time()
     try:
-        outcome: Any = DeviceSelector(expression).matches(a_gpu())
+        outcome: Any = CompiledSelector(expression).matches(a_gpu())
     except CelError as problem:
         outcome = str(problem)[:4000]
     return time.process_time() - began, outcome
@@ -240,14 +240,14 @@ class Looks:
 def test_an_evaluation_looks_at_the_clock_and_nothing_absorbs_its_end(expression: str):
     looks = Looks(most=5)
     with pytest.raises(TimeIsOver):
-        DeviceSelector(expression).matches(a_gpu(), looks)
+        CompiledSelector(expression).matches(a_gpu(), looks)
     assert looks.count == 6
 
 
 @pytest.mark.parametrize("expression", ["true", "device.driver == 'other'"])
 def test_evaluations_that_take_no_time_look_at_the_clock_too(expression: str):
     with pytest.raises(TimeIsOver):
-        DeviceSelector(expression).matches(a_gpu(), Looks(most=0))
+        CompiledSelector(expression).matches(a_gpu(), Looks(most=0))
 
 
 def test_a_search_ends_in_time_however_many_devices_there_are():
@@ -366,8 +366,8 @@ def test_a_column_takes_no_path_that_can_be_slow(path: str):
 MANY = 200_000
 
 
-def selector_of(function: str, text: str) -> DeviceSelector:
-    return DeviceSelector(function.replace("X", f'"{text}"'))
+def selector_of(function: str, text: str) -> CompiledSelector:
+    return CompiledSelector(function.replace("X", f'"{text}"'))
 
 
 READERS: dict[str, tuple[Callable[[str], object], list[str]]] = {
@@ -408,7 +408,7 @@ def read(name: str) -> float:
         began = time.process_time()
         try:
             found = reader(text)
-            if isinstance(found, DeviceSelector) and found.error is None:
+            if isinstance(found, CompiledSelector) and found.error is None:
                 found.matches(a_gpu())
         except (CelError, ValueError, BadSelector):
             pass

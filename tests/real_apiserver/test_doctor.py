@@ -17,8 +17,8 @@ from tests.real_apiserver.deployments import Deployment, manifests
 
 from mooring.client import ApiClient, Impersonation, load_kubeconfig
 from mooring.config import load_configuration
-from mooring.doctor import Finding, Plan, examine
-from mooring.doctor.findings import Verdict
+from mooring.doctor import Finding, PlannedScheduler, examine
+from mooring.doctor.findings import CheckStatus
 from mooring.framework.gates import FeatureGates
 from mooring.plugins.catalogue import catalogue
 
@@ -74,7 +74,7 @@ class Doctor:
         self._connection = dataclasses.replace(connection, impersonate=Impersonation(user))
         registry, gates = catalogue(), FeatureGates()
         configuration = load_configuration(config.read_text(), source="scheduler.yaml", registry=registry).configuration
-        self._plan = Plan(configuration, registry, configuration.leader_election, gates)
+        self._plan = PlannedScheduler(configuration, registry, configuration.leader_election, gates)
 
     def findings(self) -> list[Finding]:
         async def check() -> list[Finding]:
@@ -84,7 +84,9 @@ class Doctor:
         return asyncio.run(check())
 
     def missing(self) -> list[str]:
-        return [finding.to_do for finding in self.findings() if finding.verdict in (Verdict.BAD, Verdict.NOTICE)]
+        return [
+            finding.to_do for finding in self.findings() if finding.verdict in (CheckStatus.BAD, CheckStatus.NOTICE)
+        ]
 
 
 def as_doctor_writes(rule: Document) -> str:

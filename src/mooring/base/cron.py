@@ -66,7 +66,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Fields:
+class CronFields:
     """When the clock of a time zone shows certain minutes, hours and days."""
 
     minutes: frozenset[int]
@@ -144,7 +144,7 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     days, any_day = _values(parts[2], 1, 31)
     months, _ = _values(parts[3], 1, 12, _MONTHS)
     weekdays, any_weekday = _values(parts[4], 0, 6, _WEEKDAYS)
-    return Fields(minutes, hours, days, months, weekdays, not any_day and not any_weekday, zone)
+    return CronFields(minutes, hours, days, months, weekdays, not any_day and not any_weekday, zone)
 
 
 def _every(text: str) -> Every:

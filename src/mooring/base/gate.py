@@ -73,7 +73,7 @@ class GateLimits:
         return replace(self, connections=most, connections_of_a_client=of_a_client)
 
 
-class Gate:
+class ConnectionGate:
     """Listens on a socket until `close`. Construct it on the loop that shall serve."""
 
     def __init__(

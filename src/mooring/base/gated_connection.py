@@ -1,4 +1,4 @@
-"""One TLS connection of a `Gate`: cheap until a whole request head has arrived, and measured all its life.
+"""One TLS connection of a `ConnectionGate`: cheap until a whole request head has arrived, and measured all its life.
 
 asyncio's own TLS transport allocates 256 KiB for each connection before the client has proven anything, and an HTTP
 server's objects come on top. Here a connection is a socket and a few numbers until its first byte, OpenSSL's state
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mooring.base.gate import Gate
+    from mooring.base.gate import ConnectionGate
 
 END_OF_HEAD = b"\r\n\r\n"
 RECEIVED_AT_ONCE = 8 * 1024
@@ -78,7 +78,7 @@ class GatedConnection(asyncio.Transport):
         "since",
     )
 
-    def __init__(self, gate: Gate, client: str, accepted: socket.socket, peername: Any) -> None:
+    def __init__(self, gate: ConnectionGate, client: str, accepted: socket.socket, peername: Any) -> None:
         super().__init__()
         self._gate = gate
         self._loop = gate.loop

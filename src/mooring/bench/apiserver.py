@@ -27,7 +27,7 @@ _PODS = "/api/v1/namespaces/default/pods"
 
 
 @dataclass(frozen=True)
-class Figure:
+class ServerCost:
     """What was created, how fast, and at which price."""
 
     pods: int
@@ -38,13 +38,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     url: str
     token: str
     ca_pem: str
 
 
-def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> Figure:
+def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> ServerCost:
     """Create so many pods, so many at a time, until every watcher has seen them all."""
     with server() as (address, line):
 
@@ -52,13 +52,13 @@ def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> Figure:
             line.send("cpu")
             return float(line.recv())
 
-        async def main() -> Figure:
+        async def main() -> ServerCost:
             async with _Load(address, watchers, in_flight) as load:
                 await load.create(WARM_UP)
                 began, cpu = time.perf_counter(), server_cpu()
                 seen = await load.create(pods)
                 took, cpu = time.perf_counter() - began, server_cpu() - cpu
-            return Figure(pods, seen, pods / took, cpu / pods * 1e6)
+            return ServerCost(pods, seen, pods / took, cpu / pods * 1e6)
 
         return uvloop.run(main())
 
@@ -66,7 +66,7 @@ def measure(pods: int, watchers: int = 3, in_flight: int = 32) -> Figure:
 class _Load:
     """The clients: some that create, some that watch."""
 
-    def __init__(self, address: Address, watchers: int, in_flight: int) -> None:
+    def __init__(self, address: ServerAddress, watchers: int, in_flight: int) -> None:
         self._url, self._watchers, self._in_flight = address.url, watchers, in_flight
         self._connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=address.ca_pem), limit=0)
         headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
@@ -118,7 +118,7 @@ def _pod(name: str) -> bytes:
 
 
 @contextmanager
-def server() -> Iterator[tuple[Address, Connection]]:
+def server() -> Iterator[tuple[ServerAddress, Connection]]:
     """A server in another process: where it is, and the pipe that reports its CPU time. It ends with the pipe."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
@@ -134,7 +134,7 @@ def _serve(line: Connection) -> None:
         keep_collector_calm()
         embedded = EmbeddedApiServer()
         await embedded.start()
-        line.send(Address(embedded.url, embedded.token, embedded.ca_pem))
+        line.send(ServerAddress(embedded.url, embedded.token, embedded.ca_pem))
         over = asyncio.Event()
 
         def on_question() -> None:

@@ -24,7 +24,7 @@ WARM_UP = 50
 
 
 @dataclass(frozen=True)
-class Figure:
+class DecisionCost:
     """One workload's cost, in millionths of a second of CPU per pod."""
 
     workload: str
@@ -45,7 +45,7 @@ def default_profile(services: Services | None = None) -> Profile:
     return Profile(profile.scheduler_name, points)
 
 
-def measure(workload: str, nodes: int, pods: int, running: int = 0) -> Figure:
+def measure(workload: str, nodes: int, pods: int, running: int = 0) -> DecisionCost:
     """Decide so many pods of a workload, one after the other, each assumed before the next."""
     wanted, services = WORKLOADS[workload], Services()
     profile, state, cache = default_profile(services), services.state, DecisionCache()
@@ -71,7 +71,7 @@ def fill(services: Services, wanted: Workload, nodes: int, running: int) -> None
 
 def _timed(
     workload: str, nodes: int, profile: Profile, state: State, cache: DecisionCache, waiting: Sequence[Pod]
-) -> Figure:
+) -> DecisionCost:
     journal = DecisionLog(Services().clock)
     deciding = assuming = reporting = 0
     for seed, pod in enumerate(waiting):
@@ -87,7 +87,7 @@ def _timed(
         reporting += reported - assumed
     each = len(waiting) * 1000
     seconds = (deciding + assuming) / 1e9
-    return Figure(workload, nodes, deciding / each, assuming / each, reporting / each, len(waiting) / seconds)
+    return DecisionCost(workload, nodes, deciding / each, assuming / each, reporting / each, len(waiting) / seconds)
 
 
 def _assume(state: State, decision: Decision) -> None:

@@ -18,7 +18,7 @@ import uvloop
 
 from mooring.base.clock import SystemClock
 from mooring.base.memory import keep_collector_calm
-from mooring.bench.apiserver import Address, server
+from mooring.bench.apiserver import ServerAddress, server
 from mooring.bench.decide import default_profile, fill
 from mooring.bench.workloads import WORKLOADS
 from mooring.client import ApiClient, Connection
@@ -48,7 +48,7 @@ leaderElection: {leaderElect: false}
 
 
 @dataclass(frozen=True)
-class Figure:
+class MetricsCost:
     """In millionths of a second of CPU."""
 
     metric_micros: float
@@ -62,7 +62,7 @@ class Figure:
         return self.metric_micros / self.attempt_micros
 
 
-def measure(nodes: int, pods: int) -> Figure:
+def measure(nodes: int, pods: int) -> MetricsCost:
     """On this machine, best of a few rounds: whatever else runs here only adds."""
     services, workload = Services(), WORKLOADS["basic"]
     profile = default_profile(services)
@@ -77,7 +77,7 @@ def measure(nodes: int, pods: int) -> Figure:
     decision = decide(profile, waiting[0], services.state, cache=cache, watch=metrics.attempts.begin())
     calls = _Calls(metrics, profile, decision)
     alone = _best(calls.of_an_attempt, 1000) - _best(calls.without_metrics, 1000)
-    return Figure(alone, deciding, _attempt_micros(nodes, pods), nodes, calls.count)
+    return MetricsCost(alone, deciding, _attempt_micros(nodes, pods), nodes, calls.count)
 
 
 def _best(call: Callable[[int], object], times: int) -> float:
@@ -145,7 +145,7 @@ def _attempt_micros(nodes: int, pods: int) -> float:
         return uvloop.run(_bind_all(address, nodes, pods))
 
 
-async def _bind_all(address: Address, nodes: int, pods: int) -> float:
+async def _bind_all(address: ServerAddress, nodes: int, pods: int) -> float:
     registry = catalogue()
     configuration = load_configuration(_CONFIG, source="the benchmark", registry=registry).configuration
     connection = Connection(

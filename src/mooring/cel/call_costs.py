@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel.budget import PER_CALL, PER_ELEMENT, spend
-from mooring.cel.library.addresses import Address, Network
+from mooring.cel.library.addresses import IPAddress, Network
 from mooring.cel.library.formats import Format
 from mooring.cel.values import Opaque, Optional
 
@@ -24,7 +24,7 @@ def size(value: Any) -> int:
     """How big upstream takes a value to be: what has no size counts as one."""
     if isinstance(value, (str, bytes, list, tuple, dict)):
         return len(value)
-    if isinstance(value, Address):
+    if isinstance(value, IPAddress):
         return value.value.max_prefixlen // 8
     if isinstance(value, Network):
         return math.ceil(value.bits / 8)

@@ -15,11 +15,11 @@ from mooring.cel.syntax import (
     Broken,
     Call,
     Comprehension,
+    Expression,
     Ident,
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     StructLiteral,
     qualified_name,
@@ -30,8 +30,8 @@ from mooring.cel.types import (
     ERROR,
     INT,
     STRING,
-    Bindings,
     Type,
+    TypeBindings,
     list_of,
     map_of,
     most_general,
@@ -75,11 +75,11 @@ class Checker:
         self._type_names = type_names
         self._structs = structs
         self._issues = issues
-        self._bindings = Bindings()
+        self._bindings = TypeBindings()
         self._fresh = 0
-        self._nodes: list[Node] = []
+        self._nodes: list[Expression] = []
 
-    def check(self, node: Node) -> Type:
+    def check(self, node: Expression) -> Type:
         """Types for the whole tree; the type of the expression."""
         self._check(node)
         for each in self._nodes:
@@ -89,7 +89,7 @@ class Checker:
     def _report(self, offset: int, message: str) -> None:
         self._issues.append(Issue(offset, message))
 
-    def _typed(self, node: Node, of: Type) -> None:
+    def _typed(self, node: Expression, of: Type) -> None:
         node.type = of
         self._nodes.append(node)
 
@@ -103,7 +103,7 @@ class Checker:
             self._bindings = found
         return found is not None
 
-    def _check(self, node: Node) -> None:
+    def _check(self, node: Expression) -> None:
         match node:
             case Literal():
                 self._typed(node, type_of_value(node.value))
@@ -133,7 +133,7 @@ class Checker:
             return plain, type_of(named), named
         return None
 
-    def _undeclared(self, node: Node, name: str) -> None:
+    def _undeclared(self, node: Expression, name: str) -> None:
         self._report(node.offset, f"undeclared reference to '{name}' (in container '')")
         self._typed(node, ERROR)
 
@@ -154,7 +154,7 @@ class Checker:
         result = self._selected(node, node.operand, node.field_name, optional=False)
         self._typed(node, self._bindings.resolved(BOOL if node.test_only else result))
 
-    def _selected(self, node: Node, operand: Node, field_name: str, *, optional: bool) -> Type:
+    def _selected(self, node: Expression, operand: Expression, field_name: str, *, optional: bool) -> Type:
         self._check(operand)
         target, was_optional = without_optional(self._bindings.resolved(operand.type))
         result = ERROR
@@ -252,7 +252,7 @@ class Checker:
         names = overload.type_variables
         if not names:
             return overload.args, overload.result
-        fresh = Bindings({name: self._unknown_type() for name in sorted(names)})
+        fresh = TypeBindings({name: self._unknown_type() for name in sorted(names)})
         return tuple(fresh.resolved(each) for each in overload.args), fresh.resolved(overload.result)
 
     def _no_overload(self, name: str, types: list[Type], *, is_member: bool) -> str:
@@ -266,10 +266,10 @@ class Checker:
             return current
         return most_general(previous, current) if self._assignable(previous, current) else DYN
 
-    def _mismatch(self, node: Node, expected: Type, found: Type) -> None:
+    def _mismatch(self, node: Expression, expected: Type, found: Type) -> None:
         self._report(node.offset, f"expected type '{expected.shown}' but found '{found.shown}'")
 
-    def _unwrapped(self, node: Node) -> Type:
+    def _unwrapped(self, node: Expression) -> Type:
         """The type behind the `?` of an optional element."""
         held, was_optional = without_optional(node.type)
         if not was_optional and not held.is_dyn:
@@ -356,7 +356,7 @@ class Checker:
         )
         return ERROR, ERROR
 
-    def _assert_type(self, node: Node, of: Type) -> None:
+    def _assert_type(self, node: Expression, of: Type) -> None:
         if not self._assignable(of, node.type):
             self._mismatch(node, of, node.type)
 

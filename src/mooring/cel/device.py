@@ -23,7 +23,7 @@ from mooring.cel.macros import BINDINGS, MACROS
 from mooring.cel.values import WithDefault, is_list, same, type_of
 
 AttributeValue = bool | int | str | Semver | None
-"""An attribute's value: a version is a `Version`; None is an attribute with no value that we know."""
+"""An attribute's value: a version is an `AttributeVersion`; None is an attribute with no value that we know."""
 
 COST_LIMIT = 1_000_000
 """What evaluating a selector for one device may cost."""
@@ -72,7 +72,7 @@ _CACHED_CHARACTERS = 256 * 1024
 """Of expressions. A compiled one takes about three hundred times the memory of its text."""
 
 
-class Version(str):
+class AttributeVersion(str):
     """An attribute's version as the ResourceSlice has it: text that should be a semantic version."""
 
     __slots__ = ()
@@ -123,7 +123,7 @@ class DeviceInput:
 def _attribute(name: str, value: AttributeValue) -> Any:
     if value is None:
         raise CelError(f"attribute {name}: unsupported attribute value")
-    if not isinstance(value, Version):
+    if not isinstance(value, AttributeVersion):
         return value
     try:
         return parsed_version(value)
@@ -131,7 +131,7 @@ def _attribute(name: str, value: AttributeValue) -> Any:
         raise CelError(f"attribute {name}: parse semantic version: {problem}") from None
 
 
-class DeviceSelector:
+class CompiledSelector:
     """A compiled selector, or the reason why there is none."""
 
     __slots__ = ("error", "expression", "program")
@@ -191,15 +191,15 @@ class _Selectors:
     """The selectors used last, within a bound of memory."""
 
     def __init__(self) -> None:
-        self._selectors: OrderedDict[str, DeviceSelector] = OrderedDict()
+        self._selectors: OrderedDict[str, CompiledSelector] = OrderedDict()
         self._characters = 0
 
-    def get(self, expression: str) -> DeviceSelector:
+    def get(self, expression: str) -> CompiledSelector:
         found = self._selectors.get(expression)
         if found is not None:
             self._selectors.move_to_end(expression)
             return found
-        made = DeviceSelector(expression)
+        made = CompiledSelector(expression)
         if len(expression) <= LONGEST_EXPRESSION:
             self._selectors[expression] = made
             self._characters += len(expression)
@@ -212,6 +212,6 @@ class _Selectors:
 _SELECTORS = _Selectors()
 
 
-def compile_selector(expression: str) -> DeviceSelector:
+def compile_selector(expression: str) -> CompiledSelector:
     """The selector of the expression. Never raises: `error` is what is wrong with the text."""
     return _SELECTORS.get(expression)

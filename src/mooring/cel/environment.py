@@ -22,7 +22,7 @@ from mooring.cel.macros import MACROS, Macros
 from mooring.cel.metered import MeteredPlanner
 from mooring.cel.parser import parse
 from mooring.cel.plan import FIRST_VARIABLE, Evaluate, Planner
-from mooring.cel.syntax import Node
+from mooring.cel.syntax import Expression
 from mooring.cel.types import Type
 from mooring.cel.unmetered import is_cheap
 from mooring.cel.validation import validated
@@ -71,7 +71,7 @@ class Program:
     Where it cannot reach the limit, nothing is counted; else every evaluation is metered and ends at the limit.
     """
 
-    def __init__(self, expression: str, tree: Node, names: list[str], build: _Build, limit: int | None) -> None:
+    def __init__(self, expression: str, tree: Expression, names: list[str], build: _Build, limit: int | None) -> None:
         self.expression = expression
         self.type = tree.type
         self.variables = names
@@ -115,11 +115,11 @@ class _Build:
     def __init__(self, names: list[str], functions: Mapping[str, Function], largest: int | None) -> None:
         self._names, self._functions, self.largest = names, functions, largest
 
-    def plain(self, tree: Node) -> tuple[Evaluate, int]:
+    def plain(self, tree: Expression) -> tuple[Evaluate, int]:
         planner = Planner(self._names, self._functions)
         return planner.plan(tree), planner.slots
 
-    def metered(self, tree: Node) -> tuple[Evaluate, int]:
+    def metered(self, tree: Expression) -> tuple[Evaluate, int]:
         planner = MeteredPlanner(self._names, self._functions)
         return planner.plan(tree), planner.slots
 
@@ -163,7 +163,7 @@ class Environment:
             raise CompileError(Source(expression).shown(issues))
         return self._program(expression, tree)
 
-    def _program(self, expression: str, tree: Node) -> Program:
+    def _program(self, expression: str, tree: Expression) -> Program:
         try:
             return Program(expression, tree, list(self._variables), self._build, self._limit)
         except CelError as problem:

@@ -14,7 +14,7 @@ from typing import Any
 from mooring.cel.errors import NO_SUCH_OVERLOAD, CelError, Ended
 from mooring.cel.macros import ACCUMULATOR
 from mooring.cel.operators import go_type_name
-from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, Node
+from mooring.cel.syntax import Call, Comprehension, Expression, Ident, ListLiteral, Literal
 from mooring.cel.values import GrowingList, GrowingMap, is_list, keys_of
 
 Frame = list[Any]
@@ -125,11 +125,11 @@ def folded(
     return fold
 
 
-def _is_accumulator(node: Node) -> bool:
+def _is_accumulator(node: Expression) -> bool:
     return isinstance(node, Ident) and node.name == ACCUMULATOR
 
 
-def quantifier(node: Comprehension) -> tuple[bool, Node] | None:
+def quantifier(node: Comprehension) -> tuple[bool, Expression] | None:
     """Of `all` and `exists`: the value at which they stop, and the predicate."""
     if not (isinstance(node.condition, Call) and node.condition.function == "@not_strictly_false"):
         return None
@@ -155,7 +155,7 @@ def quantified(over: Evaluate, variable: int, predicate: Evaluate, *, stops_at: 
     return run
 
 
-def collection(node: Comprehension) -> tuple[Node | None, Node] | None:
+def collection(node: Comprehension) -> tuple[Expression | None, Expression] | None:
     """Of `map` and `filter`: the condition, if any, and the element."""
     if not (isinstance(node.initial, ListLiteral) and isinstance(node.condition, Literal)):
         return None

@@ -14,11 +14,11 @@ from mooring.cel.syntax import (
     Call,
     Comprehension,
     Entry,
+    Expression,
     Ident,
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     StructLiteral,
     children,
@@ -36,30 +36,30 @@ OVERWRITES = "iteration variable overwrites accumulator variable"
 class MacroMistake(Exception):
     """The call is the macro's, its arguments are not."""
 
-    def __init__(self, node: Node, message: str) -> None:
+    def __init__(self, node: Expression, message: str) -> None:
         self.offset = node.offset
         self.message = message
         super().__init__(message)
 
 
-Expander = Callable[[int, Node | None, list[Node]], Node | None]
+Expander = Callable[[int, Expression | None, list[Expression]], Expression | None]
 """Takes the offset for new nodes, the target and the arguments; None where the call is an ordinary one after all."""
 
 
-def _name(node: Node, message: str = NOT_A_NAME) -> str:
+def _name(node: Expression, message: str = NOT_A_NAME) -> str:
     if not isinstance(node, Ident):
         raise MacroMistake(node, message)
     return node.name
 
 
-def _variable(node: Node, message: str = NOT_A_NAME) -> str:
+def _variable(node: Expression, message: str = NOT_A_NAME) -> str:
     name = _name(node, message)
     if name in _RESERVED:
         raise MacroMistake(node, OVERWRITES)
     return name
 
 
-def _variables(first: Node, second: Node) -> tuple[str, str]:
+def _variables(first: Expression, second: Expression) -> tuple[str, str]:
     names = _name(first), _name(second)
     if names[0] == names[1]:
         raise MacroMistake(second, f"duplicate variable name: {names[0]}")
@@ -72,46 +72,52 @@ class _Maker:
     def __init__(self, at: int) -> None:
         self.at = at
 
-    def literal(self, value: Any) -> Node:
+    def literal(self, value: Any) -> Expression:
         return Literal(self.at, value)
 
-    def call(self, function: str, *args: Node) -> Node:
+    def call(self, function: str, *args: Expression) -> Expression:
         return Call(self.at, function, None, list(args))
 
-    def method(self, function: str, target: Node, *args: Node) -> Node:
+    def method(self, function: str, target: Expression, *args: Expression) -> Expression:
         return Call(self.at, function, target, list(args))
 
-    def accumulator(self) -> Node:
+    def accumulator(self) -> Expression:
         return Ident(self.at, ACCUMULATOR)
 
-    def list(self, *elements: Node) -> Node:
+    def list(self, *elements: Expression) -> Expression:
         return ListLiteral(self.at, list(elements))
 
     def loop(
-        self, over: Node, names: tuple[str, str], initial: Node, condition: Node, step: Node, result: Node
-    ) -> Node:
+        self,
+        over: Expression,
+        names: tuple[str, str],
+        initial: Expression,
+        condition: Expression,
+        step: Expression,
+        result: Expression,
+    ) -> Expression:
         return Comprehension(self.at, over, names[0], names[1], ACCUMULATOR, initial, condition, step, result)
 
-    def bound(self, name: str, value: Node, result: Node) -> Node:
+    def bound(self, name: str, value: Expression, result: Expression) -> Expression:
         """`result` with the variable in it: a loop over nothing, whose accumulator is the variable."""
         return Comprehension(
             self.at, self.list(), UNUSED, "", name, value, self.literal(False), Ident(self.at, name), result
         )
 
-    def appended(self, filtered_by: Node | None, element: Node) -> Node:
+    def appended(self, filtered_by: Expression | None, element: Expression) -> Expression:
         return self.filtered(filtered_by, self.call("_+_", self.accumulator(), self.list(element)))
 
-    def filtered(self, condition: Node | None, step: Node) -> Node:
+    def filtered(self, condition: Expression | None, step: Expression) -> Expression:
         return step if condition is None else self.call("_?_:_", condition, step, self.accumulator())
 
 
-def _has(at: int, _: Node | None, args: list[Node]) -> Node:
+def _has(at: int, _: Expression | None, args: list[Expression]) -> Expression:
     if not isinstance(args[0], Select) or args[0].test_only:
         raise MacroMistake(args[0], "invalid argument to has() macro")
     return Select(at, args[0].operand, args[0].field_name, test_only=True)
 
 
-def _all(make: _Maker, over: Node, names: tuple[str, str], predicate: Node) -> Node:
+def _all(make: _Maker, over: Expression, names: tuple[str, str], predicate: Expression) -> Expression:
     return make.loop(
         over,
         names,
@@ -122,7 +128,7 @@ def _all(make: _Maker, over: Node, names: tuple[str, str], predicate: Node) -> N
     )
 
 
-def _exists(make: _Maker, over: Node, names: tuple[str, str], predicate: Node) -> Node:
+def _exists(make: _Maker, over: Expression, names: tuple[str, str], predicate: Expression) -> Expression:
     return make.loop(
         over,
         names,
@@ -133,7 +139,7 @@ def _exists(make: _Maker, over: Node, names: tuple[str, str], predicate: Node) -
     )
 
 
-def _exists_one(make: _Maker, over: Node, names: tuple[str, str], predicate: Node) -> Node:
+def _exists_one(make: _Maker, over: Expression, names: tuple[str, str], predicate: Expression) -> Expression:
     return make.loop(
         over,
         names,
@@ -144,8 +150,8 @@ def _exists_one(make: _Maker, over: Node, names: tuple[str, str], predicate: Nod
     )
 
 
-def _quantifier(build: Callable[[_Maker, Node, tuple[str, str], Node], Node]) -> Expander:
-    def expand(at: int, target: Node | None, args: list[Node]) -> Node:
+def _quantifier(build: Callable[[_Maker, Expression, tuple[str, str], Expression], Expression]) -> Expander:
+    def expand(at: int, target: Expression | None, args: list[Expression]) -> Expression:
         assert target is not None
         names = (_variable(args[0]), "") if len(args) == 2 else _variables(args[0], args[1])
         return build(_Maker(at), target, names, args[-1])
@@ -153,21 +159,21 @@ def _quantifier(build: Callable[[_Maker, Node, tuple[str, str], Node], Node]) ->
     return expand
 
 
-def _map(at: int, target: Node | None, args: list[Node]) -> Node:
+def _map(at: int, target: Expression | None, args: list[Expression]) -> Expression:
     assert target is not None
     name, make = _variable(args[0], "argument is not an identifier"), _Maker(at)
     step = make.appended(args[1] if len(args) == 3 else None, args[-1])
     return make.loop(target, (name, ""), make.list(), make.literal(True), step, make.accumulator())
 
 
-def _filter(at: int, target: Node | None, args: list[Node]) -> Node:
+def _filter(at: int, target: Expression | None, args: list[Expression]) -> Expression:
     assert target is not None
     name, make = _variable(args[0], "argument is not an identifier"), _Maker(at)
     step = make.appended(args[1], args[0])
     return make.loop(target, (name, ""), make.list(), make.literal(True), step, make.accumulator())
 
 
-def _transform_list(at: int, target: Node | None, args: list[Node]) -> Node:
+def _transform_list(at: int, target: Expression | None, args: list[Expression]) -> Expression:
     assert target is not None
     names, make = _variables(args[0], args[1]), _Maker(at)
     step = make.appended(args[2] if len(args) == 4 else None, args[-1])
@@ -175,7 +181,7 @@ def _transform_list(at: int, target: Node | None, args: list[Node]) -> Node:
 
 
 def _transform_map(*, entry: bool) -> Expander:
-    def expand(at: int, target: Node | None, args: list[Node]) -> Node:
+    def expand(at: int, target: Expression | None, args: list[Expression]) -> Expression:
         assert target is not None
         names, make = _variables(args[0], args[1]), _Maker(at)
         inserted = [args[-1]] if entry else [Ident(at, names[0]), args[-1]]
@@ -187,7 +193,7 @@ def _transform_map(*, entry: bool) -> Expander:
     return expand
 
 
-def _bind(at: int, target: Node | None, args: list[Node]) -> Node | None:
+def _bind(at: int, target: Expression | None, args: list[Expression]) -> Expression | None:
     if not (isinstance(target, Ident) and target.name == "cel"):
         return None
     name = _name(args[0], "cel.bind() variable names must be simple identifiers")
@@ -197,7 +203,7 @@ def _bind(at: int, target: Node | None, args: list[Node]) -> Node | None:
 def _optional_map(*, flat: bool) -> Expander:
     macro = "optFlatMap" if flat else "optMap"
 
-    def expand(at: int, target: Node | None, args: list[Node]) -> Node:
+    def expand(at: int, target: Expression | None, args: list[Expression]) -> Expression:
         assert target is not None
         name, make = _name(args[0], f"{macro}() variable name must be a simple identifier"), _Maker(at)
         if _is_larger(target, _MOST_COPIED):
@@ -217,7 +223,7 @@ _MOST_COPIED = 400
 """Nodes of what an optional macro repeats. One behind the other, each doubles what is before it."""
 
 
-def _is_larger(node: Node, most: int) -> bool:
+def _is_larger(node: Expression, most: int) -> bool:
     pending, seen = [node], 0
     while pending and seen <= most:
         pending += children(pending.pop())
@@ -228,7 +234,7 @@ def _is_larger(node: Node, most: int) -> bool:
 _SORT_INPUT = "@__sortBy_input__"
 
 
-def _sort_by(at: int, target: Node | None, args: list[Node]) -> Node:
+def _sort_by(at: int, target: Expression | None, args: list[Expression]) -> Expression:
     assert target is not None
     if not isinstance(target, (ListLiteral, Select, Ident, Comprehension, Call)):
         raise MacroMistake(
@@ -259,7 +265,7 @@ def copied(node: Any) -> Any:
 
 
 def _copied_entry(entry: Entry) -> Entry:
-    key = copied(entry.key) if isinstance(entry.key, Node) else entry.key
+    key = copied(entry.key) if isinstance(entry.key, Expression) else entry.key
     return Entry(entry.offset, key, copied(entry.value), entry.optional)
 
 

@@ -17,14 +17,14 @@ from mooring.cel.logic import absorbed, chosen
 from mooring.cel.operators import look_up, look_up_if_present
 from mooring.cel.plan import METER, Evaluate, Frame, Planner, check_key, operands
 from mooring.cel.regex import checked, matches_constant
-from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, MapLiteral, Node, Select
+from mooring.cel.syntax import Call, Comprehension, Expression, Ident, ListLiteral, MapLiteral, Select
 from mooring.cel.values import NONE, Optional, equal, same
 
 
 class MeteredPlanner(Planner):
     """Plans one expression with a meter in the frame's first slot."""
 
-    def plan(self, node: Node) -> Evaluate:
+    def plan(self, node: Expression) -> Evaluate:
         if self.is_constant(node):
             return super().plan(node)
         if _is_attribute(node) or _is_choice(node):
@@ -39,7 +39,7 @@ class MeteredPlanner(Planner):
                 return self._metered_call(node)
         return super().plan(node)
 
-    def _resolved(self, node: Node) -> Evaluate:
+    def _resolved(self, node: Expression) -> Evaluate:
         """A variable and the steps into it, each of which costs one; what the whole costs is not in it yet."""
         if self.is_constant(node):
             return super().plan(node)
@@ -57,10 +57,10 @@ class MeteredPlanner(Planner):
                 return _step(self._operand(node.args[0]), self._resolved_or_planned(key), kind)
         return self.plan(node)
 
-    def _operand(self, node: Node) -> Evaluate:
+    def _operand(self, node: Expression) -> Evaluate:
         return self._resolved(node) if _is_attribute(node) or _is_choice(node) else self.plan(node)
 
-    def _resolved_or_planned(self, node: Node) -> Evaluate:
+    def _resolved_or_planned(self, node: Expression) -> Evaluate:
         return self._resolved(node) if _is_attribute(node) else self.plan(node)
 
     def _choice(self, node: Call) -> Evaluate:
@@ -109,7 +109,7 @@ def _constant(value: Any) -> Evaluate:
     return lambda _: value
 
 
-def _is_attribute(node: Node) -> bool:
+def _is_attribute(node: Expression) -> bool:
     match node:
         case Ident() | Select():
             return True
@@ -118,11 +118,11 @@ def _is_attribute(node: Node) -> bool:
     return False
 
 
-def _is_choice(node: Node) -> bool:
+def _is_choice(node: Expression) -> bool:
     return isinstance(node, Call) and node.function == "_?_:_"
 
 
-def _ends_in_choice(node: Node) -> bool:
+def _ends_in_choice(node: Expression) -> bool:
     """Steps into a choice belong to its branches; the choice itself is free."""
     while True:
         if _is_choice(node):
@@ -135,7 +135,7 @@ def _ends_in_choice(node: Node) -> bool:
             return False
 
 
-def _is_presence(node: Node) -> bool:
+def _is_presence(node: Expression) -> bool:
     return isinstance(node, Select) and node.test_only
 
 

@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 from mooring.cel.errors import Issue
 from mooring.cel.lexer import Token, tokens
 from mooring.cel.macros import MACROS, MacroMistake, Macros
-from mooring.cel.syntax import Broken, Call, Entry, Ident, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
+from mooring.cel.syntax import (
+    Broken,
+    Call,
+    Entry,
+    Expression,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
 from mooring.cel.unescape import BadLiteral, bytes_of, text_of
 from mooring.cel.values import Uint
 
@@ -44,7 +55,7 @@ LONGEST_EXPRESSION = 100_000
 DEEPEST_NESTING = 250
 
 
-_Any = TypeVar("_Any", bound=Node)
+_Any = TypeVar("_Any", bound=Expression)
 
 
 class _SyntaxMistake(Exception):
@@ -59,7 +70,7 @@ class _TooDeep(Exception):
     """Nested beyond what upstream reads."""
 
 
-def parse(text: str, issues: list[Issue], macros: Macros = MACROS) -> Node:
+def parse(text: str, issues: list[Issue], macros: Macros = MACROS) -> Expression:
     """The expression; where there are issues, what came back is of no use."""
     if len(text) > LONGEST_EXPRESSION:
         issues.append(
@@ -116,18 +127,18 @@ class _Parser:
         found = _EXPECTED["EOF"] if token.kind == "EOF" else f"'{token.text[:_LONGEST_SHOWN]}'"
         return _SyntaxMistake(token, f"unexpected {found}, expected {expected}")
 
-    def _report(self, offset: int, message: str) -> Node:
+    def _report(self, offset: int, message: str) -> Expression:
         self._issues.append(Issue(offset, message))
         return Broken(offset)
 
-    def start(self) -> Node:
+    def start(self) -> Expression:
         node = self._expr()
         self._expect("EOF")
         if node.depth > DEEPEST_NESTING:
             self._issues.append(Issue(None, "max recursion depth exceeded"))
         return node
 
-    def _expr(self) -> Node:
+    def _expr(self) -> Expression:
         self._depth += 1
         if self._depth > DEEPEST_NESTING:
             raise _TooDeep
@@ -140,21 +151,21 @@ class _Parser:
         self._depth -= 1
         return node
 
-    def _either(self) -> Node:
+    def _either(self) -> Expression:
         terms, operators = [self._both()], list[int]()
         while (operator := self._taken("||")) is not None:
             operators.append(operator.offset)
             terms.append(self._both())
         return _balanced("_||_", terms, operators)
 
-    def _both(self) -> Node:
+    def _both(self) -> Expression:
         terms, operators = [self._binary(0)], list[int]()
         while (operator := self._taken("&&")) is not None:
             operators.append(operator.offset)
             terms.append(self._binary(0))
         return _balanced("_&&_", terms, operators)
 
-    def _binary(self, rank: int) -> Node:
+    def _binary(self, rank: int) -> Expression:
         """Operators of at least this rank; those of one rank from left to right."""
         node = self._unary()
         while (found := _RANKS.get(self._next.kind)) is not None and found >= rank:
@@ -162,7 +173,7 @@ class _Parser:
             node = self._call(operator.offset, _BINARY[operator.kind], node, self._binary(found + 1))
         return node
 
-    def _unary(self) -> Node:
+    def _unary(self) -> Expression:
         first = self._next
         if first.kind == "!" or (first.kind == "-" and self._tokens[self._at + 1].kind not in ("int", "float")):
             count = 0
@@ -174,7 +185,7 @@ class _Parser:
             return _deeper(Call(first.offset, f"{first.kind}_", None, [node]), node, by=0)
         return self._member()
 
-    def _member(self) -> Node:
+    def _member(self) -> Expression:
         node = self._primary()
         while self._next.kind in (".", "["):
             operator = self._take()
@@ -203,7 +214,7 @@ class _Parser:
             return self._take().text
         raise self._unexpected("a field name")
 
-    def _arguments(self) -> list[Node]:
+    def _arguments(self) -> list[Expression]:
         if self._taken(")"):
             return []
         arguments = [self._expr()]
@@ -212,7 +223,7 @@ class _Parser:
         self._expect(")")
         return arguments
 
-    def _primary(self) -> Node:
+    def _primary(self) -> Expression:
         token = self._next
         if token.kind in ("identifier", "."):
             return self._named()
@@ -228,7 +239,7 @@ class _Parser:
             return _deeper(literal, *(part for each in literal.entries for part in (each.key, each.value)), by=0)
         return self._literal()
 
-    def _named(self) -> Node:
+    def _named(self) -> Expression:
         leading = self._taken(".")
         token = self._expect("identifier")
         dot = "." if leading else ""
@@ -256,9 +267,9 @@ class _Parser:
         self._at = ahead
         return ".".join(names)
 
-    def _list(self) -> Node:
+    def _list(self) -> Expression:
         bracket = self._take()
-        elements: list[Node] = []
+        elements: list[Expression] = []
         optionals: set[int] = set()
         while self._next.kind not in ("]", ","):
             if self._taken("?"):
@@ -285,7 +296,7 @@ class _Parser:
         self._expect("}")
         return entries
 
-    def _literal(self) -> Node:
+    def _literal(self) -> Expression:
         sign = self._taken("-")
         token = self._next
         start = sign.offset if sign else token.offset
@@ -302,19 +313,19 @@ class _Parser:
             return Literal(start, {"true": True, "false": False, "null": None}[token.kind])
         raise self._unexpected("an expression")
 
-    def _quoted(self, token: Token) -> Node:
+    def _quoted(self, token: Token) -> Expression:
         try:
             value = text_of(token.text) if token.kind == "string" else bytes_of(token.text[1:])
         except BadLiteral as problem:
             return self._report(token.offset, str(problem))
         return Literal(token.offset, value)
 
-    def _call(self, offset: int, function: str, *args: Node) -> Node:
+    def _call(self, offset: int, function: str, *args: Expression) -> Expression:
         return _deeper(Call(offset, function, None, list(args)), *args)
 
-    def _expanded(self, offset: int, function: str, target: Node | None, args: list[Node]) -> Node:
+    def _expanded(self, offset: int, function: str, target: Expression | None, args: list[Expression]) -> Expression:
         """The call, or what the macro of its name makes of it."""
-        call: Node = Call(offset, function, target, args)
+        call: Expression = Call(offset, function, target, args)
         if (expand := self._macros.get((function, len(args), target is not None))) is not None:
             try:
                 call = expand(offset, target, args) or call
@@ -340,14 +351,14 @@ def _number(token: Token, sign: str) -> Any:
     return Uint(number) if token.kind == "uint" else number
 
 
-def _deeper(node: _Any, *inside: Node, by: int = 1) -> _Any:
+def _deeper(node: _Any, *inside: Expression, by: int = 1) -> _Any:
     """The node, with the depth of what is in it, and one more where upstream's parser recurs."""
     node.depth = max((each.depth for each in inside), default=0) + by
     return node
 
 
-def _balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
-    def tree(low: int, high: int) -> Node:
+def _balanced(function: str, terms: list[Expression], operators: list[int]) -> Expression:
+    def tree(low: int, high: int) -> Expression:
         middle = (low + high + 1) // 2
         left = terms[middle] if middle == low else tree(low, middle - 1)
         right = terms[middle + 1] if middle == high else tree(middle + 1, high)

@@ -22,7 +22,17 @@ from mooring.cel.library.semver import Semver
 from mooring.cel.logic import both, chosen, eagerly_equal, either
 from mooring.cel.operators import go_type_name
 from mooring.cel.regex import checked, matching
-from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, StructLiteral
+from mooring.cel.syntax import (
+    Call,
+    Comprehension,
+    Expression,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    StructLiteral,
+)
 from mooring.cel.types import Type
 from mooring.cel.values import Opaque, Optional, equal, key_of, type_of
 
@@ -48,7 +58,7 @@ class Planner:
         self._functions = functions
         self.slots = FIRST_VARIABLE + len(variables)
 
-    def plan(self, node: Node) -> Evaluate:
+    def plan(self, node: Expression) -> Evaluate:
         constant = self.constant(node)
         if constant is not _NOT_CONSTANT:
             return _always(constant)
@@ -80,7 +90,7 @@ class Planner:
 
     # Constants
 
-    def constant(self, node: Node) -> Any:
+    def constant(self, node: Expression) -> Any:
         """The value, where the expression is one already; `_NOT_CONSTANT` otherwise."""
         match node:
             case Literal():
@@ -102,7 +112,7 @@ class Planner:
                 return False if self.constant(node.args[1]) == [] else _NOT_CONSTANT
         return _NOT_CONSTANT
 
-    def is_constant(self, node: Node) -> bool:
+    def is_constant(self, node: Expression) -> bool:
         return self.constant(node) is not _NOT_CONSTANT
 
     # Names and containers
@@ -119,7 +129,7 @@ class Planner:
             return text_key(operand, name)
         return element_of(operand, _always(name))
 
-    def _fixed_path(self, node: Node) -> tuple[int, list[str]] | None:
+    def _fixed_path(self, node: Expression) -> tuple[int, list[str]] | None:
         """`a.b["c"].d`, where every step is into a map with text keys: a slot, and the keys."""
         keys: list[str] = []
         while True:
@@ -330,14 +340,14 @@ def id_of(value: Any) -> Any:
     return value if value is _NOT_CONSTANT else None
 
 
-def operands(node: Call) -> list[Node]:
+def operands(node: Call) -> list[Expression]:
     """Target and arguments."""
     return [*([node.target] if node.target is not None else []), *node.args]
 
 
-def flattened(node: Call) -> list[Node]:
+def flattened(node: Call) -> list[Expression]:
     """The terms of nested `&&` (or `||`), in order."""
-    terms: list[Node] = []
+    terms: list[Expression] = []
     for each in node.args:
         if isinstance(each, Call) and each.function == node.function:
             terms += flattened(each)

@@ -15,7 +15,7 @@ from mooring.cel.types import DYN, Type
 
 
 @dataclass(eq=False)
-class Node:
+class Expression:
     """Any expression."""
 
     offset: int
@@ -25,14 +25,14 @@ class Node:
 
 
 @dataclass(eq=False)
-class Literal(Node):
+class Literal(Expression):
     """A constant: a string, a number, true, null."""
 
     value: Any
 
 
 @dataclass(eq=False)
-class Ident(Node):
+class Ident(Expression):
     """A variable, or the name of a type. A leading dot is part of the name until the checker has resolved it."""
 
     name: str
@@ -40,30 +40,30 @@ class Ident(Node):
 
 
 @dataclass(eq=False)
-class Select(Node):
+class Select(Expression):
     """`operand.field`; with `test_only`, `has(operand.field)`. Resolved to a name of a type, it is a constant."""
 
-    operand: Node
+    operand: Expression
     field_name: str
     test_only: bool = False
     constant: Any = field(default=None, init=False)
 
 
 @dataclass(eq=False)
-class Call(Node):
+class Call(Expression):
     """An operator, a function or, with a target, a method. `overloads` are those that the types admit."""
 
     function: str
-    target: Node | None
-    args: list[Node]
+    target: Expression | None
+    args: list[Expression]
     overloads: tuple[Any, ...] = field(default=(), init=False)
 
 
 @dataclass(eq=False)
-class ListLiteral(Node):
+class ListLiteral(Expression):
     """`[a, ?b]`."""
 
-    elements: list[Node]
+    elements: list[Expression]
     optionals: frozenset[int] = frozenset()
 
 
@@ -73,19 +73,19 @@ class Entry:
 
     offset: int
     key: Any
-    value: Node
+    value: Expression
     optional: bool = False
 
 
 @dataclass(eq=False)
-class MapLiteral(Node):
+class MapLiteral(Expression):
     """`{k: v, ?k: v}`."""
 
     entries: list[Entry]
 
 
 @dataclass(eq=False)
-class StructLiteral(Node):
+class StructLiteral(Expression):
     """`Type{field: value}`."""
 
     type_name: str
@@ -93,25 +93,25 @@ class StructLiteral(Node):
 
 
 @dataclass(eq=False)
-class Comprehension(Node):
+class Comprehension(Expression):
     """A loop over a list or a map that folds an accumulator: what every macro with a variable becomes."""
 
-    range: Node
+    range: Expression
     variable: str
     second_variable: str
     accumulator: str
-    initial: Node
-    condition: Node
-    step: Node
-    result: Node
+    initial: Expression
+    condition: Expression
+    step: Expression
+    result: Expression
 
 
 @dataclass(eq=False)
-class Broken(Node):
+class Broken(Expression):
     """Stands where the text could not be read; an issue has been reported."""
 
 
-def qualified_name(node: Node) -> str | None:
+def qualified_name(node: Expression) -> str | None:
     """`a.b.c`, where the node is nothing but names."""
     if isinstance(node, Ident):
         return node.name
@@ -121,7 +121,7 @@ def qualified_name(node: Node) -> str | None:
     return None
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Expression) -> Iterator[Expression]:
     """The nodes right below."""
     match node:
         case Select():

@@ -1,7 +1,8 @@
 """CEL's types: what they are called, and which may stand where which is wanted.
 
-A type is a kind and parameters. Type variables (of generic overloads, of empty lists) are types too; a `Bindings` holds
-what is known about them. The rules of assignment are cel-go's, quirks included: what it accepts, Kubernetes accepts.
+A type is a kind and parameters. Type variables (of generic overloads, of empty lists) are types too;
+`TypeBindings` holds what is known about them. The rules of assignment are cel-go's, quirks included: what it accepts,
+Kubernetes accepts.
 """
 
 from __future__ import annotations
@@ -97,20 +98,20 @@ def without_optional(of: Type) -> tuple[Type, bool]:
     return (of.parameters[0], True) if of.is_optional else (of, False)
 
 
-class Bindings:
+class TypeBindings:
     """What is known about type variables."""
 
     def __init__(self, known: dict[str, Type] | None = None) -> None:
         self.known = known if known is not None else {}
 
-    def assigned(self, one: Type, other: Type) -> Bindings | None:
+    def assigned(self, one: Type, other: Type) -> TypeBindings | None:
         """The bindings under which `one` may stand where `other` is wanted; None where there are none."""
-        trial = Bindings(dict(self.known))
+        trial = TypeBindings(dict(self.known))
         return trial if trial._assignable(one, other) else None
 
-    def all_assigned(self, ones: list[Type], others: tuple[Type, ...]) -> Bindings | None:
+    def all_assigned(self, ones: list[Type], others: tuple[Type, ...]) -> TypeBindings | None:
         """As `assigned`, for all arguments of a call together."""
-        trial = Bindings(dict(self.known))
+        trial = TypeBindings(dict(self.known))
         return trial if trial._all_assignable(tuple(ones), others) else None
 
     def resolved(self, of: Type, *, free_is_dyn: bool = False) -> Type:

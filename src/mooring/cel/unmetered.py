@@ -8,7 +8,17 @@ bound: a call costs as much as it can for the longest text or list in sight.
 from __future__ import annotations
 
 from mooring.base.regex import BadPattern, compiled
-from mooring.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, children
+from mooring.cel.syntax import (
+    Call,
+    Comprehension,
+    Expression,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Select,
+    children,
+)
 
 _LARGEST_PATTERN = 100
 """Instructions of a regular expression whose search takes about the time that its cost stands for."""
@@ -35,13 +45,13 @@ _EQUALITY = frozenset({"_==_", "_!=_"})
 _SCALARS = _NUMBERS | {"bool", "string", "bytes"}
 
 
-def is_cheap(tree: Node, largest: int, limit: int) -> bool:
+def is_cheap(tree: Expression, largest: int, limit: int) -> bool:
     """Whether evaluating the checked tree stays below the limit, if no variable holds more than `largest`
     characters or entries."""
     return _is_light(tree) and _most(tree, max(largest, _longest_literal(tree))) <= limit
 
 
-def _most(node: Node, largest: int) -> int:
+def _most(node: Expression, largest: int) -> int:
     """What evaluating the node can cost at most."""
     if isinstance(node, Comprehension):
         once = sum(_most(each, largest) for each in (node.range, node.initial, node.result))
@@ -65,7 +75,7 @@ def _has_scalar(node: Call) -> bool:
     return any(each.type.kind in _SCALARS for each in node.args)
 
 
-def _longest_literal(node: Node) -> int:
+def _longest_literal(node: Expression) -> int:
     match node:
         case Literal():
             own = len(node.value) if isinstance(node.value, (str, bytes)) else 1
@@ -78,7 +88,7 @@ def _longest_literal(node: Node) -> int:
     return max(own, *map(_longest_literal, children(node)), 0)
 
 
-def _is_light(node: Node) -> bool:
+def _is_light(node: Expression) -> bool:
     """Whether no part of the checked expression can make a value larger than its parts."""
     match node:
         case Literal() | Ident():

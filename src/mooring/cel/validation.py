@@ -12,7 +12,7 @@ from mooring.cel.conversions import to_duration, to_timestamp
 from mooring.cel.errors import CelError, Issue
 from mooring.cel.library.formatting import BadFormat, Clause, clauses, wrong_type
 from mooring.cel.regex import BadPattern, compiled
-from mooring.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, children
+from mooring.cel.syntax import Call, Expression, ListLiteral, Literal, MapLiteral, children
 from mooring.cel.types import Type
 
 _KINDS = {
@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def validated(tree: Node) -> Iterator[Issue]:
+def validated(tree: Expression) -> Iterator[Issue]:
     """The issues of a checked expression."""
     nodes = list(_walk(tree, exempt=False))
     yield from _bad_arguments(nodes, "duration", to_duration)
@@ -45,7 +45,7 @@ def validated(tree: Node) -> Iterator[Issue]:
             yield from _bad_format(node)
 
 
-def _walk(node: Node, *, exempt: bool) -> Iterator[tuple[Node, bool]]:
+def _walk(node: Expression, *, exempt: bool) -> Iterator[tuple[Expression, bool]]:
     """All nodes, inner ones first, and whether they are inside a call of `format`, whose list may mix types."""
     inside = exempt or (isinstance(node, Call) and node.function == "format")
     for each in children(node):
@@ -53,7 +53,7 @@ def _walk(node: Node, *, exempt: bool) -> Iterator[tuple[Node, bool]]:
     yield node, exempt
 
 
-def _bad_arguments(nodes: list[tuple[Node, bool]], function: str, use: Callable[..., object]) -> Iterator[Issue]:
+def _bad_arguments(nodes: list[tuple[Expression, bool]], function: str, use: Callable[..., object]) -> Iterator[Issue]:
     for node, _ in nodes:
         if isinstance(node, Call) and node.function == function and node.args:
             literal = node.args[0]
@@ -64,7 +64,7 @@ def _bad_arguments(nodes: list[tuple[Node, bool]], function: str, use: Callable[
                     yield Issue(literal.offset, f"invalid {function} argument")
 
 
-def _mismatch(node: Node, expected: Type, found: Type) -> Issue:
+def _mismatch(node: Expression, expected: Type, found: Type) -> Issue:
     return Issue(node.offset, f"expected type '{expected.shown}' but found '{found.shown}'")
 
 
@@ -96,7 +96,7 @@ def _mixed_map(node: MapLiteral) -> Iterator[Issue]:
             yield _mismatch(entry.value, expected[1], value)
 
 
-def _is_literal_format(node: Node) -> bool:
+def _is_literal_format(node: Expression) -> bool:
     return (
         isinstance(node, Call)
         and node.function == "format"
@@ -108,7 +108,7 @@ def _is_literal_format(node: Node) -> bool:
     )
 
 
-def _bad_format(node: Node) -> Iterator[Issue]:
+def _bad_format(node: Expression) -> Iterator[Issue]:
     assert isinstance(node, Call)
     assert isinstance(node.target, Literal)
     (given,) = node.args
@@ -132,7 +132,7 @@ def _bad_format(node: Node) -> Iterator[Issue]:
         )
 
 
-def _unfit(verb: str, node: Node) -> Node | None:
+def _unfit(verb: str, node: Expression) -> Expression | None:
     """The argument, or the part of it, that the clause cannot show."""
     if node.type.kind != "dyn" and node.type.kind not in _KINDS[verb.lower()]:
         return node

@@ -10,7 +10,7 @@ from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
-    from mooring.bench.decide import Figure
+    from mooring.bench.decide import DecisionCost
 
 
 @click.group()
@@ -58,7 +58,7 @@ def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_js
         print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
 
 
-def _figures(figure: Figure) -> str:
+def _figures(figure: DecisionCost) -> str:
     micros = (figure.decide_micros, figure.assume_micros, figure.evidence_micros)
     return _row(figure.workload, figure.nodes, *(f"{each:.0f}" for each in micros), f"{figure.pods_per_second:.0f}")
 

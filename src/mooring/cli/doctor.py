@@ -16,7 +16,7 @@ from mooring.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
     from mooring.client import Connection
-    from mooring.doctor import Finding, Plan
+    from mooring.doctor import Finding, PlannedScheduler
     from mooring.framework.gates import FeatureGates
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red"), "skipped": ("?", None)}
@@ -118,9 +118,9 @@ def _examined(
 
 def plan_of(
     config_file: str | None, plugins: tuple[str, ...], gates: FeatureGates, shadow: bool, election: dict[str, Any]
-) -> Plan:
+) -> PlannedScheduler:
     """What shall run there, by these options."""
-    from mooring.doctor import Plan
+    from mooring.doctor import PlannedScheduler
 
     registry = registry_with(plugins)
     configuration = load(config_file, registry, gates)
@@ -131,7 +131,7 @@ def plan_of(
     wanted = election_of(configuration, election)
     if shadow and not wanted.explicit:
         wanted = dataclasses.replace(wanted, leader_elect=False)
-    return Plan(
+    return PlannedScheduler(
         configuration=configuration,
         registry=registry,
         election=wanted,
@@ -144,7 +144,7 @@ def plan_of(
     )
 
 
-async def _examine(connection: Connection, plan: Plan) -> list[Finding]:
+async def _examine(connection: Connection, plan: PlannedScheduler) -> list[Finding]:
     from mooring.client import ApiClient
     from mooring.doctor import examine
 

@@ -3,7 +3,7 @@
 `examine` runs all checks, in the order in which they depend on each other. Nothing here changes anything in a cluster.
 """
 
-from mooring.doctor.examination import Plan, examine
-from mooring.doctor.findings import Finding, Verdict
+from mooring.doctor.examination import PlannedScheduler, examine
+from mooring.doctor.findings import CheckStatus, Finding
 
-__all__ = ["Finding", "Plan", "Verdict", "examine"]
+__all__ = ["CheckStatus", "Finding", "PlannedScheduler", "examine"]

@@ -20,7 +20,7 @@ from mooring.base.nesting import decode
 from mooring.client import ApiClient, Connection
 from mooring.client.api import FIRST_CONTACT_SECONDS
 from mooring.doctor.findings import Finding, bad, good, notice, unknown
-from mooring.doctor.versions import ABSENT, OLDEST, TESTED, Version, read_version
+from mooring.doctor.versions import ABSENT, OLDEST, TESTED, ServerVersion, read_version
 
 SLOW_SECONDS = 1.0
 SKEW_NOTICED_SECONDS, SKEW_BAD_SECONDS = 5.0, 60.0
@@ -33,7 +33,7 @@ class Contact:
     """What the first response shows."""
 
     findings: tuple[Finding, ...]
-    version: Version | None = None
+    version: ServerVersion | None = None
     ahead_seconds: float = 0.0
     """How far the server's clock is ahead of ours."""
     is_made: bool = False

@@ -15,7 +15,7 @@ from mooring.doctor.kinds import Absent, examine_kinds
 from mooring.doctor.lease import examine_lease
 from mooring.doctor.other_schedulers import examine_other_schedulers
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
-from mooring.doctor.versions import RESOURCES_SINCE, Version
+from mooring.doctor.versions import RESOURCES_SINCE, ServerVersion
 from mooring.framework.gates import FeatureGates
 from mooring.framework.registry import Registry
 from mooring.objects import CustomResource
@@ -27,7 +27,7 @@ LEASE_FLAG = "--leader-elect-resource-name="
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedScheduler:
     """What shall run there."""
 
     configuration: Configuration
@@ -83,7 +83,7 @@ class Plan:
                 yield from (use.name for use in uses)
 
 
-async def examine(client: ApiClient, plan: Plan) -> list[Finding]:
+async def examine(client: ApiClient, plan: PlannedScheduler) -> list[Finding]:
     """Everything that can be found out without changing anything."""
     contact = await make_contact(client)
     findings = list(contact.findings)
@@ -112,7 +112,7 @@ async def examine(client: ApiClient, plan: Plan) -> list[Finding]:
     return findings
 
 
-def _is_used(right: Right, version: Version | None, absent: Absent) -> bool:
+def _is_used(right: Right, version: ServerVersion | None, absent: Absent) -> bool:
     """What a server does not have is not requested; a definition that is missing may still be installed."""
     if right.resource in RESOURCES_SINCE and version is not None and version < RESOURCES_SINCE[right.resource]:
         return False

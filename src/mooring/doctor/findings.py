@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 
-class Verdict(Enum):
+class CheckStatus(Enum):
     GOOD = "ok"
     NOTICE = "warning"
     """It will work, but not as one might think."""
@@ -22,7 +22,7 @@ class Finding:
     """The result of one check."""
 
     check: str
-    verdict: Verdict
+    verdict: CheckStatus
     message: str
     to_do: str = ""
 
@@ -32,20 +32,20 @@ class Finding:
 
 
 def is_well(findings: Iterable[Finding]) -> bool:
-    return all(finding.verdict is not Verdict.BAD for finding in findings)
+    return all(finding.verdict is not CheckStatus.BAD for finding in findings)
 
 
 def good(check: str, message: str) -> Finding:
-    return Finding(check, Verdict.GOOD, message)
+    return Finding(check, CheckStatus.GOOD, message)
 
 
 def notice(check: str, message: str, to_do: str) -> Finding:
-    return Finding(check, Verdict.NOTICE, message, to_do)
+    return Finding(check, CheckStatus.NOTICE, message, to_do)
 
 
 def bad(check: str, message: str, to_do: str) -> Finding:
-    return Finding(check, Verdict.BAD, message, to_do)
+    return Finding(check, CheckStatus.BAD, message, to_do)
 
 
 def unknown(check: str, message: str, to_do: str = "") -> Finding:
-    return Finding(check, Verdict.UNKNOWN, message, to_do)
+    return Finding(check, CheckStatus.UNKNOWN, message, to_do)

@@ -13,7 +13,7 @@ from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
 from mooring.framework.nodes import Capacity
 from mooring.objects.placed import placed
 from mooring.plugins.default.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit, insufficient
-from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
+from mooring.plugins.default.resource_scores import ResourceScorer, ScoringStrategy, Usage
 from mooring.testing import a_cycle, a_node, a_node_object, a_plugin, a_pod
 
 GPU = "example.com/gpu"
@@ -191,7 +191,7 @@ def test_what_to_ignore_is_named_like_a_label(args, path, message):
 )
 def test_dividing_many_at_once_is_exact_however_large_the_numbers(resources, strategy):
     small = [(requested % 2**40, capacity % 2**40, weight) for requested, capacity, weight in resources]
-    scorer = Scorer(ScoringStrategy(type=strategy))
+    scorer = ResourceScorer(ScoringStrategy(type=strategy))
     for given_resources in (small, [each for each in resources if each[1] < 2**53]):
         rows = [
             Usage(np.array([used], np.float64), 0, Capacity.of(np.array([capacity])), weight, used > capacity)

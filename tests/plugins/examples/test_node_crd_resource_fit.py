@@ -174,7 +174,7 @@ WAKING = {
 def test_which_objects_wake_a_refused_pod(before, after, expected):
     action = Action.ADD if before is None else Action.DELETE if after is None else Action.UPDATE
     event = ClusterEvent(resource_name(ClusterScopedResource), action)
-    concerned = [hint for hint in a_plugin(NodeCRDResourceFit).events() if hint.concerns(event)]
+    concerned = [hint for hint in a_plugin(NodeCRDResourceFit).events() if hint.matches(event)]
     woken = any(hint.test is None or hint.test(requesting(MEMORY), before, after) for hint in concerned)
     assert woken is expected
 

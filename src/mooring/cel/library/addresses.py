@@ -19,7 +19,7 @@ from mooring.cel.values import Opaque
 IP_TYPE, CIDR_TYPE = types.opaque("net.IP"), types.opaque("net.CIDR")
 
 
-class Address(Opaque):
+class IPAddress(Opaque):
     """An IP address."""
 
     __slots__ = ("value",)
@@ -29,7 +29,7 @@ class Address(Opaque):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Address) and self.value == other.value
+        return isinstance(other, IPAddress) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -44,7 +44,7 @@ class Network(Opaque):
     __slots__ = ("address", "bits")
     cel_type = CIDR_TYPE
 
-    def __init__(self, address: Address, bits: int) -> None:
+    def __init__(self, address: IPAddress, bits: int) -> None:
         self.address, self.bits = address, bits
 
     def __eq__(self, other: object) -> bool:
@@ -56,17 +56,17 @@ class Network(Opaque):
     def __str__(self) -> str:
         return f"{self.address}/{self.bits}"
 
-    def prefix(self, of: Address, bits: int | None = None) -> int:
+    def prefix(self, of: IPAddress, bits: int | None = None) -> int:
         value = of.value
         return int(value) >> (value.max_prefixlen - (self.bits if bits is None else bits))
 
-    def contains(self, address: Address) -> bool:
+    def contains(self, address: IPAddress) -> bool:
         return address.value.version == self.address.value.version and self.prefix(address) == self.prefix(self.address)
 
     def masked(self) -> Network:
         value = self.address.value
         rest = value.max_prefixlen - self.bits
-        return Network(Address(type(value)(int(value) >> rest << rest)), self.bits)
+        return Network(IPAddress(type(value)(int(value) >> rest << rest)), self.bits)
 
 
 class _Unreadable(ValueError):
@@ -169,16 +169,16 @@ def _is_mapped(value: IPv4Address | IPv6Address) -> bool:
     return value.version == 6 and int(value) >> 32 == 0xFFFF
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> IPAddress:
     try:
         value, zone = _parsed(text)
     except _Unreadable as problem:
-        raise CelError(f"IP Address {quoted(text)} parse error during conversion from string: {problem}") from None
+        raise CelError(f"IP IPAddress {quoted(text)} parse error during conversion from string: {problem}") from None
     if zone:
         raise CelError(f"IP address {quoted(text)} with zone value is not allowed")
     if _is_mapped(value):
         raise CelError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
-    return Address(value)
+    return IPAddress(value)
 
 
 _PARSE_ERROR = "network address parse error during conversion from string: "
@@ -203,7 +203,7 @@ def _network(text: str) -> Network:
         raise refused("prefix length out of range")
     if _is_mapped(value):
         raise CelError(f"{_PARSE_ERROR}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
-    return Network(Address(value), int(tail))
+    return Network(IPAddress(value), int(tail))
 
 
 def _succeeds(parse: Any) -> Any:
@@ -217,21 +217,21 @@ def _succeeds(parse: Any) -> Any:
     return test
 
 
-def _is_global_unicast(address: Address) -> bool:
+def _is_global_unicast(address: IPAddress) -> bool:
     value = address.value
     if value.version == 4 and int(value) in (0, 0xFFFFFFFF):
         return False
     return not (value.is_unspecified or value.is_loopback or value.is_multicast or _is_link_local(address))
 
 
-def _is_link_local(address: Address) -> bool:
+def _is_link_local(address: IPAddress) -> bool:
     value = address.value
     if value.version == 4:
         return int(value) >> 16 == 0xA9FE
     return int(value) >> 118 == 0x3FA
 
 
-def _is_link_local_multicast(address: Address) -> bool:
+def _is_link_local_multicast(address: IPAddress) -> bool:
     value = address.value
     if value.version == 4:
         return int(value) >> 8 == 0xE00000

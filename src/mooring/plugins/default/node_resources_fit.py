@@ -41,7 +41,7 @@ from mooring.objects.quantity import whole
 from mooring.objects.requests import Amounts, in_units, requests_of_containers
 from mooring.objects.resource import IMPLICIT_EXTENDED_RESOURCE, DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources.extended_resources import ExtendedResourceUsage
-from mooring.plugins.default.resource_scores import Scorer, ScoringStrategy, Usage
+from mooring.plugins.default.resource_scores import ResourceScorer, ScoringStrategy, Usage
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -96,7 +96,7 @@ class NodeResourcesFit(Plugin):
     ) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
-        self._scorer = Scorer(args.scoring_strategy)
+        self._scorer = ResourceScorer(args.scoring_strategy)
         self._weights = args.scoring_strategy.weights
         self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
         self._can_be_devices = gates.on("DRAExtendedResource")

@@ -94,7 +94,7 @@ class Usage(NamedTuple):
     """Whether used and more together may be more than there is."""
 
 
-class Scorer:
+class ResourceScorer:
     """A strategy, ready to score: each resource is a triple of what would be requested, capacity and weight."""
 
     def __init__(self, strategy: ScoringStrategy) -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 from mooring.base import log
 from mooring.base.clock import Clock
 from mooring.base.errors import Fault, MooringError, OperatorMistake, Problem
-from mooring.base.gate import Gate, GateLimits
+from mooring.base.gate import ConnectionGate, GateLimits
 from mooring.base.gated_connection import GatedConnection
 from mooring.base.limited_log import LimitedLog, report_suppressed, shortened
 from mooring.base.rates import Rates
@@ -154,7 +154,7 @@ class SecureServer:
                 lingering_time=options.limits.linger_seconds,
             )
             self.port = listening.getsockname()[1]
-            gate = Gate(listening, certificates.context, server, log_name="serving", limits=options.limits)
+            gate = ConnectionGate(listening, certificates.context, server, log_name="serving", limits=options.limits)
             stack.callback(gate.close)
             stack.push_async_callback(server.shutdown, GRACE_SECONDS)
             stack.callback(server.pre_shutdown)

@@ -78,11 +78,11 @@ def _is_true(status: DeviceStatus, condition: str) -> bool:
     return any(each.type == condition and each.status == "True" for each in status.conditions)
 
 
-class _Failed(Fault):
+class _BindingFailed(Fault):
     """A driver reports a binding failure condition."""
 
 
-class _TimedOut(Fault):
+class _BindingTimedOut(Fault):
     """Binding conditions were not met in time."""
 
 
@@ -121,10 +121,10 @@ class BindingConditionsWait:
         try:
             await self._until_ready(state, began + self._timeout_seconds)
             status = SUCCESS
-        except _Failed:
+        except _BindingFailed:
             status = FAILURE
             raise
-        except _TimedOut:
+        except _BindingTimedOut:
             status = TIMEOUT
             raise
         finally:
@@ -144,7 +144,7 @@ class BindingConditionsWait:
             left = end - self._clock.monotonic()
             await self._clock.sleep(min(POLL_SECONDS, left))
             if left <= POLL_SECONDS:
-                raise _TimedOut(f"{TIMED_OUT}: context deadline exceeded")
+                raise _BindingTimedOut(f"{TIMED_OUT}: context deadline exceeded")
 
     def _are_ready(self, state: PodClaims) -> bool:
         for at, known in enumerate(state.claims):
@@ -165,7 +165,7 @@ class BindingConditionsWait:
             return False
         ready = readiness(claim)
         if ready is Readiness.FAILED:
-            raise _Failed(f"device binding failed: claim={claim.name}, {failed_condition(claim)}")
+            raise _BindingFailed(f"device binding failed: claim={claim.name}, {failed_condition(claim)}")
         if ready is Readiness.WAITING and is_overdue(claim, self._clock.now(), self._timeout_seconds):
-            raise _TimedOut(f"{TIMED_OUT}: claim={claim.name}")
+            raise _BindingTimedOut(f"{TIMED_OUT}: claim={claim.name}")
         return ready is Readiness.READY

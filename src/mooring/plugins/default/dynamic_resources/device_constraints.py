@@ -16,7 +16,7 @@ from mooring.plugins.default.dynamic_resources.resource_slices import SliceDevic
 Value = tuple[str, object]
 
 
-class Constraint(ABC):
+class AttributeConstraint(ABC):
     """A rule about an attribute, over the devices of some requests (none named: all)."""
 
     def __init__(self, attribute: str, requests: list[str]) -> None:
@@ -49,7 +49,7 @@ class Constraint(ABC):
     def _release(self, request: str) -> None: ...
 
 
-class SameAttribute(Constraint):
+class SameAttribute(AttributeConstraint):
     """All devices have the attribute, with one value."""
 
     def __init__(self, attribute: str, requests: list[str]) -> None:
@@ -69,7 +69,7 @@ class SameAttribute(Constraint):
         self._devices -= 1
 
 
-class DistinctAttribute(Constraint):
+class DistinctAttribute(AttributeConstraint):
     """All devices have the attribute, with different values.
 
     As in kube-scheduler, only the last device of each request is remembered, so that a request for several devices
@@ -93,12 +93,12 @@ class DistinctAttribute(Constraint):
         self._devices -= 1
 
 
-def constraints_of(claim: ResourceClaim, features: Features) -> list[Constraint]:
+def constraints_of(claim: ResourceClaim, features: Features) -> list[AttributeConstraint]:
     """Fresh constraints, with no device yet."""
     return [_constraint(claim, at, each, features) for at, each in enumerate(claim.spec.devices.constraints)]
 
 
-def _constraint(claim: ResourceClaim, at: int, constraint: DeviceConstraint, features: Features) -> Constraint:
+def _constraint(claim: ResourceClaim, at: int, constraint: DeviceConstraint, features: Features) -> AttributeConstraint:
     if constraint.match_attribute is not None:
         return SameAttribute(constraint.match_attribute, constraint.requests)
     if constraint.distinct_attribute is not None and features.newer_allocator:

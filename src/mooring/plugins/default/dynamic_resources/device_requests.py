@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mooring.base.errors import Fault
 from mooring.cel.budget import Check
-from mooring.cel.device import AttributeValue, DeviceInput, Version, compile_selector
+from mooring.cel.device import AttributeValue, AttributeVersion, DeviceInput, compile_selector
 from mooring.cel.errors import CelError
 from mooring.framework import Objects
 from mooring.objects.quantity import QuantityText
@@ -197,7 +197,7 @@ def _cel_input(offered: SliceDevice) -> DeviceInput:
 def _value(attribute: DeviceAttribute) -> AttributeValue:
     """None, which fails every selector, for a list or an attribute of a type that we do not know."""
     if attribute.version_value is not None:
-        return Version(attribute.version_value)
+        return AttributeVersion(attribute.version_value)
     if attribute.string_value is not None:
         return attribute.string_value
     if attribute.bool_value is not None:

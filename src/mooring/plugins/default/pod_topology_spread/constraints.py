@@ -30,7 +30,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class SpreadConstraint:
     """One constraint of one pod, ready to be counted."""
 
     key: str
@@ -46,10 +46,10 @@ class Constraint:
         return self.selector is not None and selects(self.selector, labels)
 
 
-Constraints = tuple[Constraint, ...]
+SpreadConstraints = tuple[SpreadConstraint, ...]
 
 
-class Reading:
+class ConstraintReader:
     """Reads the constraints that pods have, by themselves or by default."""
 
     def __init__(
@@ -66,13 +66,13 @@ class Reading:
         self._match_label_keys = gates.on("MatchLabelKeysInPodTopologySpread")
         self._inclusion_policies = gates.on("NodeInclusionPolicyInPodTopologySpread")
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
-        self._cache: BoundedCache[tuple[object, ...], Constraints] = BoundedCache(MOST_CACHED_BYTES)
+        self._cache: BoundedCache[tuple[object, ...], SpreadConstraints] = BoundedCache(MOST_CACHED_BYTES)
 
-    def hard(self, pod: Pod) -> Constraints:
+    def hard(self, pod: Pod) -> SpreadConstraints:
         """Those that refuse nodes. A selector that cannot be read is a fault, in kube-scheduler's words."""
         return self._read(pod, HARD, "hard")
 
-    def soft(self, pod: Pod) -> Constraints:
+    def soft(self, pod: Pod) -> SpreadConstraints:
         """Those that only prefer nodes."""
         return self._read(pod, SOFT, "soft")
 
@@ -83,10 +83,10 @@ class Reading:
         """
         return bool(pod.spec.topology_spread_constraints) or self._defaults_need_every_key
 
-    def _read(self, pod: Pod, action: str, kind: str) -> Constraints:
+    def _read(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:
         if own := pod.spec.topology_spread_constraints:
             if len(own) > FEW and (noted := pod.notes.get((self, action))) is not None:
-                return cast(Constraints, noted)
+                return cast(SpreadConstraints, noted)
             wanted = _of(action, own)
             if not wanted:
                 return ()
@@ -122,7 +122,7 @@ class Reading:
         wanted: Sequence[TopologySpreadConstraint],
         kind: str,
         selector: tuple[Requirement, ...] | None = None,
-    ) -> Constraints:
+    ) -> SpreadConstraints:
         known = self._cache.get(text)
         if known is not None:
             return known
@@ -152,7 +152,7 @@ class Reading:
         pod: Pod,
         selector: tuple[Requirement, ...] | None,
         nodes: Nodes,
-    ) -> Constraint:
+    ) -> SpreadConstraint:
         minds_affinity, minds_taints = True, False
         if self._inclusion_policies:
             minds_affinity = constraint.node_affinity_policy == "Honor"
@@ -165,7 +165,9 @@ class Reading:
             pods = PodsWhere(here, (selector,), terminating=False, none=not selector, what_if_counts_all=True)
         on = nodes.where(minds_affinity=minds_affinity, minds_taints=minds_taints)
         min_domains = 1 if constraint.min_domains is None else constraint.min_domains
-        return Constraint(constraint.topology_key, constraint.max_skew, min_domains, selector, pods, on, minds_taints)
+        return SpreadConstraint(
+            constraint.topology_key, constraint.max_skew, min_domains, selector, pods, on, minds_taints
+        )
 
 
 class Nodes:

@@ -36,7 +36,11 @@ from mooring.framework import (
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.plugins.default.pod_topology_spread.args import HOSTNAME, PodTopologySpreadArgs
-from mooring.plugins.default.pod_topology_spread.constraints import Constraint, Constraints, Reading
+from mooring.plugins.default.pod_topology_spread.constraints import (
+    ConstraintReader,
+    SpreadConstraint,
+    SpreadConstraints,
+)
 from mooring.plugins.default.pod_topology_spread.queueing_hints import Hints
 from mooring.plugins.default.pod_topology_spread.workloads import Workloads
 
@@ -113,14 +117,16 @@ class PodTopologySpread(Plugin):
         stateful_sets: Objects[StatefulSet],
     ) -> None:
         workloads = Workloads(services, replication_controllers, replica_sets, stateful_sets)
-        self._reading = Reading(args.constraints(), workloads, gates, defaults_need_every_key=not args.is_system)
+        self._constraints = ConstraintReader(
+            args.constraints(), workloads, gates, defaults_need_every_key=not args.is_system
+        )
 
     def events(self) -> Iterable[Hint]:
-        return Hints(self._reading).listed()
+        return Hints(self._constraints).listed()
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> tuple[Limit, ...] | Skip:
         try:
-            constraints = self._reading.hard(pod)
+            constraints = self._constraints.hard(pod)
         except Fault as fault:
             raise Fault(f"get constraints from pod: {fault}") from fault
         return tuple(_limit(constraint, pod, cycle) for constraint in constraints) or Skip()
@@ -156,12 +162,12 @@ class PodTopologySpread(Plugin):
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Preferences | Skip:
         try:
-            constraints = self._reading.soft(pod)
+            constraints = self._constraints.soft(pod)
         except Fault as fault:
             raise Fault(f"calculating preScoreState: {fault}") from fault
         if not constraints:
             return Skip()
-        return _preferences(constraints, self._reading.needs_every_key(pod), feasible, cycle)
+        return _preferences(constraints, self._constraints.needs_every_key(pod), feasible, cycle)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         preferences: Preferences = cycle.score_state(self)
@@ -217,7 +223,7 @@ def _but_not(rejected: BoolArray | None, mask: BoolArray) -> BoolArray:
     return mask if rejected is None else mask & ~rejected
 
 
-def _limit(constraint: Constraint, pod: Pod, cycle: Cycle) -> Limit:
+def _limit(constraint: SpreadConstraint, pod: Pod, cycle: Cycle) -> Limit:
     tally = cycle.tally(constraint.pods, constraint.key, constraint.nodes)
     lowest = tally.lowest if tally.domains else NO_DOMAIN
     if tally.domains < constraint.min_domains:
@@ -225,7 +231,7 @@ def _limit(constraint: Constraint, pod: Pod, cycle: Cycle) -> Limit:
     return Limit(tally, constraint.max_skew + lowest - constraint.selects(pod.labels))
 
 
-def _preferences(constraints: Constraints, need_every_key: bool, feasible: NodeRows, cycle: Cycle) -> Preferences:
+def _preferences(constraints: SpreadConstraints, need_every_key: bool, feasible: NodeRows, cycle: Cycle) -> Preferences:
     tallies = [cycle.tally(constraint.pods, constraint.key, constraint.nodes) for constraint in constraints]
     with_gaps = {tally for tally in tallies if not tally.spans(feasible)}
     ignored = _lacking_any(with_gaps, feasible) if need_every_key else None

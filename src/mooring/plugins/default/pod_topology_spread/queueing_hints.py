@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.framework import Action, Hint, Node, PlacedPod, Pod
 from mooring.objects.selectors import Labels
-from mooring.plugins.default.pod_topology_spread.constraints import Constraints, Reading
+from mooring.plugins.default.pod_topology_spread.constraints import ConstraintReader, SpreadConstraints
 
 _PODS = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
 _NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
@@ -13,10 +13,10 @@ SeenPod = Pod | PlacedPod
 
 
 class Hints:
-    """The tests behind PodTopologySpread's events. Constraints that cannot be read raise: the pod is tried again."""
+    """Queueing hints of PodTopologySpread. SpreadConstraints that cannot be read raise: the pod is requeued."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, constraints: ConstraintReader) -> None:
+        self._constraints = constraints
 
     def listed(self) -> list[Hint]:
         return [Hint(Pod, _PODS, self.pod_changed), Hint(Node, _NODES, self.node_changed)]
@@ -24,7 +24,7 @@ class Hints:
     def pod_changed(self, pod: Pod, before: SeenPod | None, after: SeenPod | None) -> bool:
         if not all(_is_involved(other, pod) for other in (before, after) if other is not None):
             return False
-        constraints = self._reading.hard(pod)
+        constraints = self._constraints.hard(pod)
         if before is None or after is None:
             labels = before.labels if before is not None else after.labels if after is not None else {}
             return any(constraint.selects(labels) for constraint in constraints)
@@ -33,7 +33,7 @@ class Hints:
         return any(constraint.selects(before.labels) != constraint.selects(after.labels) for constraint in constraints)
 
     def node_changed(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
-        constraints = self._reading.hard(pod)
+        constraints = self._constraints.hard(pod)
         had_all = before is not None and _has_every_key(before.labels, constraints)
         has_all = after is not None and _has_every_key(after.labels, constraints)
         if before is None or after is None:
@@ -64,5 +64,5 @@ def _tolerates_otherwise(pod: Pod, before: SeenPod, after: SeenPod) -> bool:
     )
 
 
-def _has_every_key(labels: Labels, constraints: Constraints) -> bool:
+def _has_every_key(labels: Labels, constraints: SpreadConstraints) -> bool:
     return all(constraint.key in labels for constraint in constraints)
