@@ -96,7 +96,7 @@ def _with_pods(rules: Callable[[PodAffinityTerm], Affinity], key: str, groups: i
 
     def make(number: int) -> Pod:
         labels = {"group": f"group-{number % groups}"}
-        # Made anew for each pod, as it comes from the API server.
+        # A new one for each pod, as it comes from the API server.
         affinity = rules(a_term(labels, key))
         return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels, affinity=affinity)
 

@@ -25,7 +25,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 def term_matches(term: NodeSelectorTerm, name: str | None, labels: Labels) -> bool:
     """One term: all its expressions and fields hold. One that is empty or cannot be read matches nothing.
 
-    Without a name there is nothing that fields could be held against: they are not looked at.
+    Without a name, field terms are ignored.
     """
     if not is_readable(term):
         return False

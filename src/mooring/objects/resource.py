@@ -1,4 +1,4 @@
-"""ResourceClaim, ResourceSlice and DeviceClass of resource.k8s.io/v1: who wants devices, who has them, what they are.
+"""ResourceClaim, ResourceSlice and DeviceClass of resource.k8s.io/v1: requests for devices, devices and their classes.
 
 Fields that only a driver reads are not here; opaque configuration is handed on as it came.
 """
@@ -142,7 +142,7 @@ class Allocation(Wire):
 
 
 class ConsumerReference(Wire):
-    """Who uses a claim: in practice a pod."""
+    """The user of a claim: in practice a pod."""
 
     api_group: str = ""
     resource: str = ""

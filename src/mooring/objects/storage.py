@@ -127,7 +127,7 @@ class PersistentVolumeClaimSpec(Wire):
 
 
 class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumeclaims"):
-    """A pod's wish for storage."""
+    """A request for storage."""
 
     KIND: ClassVar[Kind]
 
@@ -140,7 +140,7 @@ class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumecl
 
     @property
     def is_bound(self) -> bool:
-        """Whether the volume controller has finished: the name of a volume alone is a wish."""
+        """Whether the volume controller has finished: a volume name alone is not enough."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
@@ -172,7 +172,7 @@ class TopologySelectorTerm(Wire):
 
 
 class StorageClass(KubeObject, group="storage.k8s.io", version="v1", plural="storageclasses", scope="Cluster"):
-    """A way to get storage: who makes it, when, and where it can be."""
+    """A class of storage: its provisioner, when it binds, and where volumes can be."""
 
     KIND: ClassVar[Kind]
 

@@ -13,7 +13,7 @@ NO_LIMIT = 2**62
 
 
 class CSINodeRows:
-    """CSINodes in columns, each as long as the node table; made anew when a node comes or goes or a CSINode changes."""
+    """CSINodes in columns, as long as the node table; rebuilt when a node is added or deleted or a CSINode changes."""
 
     def __init__(self, csi_nodes: Objects[CSINode]) -> None:
         self._csi_nodes = csi_nodes

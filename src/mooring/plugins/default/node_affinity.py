@@ -156,7 +156,7 @@ class NodeAffinity(Plugin):
 
 
 def _only_names(required: core.NodeSelector) -> frozenset[str] | None:
-    """The node names that the terms name, if every term names some: only those nodes need be looked at."""
+    """The node names that the terms name, if every term names some: only those nodes can match."""
     names: set[str] = set()
     for term in required.node_selector_terms:
         named = [

@@ -1,7 +1,7 @@
 """NodeResourcesFit: a node must have room for what the pod requests; which of those with room is better is a strategy.
 
 Every resource that falls short is a reason of its own. If the pod requests more than the node has when empty, evicting
-pods would not help. Where a node lacks an extended resource that a DeviceClass provides, DynamicResources looks after
+pods would not help. Where a node lacks an extended resource that a DeviceClass provides, DynamicResources checks
 it. Scores count a container without CPU or memory request as 100m and 200Mi.
 """
 
@@ -118,7 +118,7 @@ class NodeResourcesFit(Plugin):
         return hints
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Amounts:
-        """What the pod requests and the filter looks at."""
+        """What the pod requests, without ignored resources."""
         return {
             resource: amount
             for resource, amount in pod.requests.amounts.items()

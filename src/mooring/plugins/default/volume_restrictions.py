@@ -84,7 +84,7 @@ class VolumeRestrictions(Plugin):
         return Rejection(CLAIM_CONFLICT) if wanted.claim_is_taken else None
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
-        """`filter`, for many nodes at once: only where one of the disks is mounted need pods be looked at."""
+        """`filter`, for many nodes at once: pods are compared only where one of the disks is mounted."""
         wanted: Restricted = cycle.filter_state(self)
         has_conflict = np.zeros(len(nodes), bool)
         if wanted.disks:

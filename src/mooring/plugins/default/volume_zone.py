@@ -1,6 +1,6 @@
 """VolumeZone: a volume with zone or region labels is used only in that zone or region.
 
-Looked at are the labels of the volumes that the pod's claims are bound to; `a__b` names two zones. A node without any
+It compares the labels of the volumes that the pod's claims are bound to; `a__b` names two zones. A node without any
 zone or region label takes every volume. A volume's node affinity is checked by VolumeBinding.
 """
 

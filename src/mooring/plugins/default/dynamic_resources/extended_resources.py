@@ -111,7 +111,7 @@ def claim_in_memory(pod: Pod) -> ResourceClaim:
 
 @dataclass(slots=True)
 class ExtendedRequests:
-    """What a pod's extended resources request where devices provide them, and who gets what."""
+    """What a pod's extended resources request where devices provide them, and which container gets which."""
 
     requests: list[DeviceRequest] = field(default_factory=list)
     mappings: list[ResourceMapping] = field(default_factory=list)

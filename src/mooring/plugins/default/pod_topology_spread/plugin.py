@@ -1,4 +1,4 @@
-"""PodTopologySpread, the rule: how much fuller than the emptiest domain may the one be that a pod goes to.
+"""PodTopologySpread, the rule: the skew that a pod's domain may have over the emptiest domain.
 
 A hard constraint refuses a node whose domain would hold more than `maxSkew` pods above the lowest count of all domains,
 and a node that lacks the constraint's label. Soft constraints prefer domains with fewer pods.

@@ -34,7 +34,7 @@ def keys_of_volume(volume: PersistentVolume) -> tuple[tuple[str, str]]:
 
 
 class Candidates:
-    """The volumes that a claim could get, as far as no node is looked at."""
+    """The volumes that a claim could get, whatever the node."""
 
     def __init__(self, claim: PersistentVolumeClaim, volumes: Index[PersistentVolume]) -> None:
         self.claim = claim
