@@ -13,7 +13,7 @@ SeenPod = Pod | PlacedPod
 
 
 class Hints:
-    """Queueing hints of PodTopologySpread. SpreadConstraints that cannot be read raise: the pod is requeued."""
+    """Queueing hints of PodTopologySpread. Constraints that cannot be read raise: the pod is requeued."""
 
     def __init__(self, constraints: ConstraintReader) -> None:
         self._constraints = constraints
