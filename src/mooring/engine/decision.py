@@ -9,7 +9,7 @@ from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.filtering import Feasible
 from mooring.engine.post_filter import PostFiltered
-from mooring.engine.rejected import NO_REJECTORS, Rejected, Rejectors, Verdict
+from mooring.engine.rejected import NO_REJECTORS, PluginVerdict, Rejected, Rejectors
 from mooring.engine.scoring import Choice, Score, ScoreColumns
 from mooring.framework import Plan
 from mooring.framework.verdicts import no_node_available
@@ -40,7 +40,7 @@ class Decision:
 
         Empty after a fault and where there are no nodes at all: then only time helps.
         """
-        self.refusal: Verdict | None = found.refusal if found else None
+        self.refusal: PluginVerdict | None = found.refusal if found else None
         """What pre_filter returned, if it refused the pod as a whole."""
         self.scores: Mapping[str, Score] = {}
         """The winner's scores per plugin; empty where nothing was scored (a single feasible node)."""
@@ -123,7 +123,7 @@ class Decision:
         return self.cycle.used
 
     @property
-    def rejections(self) -> Mapping[str, Verdict]:
+    def rejections(self) -> Mapping[str, PluginVerdict]:
         """Node name → the plugin that rejected it and its rejection.
 
         Always there after a refusal; after a placement only until the profile's next decision, or once kept.

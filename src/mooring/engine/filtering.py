@@ -14,7 +14,7 @@ from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault, with_reasons
 from mooring.engine.profile import FilterPlugin, Profile
-from mooring.engine.rejected import Rejected, Step, Verdict
+from mooring.engine.rejected import PluginVerdict, Rejected, Step
 from mooring.framework import (
     UNRESOLVABLE,
     UNSCHEDULABLE,
@@ -43,7 +43,7 @@ class Feasible:
     all_nodes: Rows
     evaluated: int = 0
     next_start: int = 0
-    refusal: Verdict | None = None
+    refusal: PluginVerdict | None = None
     """What pre_filter returned, if it refused the pod as a whole."""
     narrowed_by: tuple[str, ...] = ()
     """The plugins whose pre_filter left only some nodes."""
@@ -63,7 +63,7 @@ class Feasible:
         if self.evaluated_nodes is not None and len(self.evaluated_nodes) < len(self.all_nodes):
             rejected.clear(self._outside(self.evaluated_nodes))
         if self.narrowed_by and self.candidates is not None:
-            rejected.give(self._outside(self.candidates), Verdict("", not_satisfied(self.narrowed_by)))
+            rejected.give(self._outside(self.candidates), PluginVerdict("", not_satisfied(self.narrowed_by)))
         return rejected
 
     def _outside(self, nodes: Rows) -> BoolArray:
@@ -92,7 +92,7 @@ def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = Fal
 class Narrowed:
     """What pre_filters left: a refusal, or the names of the only nodes to evaluate (None: all)."""
 
-    refusal: Verdict | None = None
+    refusal: PluginVerdict | None = None
     only: set[str] | None = None
     by: tuple[str, ...] = ()
 
@@ -112,7 +112,7 @@ def run_pre_filters(cycle: EngineCycle) -> Narrowed:
                 cycle.skipped_filters.add(plugin.name)
             elif isinstance(result, Refusal):
                 result = with_reasons(plugin, ExtensionPoint.PRE_FILTER, result)
-                narrowed.refusal = Verdict(plugin.name, result)
+                narrowed.refusal = PluginVerdict(plugin.name, result)
                 if result.code is not UNSCHEDULABLE:
                     narrowed.by = ()  # this plugin alone is the one whose events may help
                     return narrowed
@@ -133,7 +133,7 @@ def _narrow(narrowed: Narrowed, cycle: EngineCycle, plugin: Plugin, result: Only
     narrowed.only = names if narrowed.only is None else narrowed.only & names
     narrowed.by = (*narrowed.by, plugin.name)
     if not narrowed.only:
-        narrowed.refusal = Verdict("", Refusal(_no_node_in_common(narrowed.by), code=UNRESOLVABLE))
+        narrowed.refusal = PluginVerdict("", Refusal(_no_node_in_common(narrowed.by), code=UNRESOLVABLE))
 
 
 def _names(plugin: Plugin, result: OnlyNodes) -> set[str]:
@@ -246,7 +246,7 @@ def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: li
     return nodes
 
 
-def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None:
+def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> PluginVerdict | None:
     """Why the node is infeasible with the pods that are nominated to it."""
     pod = cycle.pod
     ahead = [
@@ -264,7 +264,7 @@ def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> Verdict | None
         return first_refusal(in_what_if, view, cycle.profile.filterers)
 
 
-def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterPlugin]) -> Verdict | None:
+def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterPlugin]) -> PluginVerdict | None:
     """The rejection of the first of these filters that rejects the node; pre_filters have run."""
     cycle.stage = Stage.FILTER
     for filterer in filterers:
@@ -278,7 +278,7 @@ def first_refusal(cycle: EngineCycle, view: RowView, filterers: Sequence[FilterP
             with calling(cycle, filterer.plugin, ExtensionPoint.FILTER):
                 raise
         if refusal is not None:
-            return Verdict(filterer.name, refusal)
+            return PluginVerdict(filterer.name, refusal)
     return None
 
 

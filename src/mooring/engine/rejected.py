@@ -17,7 +17,7 @@ from mooring.framework import PENDING, UNRESOLVABLE, UNSCHEDULABLE, BoolArray, I
 from mooring.state import Rows, RowView
 
 
-class Verdict(NamedTuple):
+class PluginVerdict(NamedTuple):
     """A plugin and its refusal. A verdict of the engine itself has no plugin ("")."""
 
     plugin: str
@@ -38,7 +38,7 @@ NO_REJECTORS = Rejectors()
 class RejectionGroup(NamedTuple):
     """Nodes with the same verdict."""
 
-    verdict: Verdict
+    verdict: PluginVerdict
     node_count: int
     nodes: list[str]
     """The names of the first of them."""
@@ -61,20 +61,20 @@ class Step:
     """By position among the rows."""
 
 
-class Rejected(Mapping[str, Verdict]):
+class Rejected(Mapping[str, PluginVerdict]):
     """Node name → the plugin that rejected it and its rejection."""
 
     def __init__(self, nodes: Rows) -> None:
         self._nodes = nodes
         self._names = nodes.names
-        self._verdicts: list[Verdict] = []
-        self._ids: dict[Verdict, int] = {}
+        self._verdicts: list[PluginVerdict] = []
+        self._ids: dict[PluginVerdict, int] = {}
         self._which: NDArray[np.uint32] = np.zeros(len(nodes), np.uint32)
         """Per node the number of its verdict; 0: not rejected."""
         self._place_of: dict[str, int] | None = None
 
     @classmethod
-    def everywhere(cls, nodes: Rows, verdict: Verdict) -> Rejected:
+    def everywhere(cls, nodes: Rows, verdict: PluginVerdict) -> Rejected:
         """The same verdict for every node."""
         rejected = cls(nodes)
         rejected._which[:] = rejected._id(verdict)
@@ -95,13 +95,13 @@ class Rejected(Mapping[str, Verdict]):
         """These nodes were not rejected after all."""
         self._which[mask] = 0
 
-    def give(self, mask: BoolArray, verdict: Verdict) -> None:
+    def give(self, mask: BoolArray, verdict: PluginVerdict) -> None:
         """These nodes get this verdict."""
         self._which[mask] = self._id(verdict)
 
     def _enter(self, step: Step, by_row: NDArray[np.uint32]) -> None:
         for position, refusal in step.one_by_one.items():
-            by_row[step.rows[position]] = self._id(Verdict(step.plugin, refusal))
+            by_row[step.rows[position]] = self._id(PluginVerdict(step.plugin, refusal))
         if not step.at_once:
             return
         count = len(step.at_once)
@@ -129,16 +129,16 @@ class Rejected(Mapping[str, Verdict]):
             return 0
         reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
         code = UNRESOLVABLE if pattern >> len(step.at_once) else UNSCHEDULABLE
-        return self._id(Verdict(step.plugin, Rejection(*reasons, code=code)))
+        return self._id(PluginVerdict(step.plugin, Rejection(*reasons, code=code)))
 
-    def _id(self, verdict: Verdict) -> int:
+    def _id(self, verdict: PluginVerdict) -> int:
         known = self._ids.get(verdict)
         if known is None:
             self._verdicts.append(verdict)
             known = self._ids[verdict] = len(self._verdicts)
         return known
 
-    def __getitem__(self, name: str) -> Verdict:
+    def __getitem__(self, name: str) -> PluginVerdict:
         if self._place_of is None:
             self._place_of = {each: place for place, each in enumerate(self._names)}
         which = int(self._which[self._place_of[name]])

@@ -26,7 +26,7 @@ from mooring.base.errors import BudgetExceeded
 from mooring.framework import Plugin
 
 TICK_SECONDS = 0.1
-"""How often a long attempt is looked at. Most attempts end before the first look."""
+"""How often a long attempt is checked. Most attempts end before the first check."""
 RETRY_SECONDS = 0.005
 """How soon after a look that found code which must not be interrupted."""
 
@@ -89,7 +89,7 @@ class TimeBudget:
             raise AttemptTimeout
 
     def look(self, frame: FrameType | None) -> None:
-        """The timer's look at a running attempt."""
+        """The timer's check of a running attempt."""
         now = time.monotonic()
         # After a stop, or without CPU, a look comes late: of that time no more counts than a plugin can have used.
         self._spent += min(now - self._last_look, 2 * TICK_SECONDS)

@@ -1,6 +1,6 @@
 """Cluster events, and which of them may make a refused pod schedulable.
 
-A plugin's `events()` lists `Hint`s: a kind of object, the actions that matter, and optionally a test that looks at
+A plugin's `events()` lists `Hint`s: a kind of object, the actions that matter, and optionally a test that reads
 the pod and the object before and after. A pod that the plugin refused is requeued when a hint matches and
 its test passes; hints of plugins that did not refuse it do not run.
 """

@@ -334,7 +334,7 @@ def _shown(filename: str, folder: str) -> str:
 
 @contextmanager
 def _reported_if_slow(file: Path, package: str) -> Iterator[None]:
-    """Top-level code that does not return would hold up the command without a word."""
+    """Top-level code that does not return would hold up the command without a message."""
     thread = threading.get_ident()
 
     def report() -> None:

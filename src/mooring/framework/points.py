@@ -95,10 +95,10 @@ class ExtensionPoints:
         raise NotImplementedError
 
     def pre_filter(self, pod: Pod, cycle: Cycle, /) -> Any | Skip | Refusal | OnlyNodes:
-        """Look at the pod once, before any node.
+        """Read the pod once, before any node.
 
         Called at the start of an attempt. What it returns is the plugin's state for this cycle (`cycle.filter_state`);
-        None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the nodes looked at. A refusal ends the
+        None is a state too. `Skip` leaves its filter out. `OnlyNodes` limits the evaluated nodes. A refusal ends the
         attempt for all nodes: after an unschedulable one the other pre_filters still run, after an unresolvable one
         they do not. A plugin that skips or refuses and has a post_filter or score that reads its state leaves it by
         `cycle.set_filter_state`.
@@ -127,7 +127,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle, /) -> Any | Skip:
-        """Look at the feasible nodes once, before scores.
+        """Read the feasible nodes once, before scores.
 
         Called when at least two nodes are feasible. What it returns is the plugin's state (`cycle.score_state`). `Skip`
         leaves its score out of this cycle. It cannot refuse.

@@ -180,7 +180,7 @@ class VolumeWriter(Protocol):
 
 
 class ClaimWriter(Protocol):
-    """Writes to ResourceClaims who uses them and which devices they hold.
+    """Writes to ResourceClaims the pods that they are reserved for and their allocation.
 
     Each returns the claim as the API server has it now, and `Objects[ResourceClaim]` has it from then on. Raises
     `Fault` when that fails; `ApiError` with the reason "Conflict" when the claim there is not of the given

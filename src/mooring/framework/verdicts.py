@@ -139,7 +139,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class OnlyNodes:
-    """From pre_filter: only these nodes can run the pod; the others are not looked at."""
+    """From pre_filter: only these nodes can run the pod; the others are not evaluated."""
 
     names: Collection[str]
     state: Any = None

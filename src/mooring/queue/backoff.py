@@ -1,7 +1,7 @@
 """How long a pod that failed waits: doubling, capped, in windows of a whole second.
 
 A window is the whole second in which a pod's backoff ends. A pod is released at the first whole second after its
-window, so pods of one window come out together and the sort order decides among them, not who failed first.
+window, so pods of one window come out together and the sort order decides among them, not the order of failures.
 """
 
 from __future__ import annotations

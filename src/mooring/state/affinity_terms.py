@@ -162,7 +162,7 @@ class ExistingTerm:
         return self.where.matches(pod.namespace, pod.labels)
 
     def selects_at_once(self, namespace: str, labels: Labels) -> bool:
-        """Whether a look at the parts that need no evaluation shows that it selects such a pod."""
+        """Whether the parts that need no evaluation are enough to select such a pod."""
         return (
             self.absent_key is not None
             and self.absent_key not in labels

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 class ChangeLog:
     """The rows that changed, in order; a generation is a place in it."""
 
-    __slots__ = ("_forgotten", "_keep", "_rows", "paused")
+    __slots__ = ("_dropped", "_keep", "_rows", "paused")
 
     def __init__(self, keep: int = 65_536) -> None:
         self._rows: list[int] = []
-        self._forgotten = 0
+        self._dropped = 0
         self._keep = keep
         self.paused = False
         """A what-if is undone exactly, so no cache needs to see it."""
 
     @property
     def generation(self) -> int:
-        return self._forgotten + len(self._rows)
+        return self._dropped + len(self._rows)
 
     def record(self, row: int) -> None:
         if self.paused:
@@ -28,10 +28,10 @@ class ChangeLog:
         if len(self._rows) > self._keep:
             half = len(self._rows) // 2
             del self._rows[:half]
-            self._forgotten += half
+            self._dropped += half
 
     def since(self, generation: int) -> Sequence[int] | None:
         """The rows that changed after this generation, each once. None: too long ago; read all of them."""
-        if generation < self._forgotten:
+        if generation < self._dropped:
             return None
-        return list(dict.fromkeys(self._rows[generation - self._forgotten :]))
+        return list(dict.fromkeys(self._rows[generation - self._dropped :]))

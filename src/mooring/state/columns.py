@@ -48,7 +48,7 @@ class Column:
 
 
 class AmountColumn(Column):
-    """Sums of amounts. A sum beyond 64 bits is shown as the largest number and remembered, so that it can shrink.
+    """Sums of amounts. A sum beyond 64 bits is shown as the largest number and kept exactly, so that it can shrink.
 
     Once they were read as floating point they are kept as that too: NumPy takes three times as long over
     whole numbers and fractions in one operation.
@@ -224,7 +224,7 @@ class InternedColumn(Generic[V]):
 
     def where(self, codes: NDArray[np.intp], test: Callable[[V], bool]) -> BoolArray:
         """Where the value passes; the test runs once per distinct value."""
-        return self._judged(codes, lambda value: bool(test(value)), np.bool_)
+        return self._computed(codes, lambda value: bool(test(value)), np.bool_)
 
     def where_any(self, codes: NDArray[np.intp], values: Iterable[V]) -> BoolArray:
         """Where the value is one of these; runs no test, however many distinct values there are."""
@@ -245,15 +245,15 @@ class InternedColumn(Generic[V]):
 
     def numbers(self, codes: NDArray[np.intp], number: Callable[[V], int]) -> IntArray:
         """A number per row from its value; computed once per distinct value."""
-        return self._judged(codes, number, np.int64)
+        return self._computed(codes, number, np.int64)
 
-    def _judged(self, codes: NDArray[np.intp], judge: Callable[[V], Any], dtype: type) -> NDArray[Any]:
+    def _computed(self, codes: NDArray[np.intp], compute: Callable[[V], Any], dtype: type) -> NDArray[Any]:
         if len(self.values) <= len(codes):
             used = self._uses
-            results = [judge(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
+            results = [compute(value) if used[code] or not code else 0 for code, value in enumerate(self.values)]
             if len(set(results)) == 1:
                 # Closed to writing, as every column that plugins are handed.
                 return constant(np.array(results[:1], dtype), len(codes))
             return np.array(results, dtype).take(codes)
         distinct, places = np.unique(codes, return_inverse=True)
-        return np.array([judge(self.values[code]) for code in distinct.tolist()], dtype).take(places)
+        return np.array([compute(self.values[code]) for code in distinct.tolist()], dtype).take(places)

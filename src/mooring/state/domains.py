@@ -116,7 +116,7 @@ def includes(on: NodesWhere, view: RowView) -> bool:
 
 
 def included(on: NodesWhere, nodes: Rows) -> BoolArray:
-    """`includes`, for many nodes at once: a new kind of pod must not cost a look at every node."""
+    """`includes`, for many nodes at once: a new kind of pod must not read every node one by one."""
     mask = np.ones(len(nodes), np.bool_)
     for key in on.keys:
         mask &= ~nodes.where_label_lacking(key)

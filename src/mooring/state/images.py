@@ -11,7 +11,7 @@ from mooring.state.row_counts import RowCounts
 from mooring.state.views import Rows, Table
 
 
-class KnownImage:
+class ImageSummary:
     """The framework's `Image`: one name under which some node lists an image."""
 
     __slots__ = ("_table", "rows", "size_bytes")
@@ -38,9 +38,9 @@ class ImageIndex:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: dict[str, KnownImage] = {}
+        self._known: dict[str, ImageSummary] = {}
 
-    def get(self, name: str) -> KnownImage | None:
+    def get(self, name: str) -> ImageSummary | None:
         return self._known.get(name)
 
     def put(self, row: int, images: Iterable[ContainerImage]) -> None:
@@ -50,7 +50,7 @@ class ImageIndex:
             for name in image.names:
                 entry = known.get(name)
                 if entry is None:
-                    entry = known[name] = KnownImage(self._table, image.size_bytes)
+                    entry = known[name] = ImageSummary(self._table, image.size_bytes)
                 if row not in entry.rows:
                     entry.rows.add(row, 1)
 

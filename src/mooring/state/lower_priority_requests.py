@@ -38,13 +38,13 @@ class LowerPriorityRequests:
 
     def bring_up_to_date(self) -> None:
         log = self._table.pod_changes
-        moved = None if self._as_of is None else log.since(self._as_of)
+        changed = None if self._as_of is None else log.since(self._as_of)
         self._as_of = log.generation
         capacity = self._table.capacity
-        if moved is None or any(len(amounts) < capacity for amounts in self._amounts.values()):
+        if changed is None or any(len(amounts) < capacity for amounts in self._amounts.values()):
             self._amounts = {}
-            moved = range(len(self._table.views))
-        for row in moved:
+            changed = range(len(self._table.views))
+        for row in changed:
             self._sum_up(row)
 
     def _sum_up(self, row: int) -> None:

@@ -19,7 +19,7 @@ from mooring.state.affinity_terms import AffinityTerms, TermTally
 from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
-from mooring.state.images import KnownImage
+from mooring.state.images import ImageSummary
 from mooring.state.lower_priority_requests import LowerPriorityCache, RowsAfterEviction
 from mooring.state.nominations import Nominations
 from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
@@ -40,7 +40,7 @@ class State:
     def __init__(self) -> None:
         self._table = NodeTable()
         self._pods: dict[str, PlacedPod] = {}
-        self._ghosts: dict[str, dict[str, PlacedPod]] = {}
+        self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         """Pods on nodes that we do not know (yet, or any more), by node name."""
         self._index: PodIndex[PlacedPod, CountedPodSet] = PodIndex(
             lambda where, index: CountedPodSet(where, index, self._table)
@@ -80,7 +80,7 @@ class State:
         """Rows whose pods changed."""
         return self._table.pod_changes
 
-    def image(self, name: str) -> KnownImage | None:
+    def image(self, name: str) -> ImageSummary | None:
         """An image by one of its names; None if no node lists it."""
         return self._table.images.get(name)
 
@@ -89,7 +89,7 @@ class State:
         view = self._table.get(node.name)
         if view is None:
             view = self._table.add(node)
-            for pod in self._ghosts.pop(node.name, {}).values():
+            for pod in self._on_unknown_nodes.pop(node.name, {}).values():
                 self._table.put_pod(view, pod)
                 count_pod(self._terms, pod, view.row, self._index.selecting(pod), 1)
             return None
@@ -110,7 +110,7 @@ class State:
         for pod in view.pods:
             count_pod(self._terms, pod, view.row, self._index.selecting(pod), -1)
             self._table.take_pod(view, pod)
-            self._ghosts.setdefault(name, {})[pod.uid] = pod
+            self._on_unknown_nodes.setdefault(name, {})[pod.uid] = pod
         self._table.remove(view)
         return view.object
 
@@ -185,7 +185,7 @@ class State:
         touched = self._index.put(pod)
         view = self._table.get(pod.node)
         if view is None:
-            self._ghosts.setdefault(pod.node, {})[pod.uid] = pod
+            self._on_unknown_nodes.setdefault(pod.node, {})[pod.uid] = pod
         else:
             self._table.put_pod(view, pod)
             count_pod(self._terms, pod, view.row, touched, 1)
@@ -195,10 +195,10 @@ class State:
         touched = self._index.take(pod)
         view = self._table.get(pod.node)
         if view is None:
-            ghosts = self._ghosts[pod.node]
-            del ghosts[pod.uid]
-            if not ghosts:
-                del self._ghosts[pod.node]
+            there = self._on_unknown_nodes[pod.node]
+            del there[pod.uid]
+            if not there:
+                del self._on_unknown_nodes[pod.node]
         else:
             count_pod(self._terms, pod, view.row, touched, -1)
             self._table.take_pod(view, pod)
@@ -212,7 +212,7 @@ class State:
         self._index.replace(pod)
         view = self._table.get(pod.node)
         if view is None:
-            self._ghosts[pod.node][pod.uid] = pod
+            self._on_unknown_nodes[pod.node][pod.uid] = pod
         else:
             view.placed[pod.uid] = pod
             self._table.pod_changes.record(view.row)

@@ -25,7 +25,7 @@ class MemoryClaimWriter:
         self.failures: dict[str, list[Exception]] = {}
         """What is raised instead, by verb: one for each call, until there are no more."""
         self.extended_claims: dict[str, tuple[str, Sequence[ContainerExtendedResourceRequest]]] = {}
-        """Pod (namespace/name) → the claim for its extended resources, and who has what."""
+        """Pod (namespace/name) → the claim for its extended resources, and which container has what."""
         self.protected: set[str] = set()
         """Claims with the finalizer, by namespace/name."""
 

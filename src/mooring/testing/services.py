@@ -120,7 +120,7 @@ class _Waiting:
 
 
 Ended = Callable[[PlacementRefused | None], None]
-"""Called with who rejected the pod and why, or None: all have allowed it."""
+"""Called with the plugin that rejected the pod and its reason, or None: all have allowed it."""
 
 
 class MemoryWaitingPods:
@@ -416,7 +416,7 @@ class _OfPlugin(Published[T]):
 
 
 class MemoryVolumeWriter:
-    """Writes straight into the objects that plugins read, unless the test holds the news back."""
+    """Writes straight into the objects that plugins read, unless the test holds the watch events back."""
 
     def __init__(self, objects: Callable[[type[KubeObject]], MemoryObjects]) -> None:
         self._objects = objects
