@@ -49,13 +49,13 @@ class Served:
         return connection
 
     def send(self, request: bytes) -> bytes:
-        """The whole answer, on a connection of its own."""
+        """The whole response, on a connection of its own."""
         with self.open_tls() as connection:
             connection.sendall(request)
             return rest_of(connection)
 
     def get(self, path: str, *headers: str) -> int:
-        """The answer's status."""
+        """The status of the response."""
         lines = [f"GET {path} HTTP/1.1", "Host: here", "Connection: close", *headers, "", ""]
         return status_of(self.send("\r\n".join(lines).encode("latin-1")))
 
@@ -98,8 +98,8 @@ def rest_of(connection: socket.socket) -> bytes:
     return received
 
 
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.") else 0
+def status_of(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1]) if response.startswith(b"HTTP/1.") else 0
 
 
 @contextmanager
@@ -211,16 +211,16 @@ def _obey(commands: IO[str], token: str | None) -> None:
                         held.append(os.open(os.devnull, os.O_RDONLY))
                 except OSError:
                     pass
-                answer: Any = len(held)
+                result: Any = len(held)
             case "free descriptors":
                 while held:
                     os.close(held.pop())
-                answer = 0
+                result = 0
             case "token":
-                answer = token
+                result = token
             case unknown:
                 raise ValueError(unknown)
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

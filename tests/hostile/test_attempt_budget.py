@@ -98,7 +98,7 @@ CHARGED = {
     "a long one beside short ones of others is charged": ({"shop": 0.001}, 3.0, True),
     "a long one where those of others are long too is free": ({"shop": 2.0, "bank": 3.0}, 5.0, False),
     "one short one of others is enough": ({"shop": 2.0, "bank": 0.001}, 5.0, True),
-    "a long one where nobody else has pods is free": ({}, 5.0, False),
+    "a long one without pods of other namespaces is free": ({}, 5.0, False),
     "its own earlier attempts do not count": ({"tenant": 0.001}, 5.0, False),
 }
 
@@ -199,12 +199,12 @@ def test_a_turn_lasts_as_long_as_the_attempt_before_it():
 
 
 class SlowToo(Slow):
-    """The same, and which pods it was asked about."""
+    """The same, and the pods that it was called for."""
 
-    asked: ClassVar[list[str]] = []
+    called_for: ClassVar[list[str]] = []
 
     def pre_filter(self, pod: Pod, cycle: Any) -> None:
-        self.asked.append(pod.name)
+        self.called_for.append(pod.name)
         super().pre_filter(pod, cycle)
 
 
@@ -224,10 +224,10 @@ async def test_a_pod_does_not_wait_behind_a_queue_of_long_attempts(server, at_on
     """There when the scheduler starts, or created later; attempts for the tenant take as long as they may."""
     await a_queue_of_hostile_pods(server, 30)
     config = a_configuration(a_profile("default-scheduler", plugins=["SlowToo"]))
-    SlowToo.asked.clear()
+    SlowToo.called_for.clear()
     async with a_live_scheduler(server, config, [SlowToo], attempt_timeout_seconds=BUDGET_SECONDS) as live:
         await live.bound("first")
-        assert SlowToo.asked.index("first") <= 1
+        assert SlowToo.called_for.index("first") <= 1
         if not at_once:
             await live.pod("second")
             await live.bound("second")

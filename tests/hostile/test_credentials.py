@@ -75,10 +75,10 @@ def absent(_: ExtenderServer) -> str:
     return f"http://{USER}127.0.0.1:{free_ports(1)[0]}/ext{QUERY}"
 
 
-def answering(answer: Callable[[ExtenderServer], Any]) -> Broken:
+def responding(respond: Callable[[ExtenderServer], Any]) -> Broken:
     def prepared(extender: ExtenderServer) -> str:
         # The query swallows the verb, as it does for kube-scheduler: the last step of the path is the prefix's.
-        extender.on["extend"] = lambda _: answer(extender)
+        extender.on["extend"] = lambda _: respond(extender)
         return with_credentials(extender.url)
 
     return prepared
@@ -105,13 +105,13 @@ BROKEN: dict[str, Broken] = {
     "its scheme is unknown": lambda _: f"ftp://{USER}127.0.0.1:1/ext{QUERY}",
     "it has no scheme": lambda _: f"{USER}127.0.0.1:1/ext{QUERY}",
     "its name is unknown": lambda _: f"http://{USER}x.invalid/ext{QUERY}",
-    "it fails": answering(lambda _: web.Response(status=500, text=MARK)),
-    "it talks nonsense": answering(lambda _: web.Response(text="[")),
-    "its error holds its address": answering(lambda extender: {"Error": f"cannot: {with_credentials(extender.url)}"}),
-    "its error holds its key": answering(lambda _: {"Error": f"bad key {MARK}key"}),
-    "it redirects for ever": answering(redirected),
-    "it redirects to no address": answering(redirected_to_no_address),
-    "it never answers": answering(never),
+    "it fails": responding(lambda _: web.Response(status=500, text=MARK)),
+    "it returns no JSON": responding(lambda _: web.Response(text="[")),
+    "its error holds its address": responding(lambda extender: {"Error": f"cannot: {with_credentials(extender.url)}"}),
+    "its error holds its key": responding(lambda _: {"Error": f"bad key {MARK}key"}),
+    "it redirects for ever": responding(redirected),
+    "it redirects to no address": responding(redirected_to_no_address),
+    "it never responds": responding(never),
 }
 
 
@@ -149,7 +149,7 @@ PROXIES = {
 
 
 @pytest.mark.parametrize("proxy", PROXIES.values(), ids=PROXIES.keys())
-async def test_an_extender_is_asked_through_a_proxy_that(server, capfd, monkeypatch, proxy):
+async def test_an_extender_is_called_through_a_proxy_that(server, capfd, monkeypatch, proxy):
     log.configure(verbosity=10)
     monkeypatch.setenv("HTTP_PROXY", proxy())
     await assert_fails_discreetly(server, capfd, f"http://{USER}extender.example/ext{QUERY}")
@@ -181,7 +181,7 @@ async def test_the_address_that_is_shown_is_of_use(server):
 
 
 class Rude(Plugin):
-    """Asks by itself, and lets the errors of HTTP libraries through."""
+    """Sends requests by itself, and lets the errors of HTTP libraries through."""
 
     def __init__(self, background: Background, http: Http) -> None:
         self._background, self._http = background, http
@@ -342,7 +342,7 @@ def test_flagz_shows_addresses_without_credentials():
     assert_hidden(page.text(), page.fields())
 
 
-# The command line: what a wrong kubeconfig, configuration or environment is told.
+# The command line: errors about a wrong kubeconfig, configuration or environment.
 
 
 def a_kubeconfig(cluster: dict[str, Any], user: dict[str, Any]) -> str:
@@ -562,7 +562,7 @@ async def test_an_api_server_that_fails_is_named_without_credentials(tmp_path):
     assert_hidden(str(caught.value))
 
 
-async def test_a_proxy_that_asks_for_another_password_is_named_without_it():
+async def test_a_proxy_that_wants_another_password_is_named_without_it():
     """aiohttp's own text has the proxy's whole address."""
 
     async def refuse(request: web.BaseRequest) -> web.Response:

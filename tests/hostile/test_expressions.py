@@ -310,8 +310,8 @@ async def test_a_pod_with_a_hostile_selector_is_reported_and_others_are_bound(
         await live.node("node-1")
         await live.client.create(DeviceClass.KIND, a_document(DeviceClass, "gpu", {"selectors": []}))
         await a_live_slice(live, "node-1", "gpu-0", "gpu-1")
-        asked = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
-        request = {"name": "r", "exactly": asked | {"selectors": [{"cel": {"expression": expression}}]}}
+        exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+        request = {"name": "r", "exactly": exactly | {"selectors": [{"cel": {"expression": expression}}]}}
         claim = a_document(ResourceClaim, "hostile", {"devices": {"requests": [request]}})
         await live.client.create(ResourceClaim.KIND, claim, "default")
         await a_pod(live, "hostile", "hostile")

@@ -31,7 +31,7 @@ from mooring.scheduler.shadow.report import JsonLines
 from mooring_conformance import cases
 
 SOURCE = Path(files.__file__).parents[1]
-NOBODY = 65534
+ANOTHER_USER = 65534
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def alarm() -> Iterator[None]:
 def belongs_to_another(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     def give_away(path: Path) -> None:
         if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+            os.chown(path, ANOTHER_USER, ANOTHER_USER, follow_symlinks=False)
         else:
             other = os.geteuid() + 1
             monkeypatch.setattr(os, "geteuid", lambda: other)

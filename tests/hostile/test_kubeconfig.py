@@ -1,4 +1,4 @@
-"""A kubeconfig that lies in the current folder and that nobody named: another user may have put it there."""
+"""A kubeconfig in the current folder that no flag names: another user may have put it there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.base.errors import OperatorMistake
 from mooring.cli.kubeconfig_file import DEFAULT, connection_here
 from mooring.client import load_own_kubeconfig
 
-NOBODY = 65534
+ANOTHER_USER = 65534
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -36,14 +36,14 @@ TOKEN = KUBECONFIG.format(user="{token: mine}")
 
 
 def running(command: Path) -> str:
-    """A kubeconfig whose user is told by a program."""
+    """A kubeconfig whose credentials come from an exec plugin."""
     program = f"apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {command}"
     return KUBECONFIG.format(user=f"{{exec: {{{program}}}}}")
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, which everybody may write to."""
+    """The current folder, which every user may write to."""
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o777)
@@ -65,7 +65,7 @@ def belongs_to_another(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None
 
     def give_away(path: Path) -> None:
         if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+            os.chown(path, ANOTHER_USER, ANOTHER_USER, follow_symlinks=False)
         else:
             other = os.geteuid() + 1
             monkeypatch.setattr(os, "geteuid", lambda: other)
@@ -184,7 +184,7 @@ def test_explain_in_a_shared_folder_runs_nothing(here, tmp_path):
     program.chmod(0o755)
     (here / DEFAULT).write_text(running(program))
     if os.geteuid() == 0:
-        os.chown(here / DEFAULT, NOBODY, NOBODY)
+        os.chown(here / DEFAULT, ANOTHER_USER, ANOTHER_USER)
     ended = subprocess.run(
         [sys.executable, "-m", "mooring", "explain", "web"],
         cwd=here,

@@ -44,7 +44,7 @@ from mooring.testing import a_pod
 pytestmark = pytest.mark.usefixtures("private_runtime_folder")
 
 
-class Unheard(BaseException):
+class Unusual(BaseException):
     """Of no type that anything expects."""
 
 
@@ -57,7 +57,7 @@ RAISED = {
     "GeneratorExit": GeneratorExit,
     "SystemExit": SystemExit,
     "CancelledError": asyncio.CancelledError,
-    "BaseException": Unheard,
+    "BaseException": Unusual,
     "BaseExceptionGroup": lambda: BaseExceptionGroup("several", [GeneratorExit()]),
     "an error that cannot be printed": Unprintable,
 }
@@ -353,7 +353,7 @@ async def test_closing_a_coroutine_that_waits_for_a_plugin_is_no_fault():
     cycle = decide(made.a_profile(), a_pod(), made.a_state("a")).cycle
     caught: list[BaseException] = []
 
-    async def asked() -> None:
+    async def called() -> None:
         try:
             with calling(cycle, Yields(), ExtensionPoint.FILTER):
                 await asyncio.get_running_loop().create_future()
@@ -361,7 +361,7 @@ async def test_closing_a_coroutine_that_waits_for_a_plugin_is_no_fault():
             caught.append(error)
             raise
 
-    waiting = asked()
+    waiting = called()
     waiting.send(None)
     waiting.close()
     assert [type(error) for error in caught] == [GeneratorExit]

@@ -36,7 +36,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 
 
 def attempt(amounts: dict[str, int], nodes: int, running: int) -> dict[str, object]:
-    """Decide the pod of a recipe twice, as it is retried. Returns the answer and the CPU seconds of the slower one."""
+    """Decide the pod of a recipe twice, as it is retried. Returns the decision and the slower one's CPU seconds."""
     recipe = Recipe(amounts, nodes, running)
     case = msgspec.json.decode(msgspec.json.encode(hostile_case(recipe)), type=Case)
     situation = Situation(case)
@@ -111,12 +111,12 @@ def attempts(group: str) -> dict[str, dict[str, object]]:
 
 @pytest.mark.parametrize("group", ATTEMPTS)
 def test_an_attempt_is_cheap(group: str) -> None:
-    answers = bounded(f"{HERE}:attempts", group, cpu_seconds=ATTEMPT_SECONDS * len(ATTEMPTS[group]), memory_mib=500)
+    decisions = bounded(f"{HERE}:attempts", group, cpu_seconds=ATTEMPT_SECONDS * len(ATTEMPTS[group]), memory_mib=500)
     for name, (_, reason) in ATTEMPTS[group].items():
-        answer = answers[name]
-        assert answer["seconds"] < ATTEMPT_SECONDS, name
-        assert (answer["node"] is None) is (reason is not None), name
-        assert reason is None or reason in answer["message"], name
+        decision = decisions[name]
+        assert decision["seconds"] < ATTEMPT_SECONDS, name
+        assert (decision["node"] is None) is (reason is not None), name
+        assert reason is None or reason in decision["message"], name
 
 
 def large_attempts() -> dict[str, float]:
@@ -218,12 +218,12 @@ def test_terms_in_many_orders_leave_little_behind() -> None:
 
 
 def later_decisions(terms: int) -> float:
-    """CPU seconds of deciding and assuming 200 pods after a hostile pod has asked for so many counts of all pods."""
+    """CPU seconds of deciding and assuming 200 pods after a hostile pod has required so many counts of all pods."""
     services = Services()
     profile, state = default_profile(services), services.state
     for number in range(100):
         state.set_node(a_node_object(f"node-{number}", cpu="1000", pods=10_000, labels={"zone": f"z{number % 4}"}))
-    all_pods = [a_term(_everybody(number), "zone") for number in range(terms)]
+    all_pods = [a_term(_all_pods(number), "zone") for number in range(terms)]
     hostile = a_pod(affinity=pod_rules(rather_near=[(1, term) for term in all_pods]))
     decide(profile, hostile, state)
     for number in range(400):
@@ -237,11 +237,11 @@ def later_decisions(terms: int) -> float:
     return time.process_time() - began
 
 
-def _everybody(number: int) -> LabelSelector:
+def _all_pods(number: int) -> LabelSelector:
     return LabelSelector(match_expressions=[LabelSelectorRequirement(key=f"k{number}", operator="DoesNotExist")])
 
 
-def test_counts_that_only_a_hostile_pod_asked_for_do_not_slow_down_other_pods() -> None:
+def test_counts_that_only_a_hostile_pod_needs_do_not_slow_down_other_pods() -> None:
     assert bounded(f"{HERE}:later_decisions", 3000, cpu_seconds=30) < 0.5
 
 
@@ -252,7 +252,7 @@ def among_running(pods: int, terms: int) -> float:
     for number in range(100):
         state.set_node(a_node_object(f"node-{number}", cpu="1000", pods=10_000, labels={"zone": f"z{number % 4}"}))
     for number in range(pods):
-        carried = [a_term(_everybody(number * terms + each), "zone") for each in range(terms)]
+        carried = [a_term(_all_pods(number * terms + each), "zone") for each in range(terms)]
         rules = pod_rules(rather_away=[(1 + each % 100, term) for each, term in enumerate(carried)])
         state.set_pod(placed(a_pod(f"running-{number}", affinity=rules), f"node-{number}"))
     keep_collector_calm()

@@ -41,8 +41,8 @@ def eventually(is_so: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def ask(connection: socket.socket, request: bytes = WHOLE) -> int:
-    """The status of a short answer, on a connection that is kept."""
+def get(connection: socket.socket, request: bytes = WHOLE) -> int:
+    """The status of a short response, on a connection that is kept."""
     connection.sendall(request)
     return status_of(connection.recv(65_536))
 
@@ -76,14 +76,14 @@ def test_a_head_that_comes_byte_by_byte_is_not_waited_for():
 
 def test_an_idle_connection_is_closed():
     with served(idle_seconds=1) as server, server.open_tls() as idle:
-        assert [ask(idle), ask(idle)] == [200, 200]
+        assert [get(idle), get(idle)] == [200, 200]
         assert rest_of(idle) == b""
 
 
 @pytest.mark.parametrize("started", [HALF, b"PUT /livez HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n1"])
 def test_a_later_request_must_be_complete_in_time(started):
     with served(request_seconds=1) as server, server.open_tls() as kept:
-        assert ask(kept) == 200
+        assert get(kept) == 200
         kept.sendall(started)
         rest_of(kept)
 
@@ -95,9 +95,9 @@ def test_a_client_that_does_not_read_is_not_waited_for():
         assert len(rest_of(slow)) < 2**23
 
 
-def test_a_client_that_reads_gets_all_of_a_large_answer(roomy):
-    answer = roomy.send(b"GET /large HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-    assert len(answer) > 2**23
+def test_a_client_that_reads_gets_all_of_a_large_response(roomy):
+    response = roomy.send(b"GET /large HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    assert len(response) > 2**23
 
 
 def test_one_client_holds_a_bounded_number_of_connections_and_a_probe_of_the_same_address_gets_in():
@@ -120,13 +120,13 @@ def test_connections_without_a_byte_do_not_keep_a_probe_out():
         assert [server.get("/livez"), server.get("/livez")] == [200, 200]
 
 
-def test_kept_and_answered_connections_are_shed_last():
+def test_kept_and_served_connections_are_shed_last():
     with served(connections_of_a_client=4, burst_of_handshakes=5_000) as server:
         kept = server.open_tls()
-        assert ask(kept) == 200
+        assert get(kept) == 200
         for _ in range(20):
             server.open_tls().sendall(HALF)
-        assert ask(kept) == 200
+        assert get(kept) == 200
 
 
 def test_half_requests_cost_little_memory_each():
@@ -170,7 +170,7 @@ def test_a_long_head_within_the_bound_is_read(roomy):
 
 def test_a_later_request_has_a_bounded_size(roomy):
     with roomy.open_tls() as kept:
-        assert ask(kept) == 200
+        assert get(kept) == 200
         assert is_closed_while_sending(kept, b"X-Long: " + b"x" * 8_000 + b"\r\n")
 
 
@@ -180,9 +180,9 @@ def test_a_body_has_a_bounded_size(roomy):
         assert is_closed_while_sending(kept, b"x" * 8_000)
 
 
-def test_without_descriptors_probes_are_answered_and_the_log_stays_short():
+def test_without_descriptors_probes_are_served_and_the_log_stays_short():
     with served(descriptors=120) as server, server.open_tls() as kept:
-        assert ask(kept) == 200
+        assert get(kept) == 200
         assert server.do("fill descriptors") > 10
         begun = server.cpu_seconds
         held: list[socket.socket] = []
@@ -190,7 +190,7 @@ def test_without_descriptors_probes_are_answered_and_the_log_stays_short():
             held.append(server.open())
             held[-1].sendall(b"\x16\x03\x01")
             assert server.get("/livez") == 200
-        assert ask(kept) == 200
+        assert get(kept) == 200
         assert server.cpu_seconds - begun < 5
         assert 1 <= server.log.count("Too few file descriptors") <= 5
         assert "Traceback" not in server.log
@@ -229,20 +229,20 @@ def test_what_is_no_http_makes_few_lines():
 
 def test_handshakes_of_a_client_have_a_rate():
     with served(burst_of_handshakes=50, handshakes_per_second=0.001) as server:
-        answers: Counter[int] = Counter()
+        statuses: Counter[int] = Counter()
         for _ in range(80):
             try:
-                answers[server.get("/livez")] += 1
+                statuses[server.get("/livez")] += 1
             except OSError:
-                answers[0] += 1
-        assert answers == {200: 50, 0: 30}
+                statuses[0] += 1
+        assert statuses == {200: 50, 0: 30}
         assert 1 <= server.log.count("too many TLS handshakes a second") <= FEW_LINES
 
 
 def test_requests_of_a_client_have_a_rate():
     options = {"burst_of_requests": 20, "requests_per_second": 0.001}
     with served(options=options) as server, server.open_tls() as kept:
-        assert [ask(kept) for _ in range(21)] == [200] * 20 + [429]
+        assert [get(kept) for _ in range(21)] == [200] * 20 + [429]
         assert rest_of(kept) == b""
         assert server.get("/livez") == 429
 
@@ -268,12 +268,12 @@ def test_unknown_tokens_cause_a_bounded_number_of_reviews_and_known_ones_are_ser
         known = f"Authorization: Bearer {server.do('token')}"
         assert server.get("/metrics", known) == 200
         begun = time.monotonic()
-        answers = Counter(server.get("/metrics", f"Authorization: Bearer {os.urandom(8).hex()}") for _ in range(150))
+        statuses = Counter(server.get("/metrics", f"Authorization: Bearer {os.urandom(8).hex()}") for _ in range(150))
         paths = Counter(server.get(f"/{os.urandom(8).hex()}") for _ in range(50))
         most = 20 + 5 * (time.monotonic() - begun) + 1
-        assert set(answers) <= {401, 429}
+        assert set(statuses) <= {401, 429}
         assert set(paths) <= {403, 429}
-        assert answers[401] + paths[403] <= most
+        assert statuses[401] + paths[403] <= most
         assert server.get("/metrics", known) == 200
         assert len(server.log.splitlines()) < 3 * FEW_LINES
 

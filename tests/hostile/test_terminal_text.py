@@ -279,9 +279,9 @@ def test_a_crash_shows_what_was_raised(capsys: pytest.CaptureFixture[str]):
 def test_the_command_line_is_shown_too(mooring: Mooring):  # noqa: F811
     unknown = ("explain\x1b[2J\u202e",), ("explain", "web", "more\u009b\u202e"), ("explain", "--nothing\u202e")
     for arguments in (*unknown, ("config", "check", "absent\x1b[2J.yaml")):
-        answer = mooring(*arguments)
-        assert answer.code == 2
-        assert is_harmless(answer.err)
+        done = mooring(*arguments)
+        assert done.code == 2
+        assert is_harmless(done.err)
 
 
 HOSTILE_CONFIG = """
@@ -297,11 +297,11 @@ profiles:
 @pytest.mark.parametrize("command", ["check", "show", "convert"])
 def test_what_a_configuration_holds_is_shown(mooring: Mooring, tmp_path: Path, command: str):  # noqa: F811
     (tmp_path / "f.yaml").write_text(HOSTILE_CONFIG)
-    answer = mooring("config", command, str(tmp_path / "f.yaml"))
-    assert answer.code == 2
-    assert is_harmless(answer.out + answer.err)
-    assert "\nError: forged" not in answer.err
-    assert r"\x1b[2J" in answer.err
+    done = mooring("config", command, str(tmp_path / "f.yaml"))
+    assert done.code == 2
+    assert is_harmless(done.out + done.err)
+    assert "\nError: forged" not in done.err
+    assert r"\x1b[2J" in done.err
 
 
 def test_the_demo_interprets_no_markup(capsys: pytest.CaptureFixture[str]):
@@ -351,14 +351,14 @@ def test_a_shadow_report_is_harmless_and_means_the_same(tmp_path: Path, monkeypa
     from mooring.scheduler.shadow.comparison import Comparison
     from mooring.scheduler.shadow.report import JsonLines
 
-    told = {"why": SELECTOR, "theirs": {"message": DECEIVING + ORDINARY}}
-    monkeypatch.setattr(Comparison, "as_json", lambda _: told)
+    comparison = {"why": SELECTOR, "theirs": {"message": DECEIVING + ORDINARY}}
+    monkeypatch.setattr(Comparison, "as_json", lambda _: comparison)
     report = JsonLines(str(tmp_path / "report.jsonl"))
     report.write(object.__new__(Comparison))
     report.close()
     line = (tmp_path / "report.jsonl").read_text(encoding="utf-8")
     assert is_harmless(line)
-    assert json.loads(line) == told
+    assert json.loads(line) == comparison
 
 
 def test_a_line_of_what_another_scheduler_wrote_is_one_line(capsys: pytest.CaptureFixture[str]):
