@@ -11,13 +11,19 @@ RANGE = re.compile(r"\bQ(\d+)–Q(\d+)\b")
 NAME = re.compile(r"\b(Q\d+|[34]\.\d(?:\.\d+|\.[a-z])?|Isolation)\b")
 
 
-def named() -> Iterator[tuple[str, str]]:
-    """(rule, where) for each rule in the docstring of a test or of a step of one."""
+def docstrings() -> Iterator[tuple[str, str]]:
+    """(where, docstring) for each test and each step of one."""
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (words := ast.get_docstring(node)):
-                for rule in rules_in(words):
-                    yield rule, f"{path.relative_to(TESTS)}: {node.name}"
+                yield f"{path.relative_to(TESTS)}: {node.name}", words
+
+
+def named() -> Iterator[tuple[str, str]]:
+    """(rule, where) for each rule in the docstring of a test or of a step of one."""
+    for where, words in docstrings():
+        for rule in rules_in(words):
+            yield rule, where
 
 
 def rules_in(words: str) -> Iterator[str]:
@@ -36,6 +42,11 @@ def test_every_rule_is_named_by_a_test():
 
 def test_no_test_names_a_rule_that_is_not_there():
     assert [where for rule, where in named() if rule not in RULES] == []
+
+
+def test_every_docstring_has_words_beside_the_numbers():
+    bare = re.compile(rf"(?:(?:{NAME.pattern})(?:, |–)?)+\.?")
+    assert [f"{where}: {words}" for where, words in docstrings() if bare.fullmatch(words)] == []
 
 
 def test_each_rule_stands_there_once():

@@ -73,7 +73,7 @@ CHOICES: dict[str, tuple[ExtenderResults, str | None, int]] = {
 
 @pytest.mark.parametrize(("returned", "node", "total"), CHOICES.values(), ids=CHOICES.keys())
 def test_the_choice(returned, node, total):
-    """4.3.8"""
+    """4.3.8: extenders filter the remaining nodes in order."""
     decision = decide(a_profile(), a_pod(), state(), extender_results=returned)
     assert (decision.node, decision.total) == (node, total)
 
@@ -85,7 +85,7 @@ def test_the_winners_scores_name_the_extender():
 
 
 def test_refusals_are_counted_with_those_of_filters_and_all_are_named():
-    """4.3.8"""
+    """4.3.8: extenders filter the remaining nodes in order."""
     decision = decide(
         a_profile(), a_pod(), state(), extender_results=results("a", "b", rejected={"a": TOO_HOT, "b": TOO_HOT})
     )

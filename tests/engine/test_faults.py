@@ -158,7 +158,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("plugin", "message"), FAULTS.values(), ids=FAULTS.keys())
 def test_the_message_of_the_pod(plugin: Plugin, message: str) -> None:
-    """4.3.11, Isolation"""
+    """4.3.11, Isolation: scores are normalized, checked and weighted; a bad plugin fails only its own pod."""
     decision = decide(a_profile(plugin), a_pod(), a_state("a", "b"), start=1)
     assert decision.message == message
     assert isinstance(decision.fault, PluginFault)

@@ -28,12 +28,12 @@ SHARES = {
 
 @pytest.mark.parametrize(("share", "count", "expected"), SHARES.values(), ids=SHARES.keys())
 def test_how_many_feasible_nodes_are_enough(share: int | None, count: int, expected: int) -> None:
-    """4.3.7"""
+    """4.3.7: filtering stops at enough feasible nodes."""
     assert nodes_to_find(a_profile(EVEN, percentage=share), count) == expected
 
 
 def test_one_node_is_enough_where_nothing_scores_and_a_share_is_set() -> None:
-    """4.3.7"""
+    """4.3.7: filtering stops at enough feasible nodes."""
     assert nodes_to_find(a_profile(percentage=100), 500) == 1
     assert nodes_to_find(a_profile(), 500) == 500
 
@@ -43,7 +43,7 @@ def names(count: int) -> list[str]:
 
 
 def test_sampling_goes_on_where_the_last_decision_ended() -> None:
-    """4.3.7"""
+    """4.3.7: filtering stops at enough feasible nodes."""
     profile, state = a_profile(EVEN, percentage=10), a_state(*names(250))
     first = decide(profile, a_pod(), state).keep()
     assert (first.evaluated_nodes, first.feasible_nodes, first.next_start) == (100, 100, 100)
@@ -57,7 +57,7 @@ def test_sampling_goes_on_where_the_last_decision_ended() -> None:
 
 
 def test_rejected_nodes_are_passed_until_enough_are_feasible() -> None:
-    """4.3.7"""
+    """4.3.7: filtering stops at enough feasible nodes."""
     every_second = rejecting("Odd", {f"n{number}": Rejection("odd") for number in range(1, 400, 2)})
     profile, state = a_profile(EVEN, every_second, percentage=10), a_state(*names(400))
     decision = decide(profile, a_pod(), state, start=300)
@@ -90,7 +90,7 @@ def looking(evaluated: list[str], rejections: dict[str, Rejection] | None = None
 
 
 def test_a_nominated_node_that_passes_is_taken_without_a_look_at_others() -> None:
-    """4.3.6"""
+    """4.3.6: the nominated node is evaluated first."""
     evaluated: list[str] = []
     decision = decide(
         a_profile(looking(evaluated), scoring("Score", {})), a_pod(nominated="b"), a_state("a", "b", "c"), start=2
@@ -100,7 +100,7 @@ def test_a_nominated_node_that_passes_is_taken_without_a_look_at_others() -> Non
 
 
 def test_a_nominated_node_that_does_not_pass_is_one_among_all() -> None:
-    """4.3.6"""
+    """4.3.6: the nominated node is evaluated first."""
     evaluated: list[str] = []
     profile = a_profile(looking(evaluated, {"b": Rejection("full")}))
     decision = decide(profile, a_pod(nominated="b"), a_state("a", "b", "c"))
@@ -114,7 +114,7 @@ def test_a_nominated_node_that_is_gone_is_forgotten() -> None:
 
 
 def test_a_fault_on_the_nominated_node_is_passed_over() -> None:
-    """4.3.6"""
+    """4.3.6: the nominated node is evaluated first."""
     once = iter([True])
 
     def filter(pod: Any, node: Any, cycle: Any) -> None:

@@ -88,12 +88,12 @@ CASES = {
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize(("plugin", "nominated", "rejections"), CASES.values(), ids=CASES.keys())
 def test_a_node_must_do_with_its_nominated_pods_and_without(form, plugin, nominated, rejections):
-    """Q47"""
+    """Q47: filters pass with the nominated pods and without them."""
     assert rejected(plugin, form, POD, *nominated) == rejections
 
 
 def test_pre_filters_run_again_with_the_nominated_pods_there():
-    """Q47"""
+    """Q47: filters pass with the nominated pods and without them."""
     seen: list[dict[str, int]] = []
 
     def pre_filter(pod: Any, cycle: Any) -> Any:
@@ -137,7 +137,7 @@ def test_the_first_plugin_that_rejects_with_the_nominated_pods_there_is_the_one_
 
 
 def test_a_nominated_node_that_is_kept_for_others_is_not_taken():
-    """Q47, 4.3.6"""
+    """Q47, 4.3.6: filters pass with the nominated pods and without them; the nominated node is evaluated first."""
     state = a_state("a", "b")
     mine = a_pod("incoming", priority=5, nominated="a")
     state.nominations.set(mine, "a")

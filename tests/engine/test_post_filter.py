@@ -47,7 +47,7 @@ class EvictOne(Plugin):
 
 
 def test_a_plan_names_the_node_and_the_victims() -> None:
-    """4.3.9"""
+    """4.3.9: PostFilter runs when no node is left."""
     state = a_state("a", "b")
     state.assume(a_pod("important", cpu="4", priority=9), "a", at=1.0)
     state.assume(a_pod("small", cpu="1", priority=1), "b", at=1.0)
@@ -84,7 +84,7 @@ def test_evicting_a_pod_in_a_what_if_moves_the_tallies_that_filters_read() -> No
 
 
 def test_unresolvable_nodes_are_not_resolvable_nodes() -> None:
-    """4.7.1"""
+    """4.7.1: which pods may preempt, and on which nodes."""
     shown: list[str] = []
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
@@ -101,7 +101,7 @@ def test_unresolvable_nodes_are_not_resolvable_nodes() -> None:
 
 
 def test_after_an_unschedulable_pre_filter_every_node_is_resolvable() -> None:
-    """4.3.3"""
+    """4.3.3: a PreFilter rejection applies to all nodes."""
     shown: dict[str, Any] = {}
 
     def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
@@ -133,12 +133,12 @@ def test_a_plugin_that_skipped_still_skips_in_a_what_if() -> None:
 
 
 def test_without_nodes_no_post_filter_runs() -> None:
-    """4.3.1"""
+    """4.3.1: without nodes no plugin rejects the pod."""
     assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.results == ()
 
 
 def test_without_post_filters_the_pod_is_refused_all_the_same() -> None:
-    """4.3.9"""
+    """4.3.9: PostFilter runs when no node is left."""
     profile = Profile("bare", {})
     assert decide(profile, a_pod(), a_state()).is_refused
 

@@ -132,7 +132,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("plugins", "nodes", "message"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_the_message_of_the_pod(plugins: list[Plugin], nodes: tuple[str, ...], message: str) -> None:
-    """4.3.2, 4.6"""
+    """4.3.2, 4.6: PreFilter skips, ends or continues; messages and conditions are kube-scheduler's."""
     assert refused(*plugins, nodes=nodes).message == message
 
 
@@ -166,7 +166,7 @@ REJECTORS = {
 
 @pytest.mark.parametrize(("plugins", "nodes", "expected"), REJECTORS.values(), ids=REJECTORS.keys())
 def test_whose_events_may_help(plugins: list[Plugin], nodes: tuple[str, ...], expected: Any) -> None:
-    """4.3.2"""
+    """4.3.2: PreFilter skips, ends or continues."""
     assert refused(*plugins, nodes=nodes).rejectors == expected
 
 
@@ -204,13 +204,13 @@ def test_rejections_outlive_the_next_decision_and_changes_of_nodes() -> None:
 
 
 def test_a_filter_whose_pre_filter_skips_does_not_run() -> None:
-    """4.3.2"""
+    """4.3.2: PreFilter skips, ends or continues."""
     plugin = rejecting("Skipping", dict.fromkeys(NODES, Rejection("x")), pre_filter=lambda _pod, _cycle: Skip())
     assert decide(a_profile(plugin), a_pod(), a_state(*NODES)).node is not None
 
 
 def test_only_named_nodes_are_looked_at() -> None:
-    """4.3.4"""
+    """4.3.4: nodes outside the PreFilter result are left out."""
     evaluated = []
     looking = made("Looking", filter=lambda _pod, node, _cycle: evaluated.append(node.name))
     decision = decide(a_profile(pre_filtering("Local", OnlyNodes({"b", "c"})), looking), a_pod(), a_state(*NODES))

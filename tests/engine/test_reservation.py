@@ -30,7 +30,7 @@ def reserving(name: str, done: list[str], result: Any = None) -> Plugin:
 
 
 async def test_reserving_stops_at_the_first_refusal_and_everything_is_undone_in_reverse() -> None:
-    """4.3.14"""
+    """4.3.14: a failed Reserve unreserves in reverse order."""
     done: list[str] = []
     refusal = Refusal("taken")
     profile, decision = decided(
@@ -75,7 +75,7 @@ async def test_undoing_works_when_the_node_is_gone() -> None:
 
 
 def test_permit_collects_the_waits_and_bounds_them() -> None:
-    """4.3.15"""
+    """4.3.15: Permit allows, rejects or waits."""
     profile, decision = decided(
         made("Goes", permit=lambda *_: Allow()),
         made("Quiet", permit=lambda *_: None),
@@ -86,13 +86,13 @@ def test_permit_collects_the_waits_and_bounds_them() -> None:
 
 
 def test_a_refusal_in_permit_ends_it() -> None:
-    """4.3.15"""
+    """4.3.15: Permit allows, rejects or waits."""
     profile, decision = decided(made("Waits", permit=lambda *_: Wait(5)), made("No", permit=lambda *_: Refusal("no")))
     assert permit(profile, decision) == PlacementRefused("No", Refusal("no"))
 
 
 def test_faults_are_named() -> None:
-    """Isolation"""
+    """Isolation: a bad plugin fails only its own pod."""
 
     def raising(*_: Any) -> Any:
         raise ValueError("boom")

@@ -22,7 +22,7 @@ def decided(*plugins: Plugin | tuple[Plugin, int], seed: int = 0) -> Decision:
 
 
 def test_the_highest_sum_of_weighted_scores_wins() -> None:
-    """4.3.11"""
+    """4.3.11: scores are normalized, checked and weighted."""
     decision = decided(
         (scoring("One", {"a": 90, "b": 10, "c": 50}), 1), (scoring("Two", {"a": 0, "b": 50, "c": 10}), 3)
     )
@@ -78,7 +78,7 @@ def test_scores_out_of_range_without_normalizing_come_with_a_hint_that_is_not_in
 
 
 def test_a_single_feasible_node_is_taken_without_scoring() -> None:
-    """4.3.10"""
+    """4.3.10: a single feasible node is not scored."""
     decision = decided(
         rejecting("Filter", {"a": Rejection("x"), "c": Rejection("x")}),
         made("Broken", pre_score=lambda *_: 1 / 0, score=lambda *_: 1 / 0),
@@ -88,19 +88,19 @@ def test_a_single_feasible_node_is_taken_without_scoring() -> None:
 
 
 def test_without_score_plugins_every_node_is_as_good() -> None:
-    """4.3.11"""
+    """4.3.11: scores are normalized, checked and weighted."""
     assert {decided(seed=seed).node for seed in range(6)} == set(NODES)
     assert decided().total == 1
 
 
 def test_among_equals_the_seed_decides_and_the_same_seed_decides_the_same() -> None:
-    """4.3.12"""
+    """4.3.12: any node with the highest score may be chosen."""
     scores = scoring("One", {"a": 5, "b": 1, "c": 5})
     assert [decided(scores, seed=seed).node for seed in (0, 1, 2, 1)] == ["a", "c", "a", "c"]
 
 
 def test_a_plugin_whose_pre_score_skips_does_not_score() -> None:
-    """4.3.11"""
+    """4.3.11: scores are normalized, checked and weighted."""
     decision = decided(
         scoring("Skipping", {}, pre_score=lambda _pod, _nodes, _cycle: Skip()), scoring("One", {"a": 1, "b": 2, "c": 3})
     )

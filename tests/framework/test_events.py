@@ -67,7 +67,7 @@ CONCERNS: dict[str, tuple[Hint, ClusterEvent, bool]] = {
 
 @pytest.mark.parametrize(("hint", "event", "expected"), CONCERNS.values(), ids=CONCERNS.keys())
 def test_which_hints_an_event_matches(hint, event, expected):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     assert hint.matches(event) is expected
 
 
@@ -144,7 +144,7 @@ NODE_CHANGES: dict[str, tuple[Node, Node, list[Action]]] = {
 
 @pytest.mark.parametrize(("old", "new", "actions"), NODE_CHANGES.values(), ids=NODE_CHANGES.keys())
 def test_a_changed_node_gives_its_events_one_by_one(old, new, actions):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     assert node_changes(old, new) == [ClusterEvent(NODE, action) for action in actions]
 
 
@@ -181,7 +181,7 @@ POD_CHANGES: dict[str, tuple[Pod, Pod, Action]] = {
 
 @pytest.mark.parametrize(("old", "new", "action"), POD_CHANGES.values(), ids=POD_CHANGES.keys())
 def test_a_changed_pending_pod(old, new, action):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     assert pending_pod_changes(old, new) == [ClusterEvent(UNSCHEDULABLE_POD, action)]
 
 
@@ -224,12 +224,12 @@ PLACED_CHANGES: dict[str, tuple[Pod, Pod, Action]] = {
 
 @pytest.mark.parametrize(("old", "new", "action"), PLACED_CHANGES.values(), ids=PLACED_CHANGES.keys())
 def test_a_changed_pod_on_a_node(old, new, action):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     assert placed_pod_changes(placed(old), placed(new)) == [ClusterEvent(ASSIGNED_POD, action)]
 
 
 def test_a_plugin_without_events_that_can_refuse_gets_all_that_could_matter():
-    """3.3"""
+    """3.3: which events a plugin receives without registering them."""
     hints = registered_hints(None, can_refuse=True)
     assert [hint.resource for hint in hints] == list(BROADCAST_KINDS)
     assert all(hint.action == Action.ALL and hint.test is None for hint in hints)
@@ -244,7 +244,7 @@ def test_a_plugin_with_no_hints_gets_no_events():
 
 
 def test_who_waits_for_new_nodes_is_woken_by_taints_too():
-    """3.3"""
+    """3.3: which events a plugin receives without registering them."""
     declared = [Hint(NODE, Action.ADD)]
     assert registered_hints(declared, can_refuse=True) == [*declared, Hint(NODE, TAINT)]
 

@@ -199,7 +199,9 @@ SORT = "queueSort: {enabled: [{name: Bad}], disabled: [{name: PrioritySort}]}"
     ids=["a queueing hint", "background work", "a sort key"],
 )
 async def test_what_is_raised_beside_the_cycle_is_the_plugins_fault_in(server, capsys, plugin, point):
-    """Isolation, Q6, Q30"""
+    """Isolation, Q6, Q30: a bad plugin fails only its own pod; one queue, ordered by the sort plugin; Queue means
+    activeQ, or backoffQ while backoff lasts.
+    """
     plugins = f"plugins: {{{SORT}}}"
     profiles = (
         [f"- schedulerName: default-scheduler\n  {plugins}", f"- schedulerName: broken\n  {plugins}"]

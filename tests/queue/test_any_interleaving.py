@@ -86,7 +86,9 @@ class Model:
         return [one for one in self.pods.values() if one.place in places]
 
     def enter(self, one: Modelled, *, without_backoff: bool) -> None:
-        """Q10, Q30"""
+        """Q10, Q30: PreEnqueue runs on the way into activeQ and backoffQ; Queue means activeQ, or backoffQ while
+        backoff lasts.
+        """
         if one.pod.spec.scheduling_gates:
             one.place = "gated"
             one.unschedulable.add("Gates")
@@ -96,7 +98,9 @@ class Model:
             one.place = "backoff"
 
     def strategy(self, one: Modelled, event: ClusterEvent, old: Any, new: Any) -> str:
-        """Q13, Q19, Q29"""
+        """Q13, Q19, Q29: events of its plugin and wildcards requeue a gated pod; events since the pop are replayed; an
+        event concerns the pods whose plugins registered it.
+        """
         if event.is_wildcard:
             return "after backoff" if new is None or new.uid == one.pod.uid else "stay"
 
@@ -131,13 +135,13 @@ class Model:
         self.happen(ASSIGNED_POD_DELETED, pod, at_most=pod.priority)
 
     def nominate(self, uid: str, node: str) -> None:
-        """Q44"""
+        """Q44: a pod is nominated to one node at most."""
         self.nominations.pop(uid, None)
         if node:
             self.nominations[uid] = node
 
     def activate(self, one: Modelled) -> None:
-        """Q42"""
+        """Q42: activation skips backoff, not PreEnqueue."""
         if one.place == "in flight":
             self.record(EVERYTHING, None, one.pod)
         elif one.place == "backoff":
@@ -146,7 +150,7 @@ class Model:
             self.enter(one, without_backoff=True)
 
     def pass_time(self) -> None:
-        """Q23, Q41"""
+        """Q23, Q41: after its backoff a pod moves to activeQ; unschedulable pods are flushed after five minutes."""
         now = self.clock.now()
         for one in self.at("backoff"):
             if one.window is not None and one.window < math.floor(now):
@@ -314,7 +318,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @rule(uid=consumes(flying))
     def succeed(self, uid: str) -> None:
-        """Q48"""
+        """Q48: assuming ends the nomination, a failure restores it."""
         self.queue.done(uid)
         self.nominator.placed(uid)
         self.model.nominate(uid, "")
@@ -371,7 +375,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @invariant()
     def no_pod_is_in_two_places(self) -> None:
-        """Q1"""
+        """Q1: a pending pod is in exactly one place."""
         assert self.queue.counts() == {place: len(self.model.at(place)) for place in WAITING}
         assert len(self.queue) == len(self.model.at(*WAITING))
         assert len(list(self.queue.in_flight())) == len(self.model.at("in flight"))

@@ -22,12 +22,12 @@ DURATIONS = {
 
 @pytest.mark.parametrize(("settings", "seconds"), DURATIONS.values(), ids=DURATIONS.keys())
 def test_the_backoff_doubles_up_to_a_cap(settings, seconds):
-    """Q21"""
+    """Q21: backoff doubles up to the cap."""
     assert [Backoff(*settings).seconds(failures) for failures in range(1, len(seconds) + 1)] == seconds
 
 
 def test_ten_thousand_failures_are_the_cap():
-    """Q21"""
+    """Q21: backoff doubles up to the cap."""
     assert Backoff(1, 10).seconds(10_000) == 10
 
 
@@ -54,7 +54,7 @@ def test_a_pod_returns_at_the_first_whole_second_after_its_window(failures, frac
 
 
 def test_errors_in_a_row_count_before_refusals():
-    """Q20"""
+    """Q20: backoff counts errors in a row, else rejections."""
     queue = a_queue(clock := ManualClock(start=1000.0))
     queue.add(a_pod())
     for refused_by in ("Headroom", "Headroom", "Headroom", ""):
@@ -65,7 +65,7 @@ def test_errors_in_a_row_count_before_refusals():
 
 
 def test_without_a_cap_there_is_no_backoff():
-    """Q20"""
+    """Q20: backoff counts errors in a row, else rejections."""
     queue = a_queue(max_backoff_seconds=0)
     queue.add(a_pod())
     fail(queue)
@@ -73,7 +73,7 @@ def test_without_a_cap_there_is_no_backoff():
 
 
 def test_a_pod_that_waited_out_its_backoff_among_the_refused_is_active_at_once():
-    """Q30"""
+    """Q30: Queue means activeQ, or backoffQ while backoff lasts."""
     queue = a_queue(clock := ManualClock(start=1000.5))
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -89,7 +89,7 @@ def test_a_pod_that_waited_out_its_backoff_among_the_refused_is_active_at_once()
 
 
 def test_priority_decides_inside_a_window_and_the_window_before_priority():
-    """Q24"""
+    """Q24: backoffQ is ordered by second, then by the sort plugin."""
     queue = a_queue(clock := ManualClock(start=1000.0))
     for name, priority in {"low": 0, "high": 9, "next-window": 99}.items():
         queue.add(a_pod(name, priority=priority))
@@ -112,7 +112,7 @@ def test_after_errors_only_the_window_orders():
 
 
 def test_a_refused_pod_is_tried_early_when_no_other_pod_is_active():
-    """Q25"""
+    """Q25: the head of backoffQ is popped early, never after an error."""
     queue = a_queue()
     queue.add(a_pod("woken", priority=9))
     fail(queue, refused_by="Headroom")
@@ -122,7 +122,9 @@ def test_a_refused_pod_is_tried_early_when_no_other_pod_is_active():
 
 
 def test_a_pod_after_an_error_is_never_tried_early():
-    """Q25, Q26"""
+    """Q25, Q26: the head of backoffQ is popped early, never after an error; without a rejecting plugin the pod backs
+    off as after an error.
+    """
     queue = a_queue(clock := ManualClock(start=1000.0))
     queue.add(a_pod())
     fail(queue)
@@ -157,7 +159,7 @@ class Bell:
 
 
 def test_on_ready_rings_when_there_is_something_new_to_pop():
-    """Q27"""
+    """Q27: an entry wakes the scheduling loop."""
     bell = Bell()
     queue = a_queue(clock := ManualClock(), on_ready=bell)
     queue.add(a_pod("one"))

@@ -44,7 +44,9 @@ MATCHES = {
 
 @pytest.mark.parametrize(("hint", "event", "wakes"), MATCHES.values(), ids=MATCHES.keys())
 def test_an_event_wakes_pods_whose_plugin_registered_it(hint, event, wakes):
-    """Q28, Q29"""
+    """Q28, Q29: unregistered events are ignored, wildcards always count; an event concerns the pods whose plugins
+    registered it.
+    """
     queue = a_queue(hints={"Headroom": [hint]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -53,7 +55,7 @@ def test_an_event_wakes_pods_whose_plugin_registered_it(hint, event, wakes):
 
 
 def test_an_event_that_no_plugin_registered_is_not_even_recorded():
-    """Q28"""
+    """Q28: unregistered events are ignored, wildcards always count."""
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Ports": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     waiting = popped(queue)
@@ -63,7 +65,7 @@ def test_an_event_that_no_plugin_registered_is_not_even_recorded():
 
 
 def test_only_hints_of_the_plugins_that_refused_the_pod_run():
-    """Q31"""
+    """Q31: only hints of the rejecting plugins run."""
     tests = {plugin: Recorded(False) for plugin in ("Headroom", "Ports", "Taints")}
     queue = a_queue(hints={plugin: [Hint("Node", Action.ADD, test)] for plugin, test in tests.items()})
     queue.add(a_pod())
@@ -74,7 +76,7 @@ def test_only_hints_of_the_plugins_that_refused_the_pod_run():
 
 
 def test_any_one_of_several_refusing_plugins_wakes_the_pod():
-    """Q29"""
+    """Q29: an event concerns the pods whose plugins registered it."""
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Ports": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom Ports")
@@ -83,7 +85,7 @@ def test_any_one_of_several_refusing_plugins_wakes_the_pod():
 
 
 def test_every_matching_hint_of_a_plugin_runs_until_one_passes():
-    """Q31"""
+    """Q31: only hints of the rejecting plugins run."""
     no = Hint("Node", Action.ADD | Action.DELETE, Recorded(False))
     yes = Hint("Node", Action.ADD, Recorded(True))
     queue = a_queue(hints={"Headroom": [no, yes]})
@@ -96,7 +98,7 @@ def test_every_matching_hint_of_a_plugin_runs_until_one_passes():
 
 
 def test_a_test_sees_the_pod_and_the_object_before_and_after():
-    """Q29"""
+    """Q29: an event concerns the pods whose plugins registered it."""
     test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
     queue.add(pod := a_pod())
@@ -106,7 +108,9 @@ def test_a_test_sees_the_pod_and_the_object_before_and_after():
 
 
 def test_a_pending_plugins_event_brings_the_pod_back_without_backoff():
-    """Q29, Q30"""
+    """Q29, Q30: an event concerns the pods whose plugins registered it; Queue means activeQ, or backoffQ while backoff
+    lasts.
+    """
     queue = a_queue()
     queue.add(a_pod())
     fail(queue, pending_on="Headroom")
@@ -115,7 +119,9 @@ def test_a_pending_plugins_event_brings_the_pod_back_without_backoff():
 
 
 def test_the_event_of_a_refusing_plugin_does_not_spare_a_pending_pod_its_backoff():
-    """Q29, Q30"""
+    """Q29, Q30: an event concerns the pods whose plugins registered it; Queue means activeQ, or backoffQ while backoff
+    lasts.
+    """
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Claims": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     fail(queue, refused_by="Headroom", pending_on="Claims")
@@ -124,7 +130,7 @@ def test_the_event_of_a_refusing_plugin_does_not_spare_a_pending_pod_its_backoff
 
 
 def test_a_hint_that_raises_counts_as_yes_and_is_logged(capsys):
-    """Q30"""
+    """Q30: Queue means activeQ, or backoffQ while backoff lasts."""
 
     def broken(pod, old, new):
         raise AttributeError("labels")
@@ -138,7 +144,7 @@ def test_a_hint_that_raises_counts_as_yes_and_is_logged(capsys):
 
 
 def test_a_wildcard_that_carries_a_pod_is_for_that_pod():
-    """Q29"""
+    """Q29: an event concerns the pods whose plugins registered it."""
     queue = a_queue()
     for name in ("one", "two"):
         queue.add(a_pod(name))
@@ -148,7 +154,7 @@ def test_a_wildcard_that_carries_a_pod_is_for_that_pod():
 
 
 def test_a_check_in_advance_leaves_pods_out():
-    """Q29"""
+    """Q29: an event concerns the pods whose plugins registered it."""
     queue = a_queue()
     for name, priority in {"low": 1, "high": 9}.items():
         queue.add(a_pod(name, priority=priority))
@@ -158,7 +164,7 @@ def test_a_check_in_advance_leaves_pods_out():
 
 
 def test_hints_of_the_same_plugin_in_another_profile_do_not_run():
-    """Q29"""
+    """Q29: an event concerns the pods whose plugins registered it."""
     queue = a_queue(
         profiles={"default-scheduler": ProfileRules({"Headroom": [NODE_HINT]}), "batch": ProfileRules({"Headroom": []})}
     )
@@ -171,7 +177,7 @@ def test_hints_of_the_same_plugin_in_another_profile_do_not_run():
 
 
 def test_events_neither_move_nor_hurry_pods_that_back_off():
-    """Q35"""
+    """Q35: events do not move pods in activeQ or backoffQ."""
     queue = a_queue(clock := ManualClock())
     queue.add(a_pod())
     fail(queue)

@@ -10,7 +10,7 @@ from mooring.objects.meta import ObjectMeta
 
 
 def test_a_pod_that_is_queued_is_not_requeued(capsys):
-    """Q16"""
+    """Q16: requeueing ends the attempt; a queued pod is not requeued."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = fail(queue, refused_by="Headroom")
@@ -21,7 +21,7 @@ def test_a_pod_that_is_queued_is_not_requeued(capsys):
 
 
 def test_putting_back_ends_the_flight():
-    """Q16"""
+    """Q16: requeueing ends the attempt; a queued pod is not requeued."""
     queue = a_queue()
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -29,7 +29,7 @@ def test_putting_back_ends_the_flight():
 
 
 def test_refusals_and_errors_are_counted_apart():
-    """Q17"""
+    """Q17: errors in a row are counted, until a rejection."""
     queue = a_queue()
     queue.add(a_pod())
     counts = []
@@ -41,7 +41,7 @@ def test_refusals_and_errors_are_counted_apart():
 
 
 def test_a_failure_starts_the_waiting_time_anew():
-    """Q18"""
+    """Q18: a failure resets timestamp and flush."""
     queue = a_queue(clock := ManualClock(start=100.0))
     queue.add(a_pod())
     clock.advance(5)
@@ -49,7 +49,7 @@ def test_a_failure_starts_the_waiting_time_anew():
 
 
 def test_an_error_is_retried_after_backoff_whatever_happens():
-    """Q19"""
+    """Q19: events since the pop are replayed."""
     queue = a_queue()
     queue.add(a_pod())
     fail(queue)
@@ -74,7 +74,7 @@ MEANWHILE = {
 
 @pytest.mark.parametrize(("events", "refused_by", "pending_on", "place"), MEANWHILE.values(), ids=MEANWHILE.keys())
 def test_what_happened_during_the_attempt_is_replayed(events, refused_by, pending_on, place):
-    """Q19, Q32"""
+    """Q19, Q32: events since the pop are replayed; events are recorded while a pod is in flight."""
     queue = a_queue(hints={"Headroom": [NODE_HINT], "Claims": [Hint("Pod", Action.DELETE)]})
     queue.add(a_pod())
     waiting = popped(queue)
@@ -98,7 +98,7 @@ def test_events_before_the_pop_do_not_count():
 
 
 def test_the_replay_sees_the_objects_in_the_order_of_events():
-    """Q19"""
+    """Q19: events since the pop are replayed."""
     test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD | Action.DELETE, test)]})
     queue.add(a_pod())
@@ -112,7 +112,7 @@ def test_the_replay_sees_the_objects_in_the_order_of_events():
 
 
 def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
-    """Q33"""
+    """Q33: the end of an attempt drops events that no pod needs."""
     queue = a_queue()
     for name in ("one", "two", "three"):
         queue.add(a_pod(name))
@@ -130,7 +130,7 @@ def test_events_are_forgotten_when_the_last_attempt_that_may_need_them_ends():
 
 
 def test_only_events_since_its_own_pop_are_replayed_for_a_pod():
-    """Q33"""
+    """Q33: the end of an attempt drops events that no pod needs."""
     test = Recorded(False)
     queue = a_queue(hints={"Headroom": [Hint("Node", Action.ADD, test)]})
     queue.add(a_pod("one"))
@@ -146,7 +146,7 @@ def test_only_events_since_its_own_pop_are_replayed_for_a_pod():
 
 
 def test_a_pod_that_comes_again_while_it_is_in_flight_is_kept():
-    """Q5, Q36"""
+    """Q5, Q36: a deleted pod leaves its place; the next attempt sees the latest pod."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)
@@ -168,7 +168,7 @@ def test_a_pod_that_fails_after_it_was_done_backs_off():
 
 
 def test_the_retry_uses_the_latest_object():
-    """Q36"""
+    """Q36: the next attempt sees the latest pod."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)
@@ -178,7 +178,7 @@ def test_the_retry_uses_the_latest_object():
 
 
 def test_the_callers_object_is_later_than_the_queues():
-    """Q36"""
+    """Q36: the next attempt sees the latest pod."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)
@@ -196,7 +196,7 @@ def test_a_pod_made_again_under_its_name_is_another_pod():
 
 
 def test_a_wildcard_for_one_pod_leaves_the_others_in_flight_alone():
-    """Q29, Q42"""
+    """Q29, Q42: an event concerns the pods whose plugins registered it; activation skips backoff, not PreEnqueue."""
     queue = a_queue()
     queue.add(a_pod("one"))
     queue.add(a_pod("two"))
@@ -208,7 +208,9 @@ def test_a_wildcard_for_one_pod_leaves_the_others_in_flight_alone():
 
 
 def test_a_wildcard_for_all_counts_for_every_pod_in_flight():
-    """Q28, Q29"""
+    """Q28, Q29: unregistered events are ignored, wildcards always count; an event concerns the pods whose plugins
+    registered it.
+    """
     queue = a_queue(hints={})
     queue.add(a_pod())
     waiting = popped(queue)

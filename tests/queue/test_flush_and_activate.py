@@ -8,7 +8,7 @@ from mooring.framework.verdicts import Refusal
 
 
 def test_no_pod_waits_longer_than_the_limit_and_the_next_half_minute():
-    """Q41"""
+    """Q41: unschedulable pods are flushed after five minutes."""
     queue = a_queue(clock := ManualClock(start=1000.0))
     clock.advance(10)
     queue.add(a_pod())
@@ -23,7 +23,7 @@ def test_no_pod_waits_longer_than_the_limit_and_the_next_half_minute():
 
 
 def test_the_limit_can_be_set():
-    """Q41"""
+    """Q41: unschedulable pods are flushed after five minutes."""
     queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=40)
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -34,7 +34,7 @@ def test_the_limit_can_be_set():
 
 
 def test_the_next_failure_forgets_the_flush():
-    """Q18, Q41"""
+    """Q18, Q41: a failure resets timestamp and flush; unschedulable pods are flushed after five minutes."""
     queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=40)
     queue.add(a_pod())
     fail(queue, refused_by="Headroom")
@@ -43,7 +43,7 @@ def test_the_next_failure_forgets_the_flush():
 
 
 def test_pre_enqueue_runs_again_at_the_flush_and_then_not_before_the_limit():
-    """Q41"""
+    """Q41: unschedulable pods are flushed after five minutes."""
     quota = Recorded(Refusal("over quota"))
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
     queue.add(a_pod())
@@ -55,7 +55,7 @@ def test_pre_enqueue_runs_again_at_the_flush_and_then_not_before_the_limit():
 
 
 def test_a_pod_that_its_gate_keeps_out_at_the_flush_is_not_brought_back_by_it():
-    """Q41"""
+    """Q41: unschedulable pods are flushed after five minutes."""
     quota = Recorded(Refusal("over quota"))
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota)], max_unschedulable_seconds=40)
     queue.add(a_pod())
@@ -67,7 +67,7 @@ def test_a_pod_that_its_gate_keeps_out_at_the_flush_is_not_brought_back_by_it():
 
 
 def test_a_flush_counts_for_pods_that_are_in_flight():
-    """Q32, Q41"""
+    """Q32, Q41: events are recorded while a pod is in flight; unschedulable pods are flushed after five minutes."""
     queue = a_queue(clock := ManualClock(), max_unschedulable_seconds=20)
     queue.add(a_pod("one"))
     fail(queue, refused_by="Headroom")
@@ -89,7 +89,7 @@ def test_a_clock_that_was_set_back_does_not_put_off_the_flush():
 
 @pytest.mark.parametrize("place", WAITING_PLACES)
 def test_activation_brings_a_pod_from_any_place_past_backoff_but_not_past_its_gate(place):
-    """Q42"""
+    """Q42: activation skips backoff, not PreEnqueue."""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.add(pod := a_pod(gates=["hold"] if place == "gated" else []))
     if place in ("backoff", "unschedulable"):
@@ -100,14 +100,14 @@ def test_activation_brings_a_pod_from_any_place_past_backoff_but_not_past_its_ga
 
 
 def test_activating_an_unknown_pod_is_nothing():
-    """Q42"""
+    """Q42: activation skips backoff, not PreEnqueue."""
     queue = a_queue()
     queue.activate([a_pod()])
     assert queue.where("web") == "absent"
 
 
 def test_activating_a_pod_in_flight_brings_it_back_after_backoff():
-    """Q42"""
+    """Q42: activation skips backoff, not PreEnqueue."""
     queue = a_queue()
     queue.add(a_pod())
     waiting = popped(queue)

@@ -39,7 +39,7 @@ def test_a_refused_pod_waits_for_the_event_its_plugin_named():
 
 
 def test_a_new_pod_is_active_and_has_not_been_tried():
-    """Q2"""
+    """Q2: PreEnqueue admits a new pod or gates it."""
     queue = a_queue()
     queue.add(pod := a_pod())
     assert queue.where(pod) == "active"
@@ -56,7 +56,7 @@ def test_a_pod_is_found_by_object_uid_key_and_name():
 
 
 def test_the_first_readiness_is_remembered_for_good():
-    """Q3"""
+    """Q3: the first entry into activeQ sets the time of the first attempt."""
     queue = a_queue(clock := ManualClock(start=100.0))
     queue.add(a_pod())
     waiting = fail(queue)
@@ -69,7 +69,7 @@ def test_the_first_readiness_is_remembered_for_good():
 
 
 def test_a_gated_pod_is_not_ready_yet():
-    """Q3"""
+    """Q3: the first entry into activeQ sets the time of the first attempt."""
     queue = a_queue(
         clock := ManualClock(start=100.0), hints={"Gates": [GATES_ELIMINATED]}, gates=[("Gates", scheduling_gates)]
     )
@@ -81,7 +81,7 @@ def test_a_gated_pod_is_not_ready_yet():
 
 @pytest.mark.parametrize("place", WAITING_PLACES)
 def test_a_deleted_pod_leaves_whichever_place_it_is_in(place):
-    """Q5"""
+    """Q5: a deleted pod leaves its place."""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.add(pod := a_pod(gates=["hold"] if place == "gated" else []))
     if place in ("backoff", "unschedulable"):
@@ -98,7 +98,7 @@ def test_a_deleted_pod_leaves_whichever_place_it_is_in(place):
 
 
 def test_a_pod_deleted_during_its_attempt_is_dropped_when_the_attempt_ends():
-    """Q5"""
+    """Q5: a deleted pod leaves its place."""
     queue = a_queue()
     queue.add(pod := a_pod())
     waiting = popped(queue)
@@ -109,7 +109,7 @@ def test_a_pod_deleted_during_its_attempt_is_dropped_when_the_attempt_ends():
 
 
 def test_deleting_an_unknown_pod_is_nothing():
-    """Q5"""
+    """Q5: a deleted pod leaves its place."""
     queue = a_queue()
     queue.add(pod := a_pod("known"))
     queue.delete(a_pod("unknown"))
@@ -117,7 +117,7 @@ def test_deleting_an_unknown_pod_is_nothing():
 
 
 def test_higher_priority_first_then_the_earlier():
-    """Q6"""
+    """Q6: one queue, ordered by the sort plugin."""
     queue = a_queue(clock := ManualClock())
     for name, priority in {"late": 0, "low": -1, "high": 10, "later": 0}.items():
         queue.add(a_pod(name, priority=priority))
@@ -126,7 +126,7 @@ def test_higher_priority_first_then_the_earlier():
 
 
 def test_profiles_share_one_order():
-    """Q6"""
+    """Q6: one queue, ordered by the sort plugin."""
     queue = a_queue(profiles={"batch": ProfileRules(), "default-scheduler": ProfileRules()})
     queue.add(a_pod("one", scheduler="default-scheduler"))
     queue.add(a_pod("two", scheduler="batch", priority=5))
@@ -134,7 +134,7 @@ def test_profiles_share_one_order():
 
 
 def test_pop_counts_attempts_and_keeps_who_refused_until_the_next_failure():
-    """Q7"""
+    """Q7: a pop counts an attempt and keeps the rejecting plugins."""
     queue = a_queue()
     queue.add(a_pod())
     assert popped(queue).attempts == 1
@@ -147,7 +147,7 @@ def test_pop_counts_attempts_and_keeps_who_refused_until_the_next_failure():
 
 
 def test_a_pod_in_flight_that_is_added_again_is_not_popped_twice():
-    """Q8"""
+    """Q8: a pod in flight is not popped again."""
     queue = a_queue()
     queue.add(a_pod())
     popped(queue)
@@ -157,7 +157,7 @@ def test_a_pod_in_flight_that_is_added_again_is_not_popped_twice():
 
 
 def test_nothing_to_pop_while_nothing_is_ready():
-    """Q9"""
+    """Q9: nothing is popped while activeQ and backoffQ are empty."""
     queue = a_queue()
     assert queue.pop() is None
     queue.add(a_pod())
@@ -166,7 +166,9 @@ def test_nothing_to_pop_while_nothing_is_ready():
 
 
 def test_a_pod_that_is_done_is_gone_and_done_twice_is_done_once():
-    """Q33, Q34"""
+    """Q33, Q34: the end of an attempt drops events that no pod needs; a pod is in flight until requeued, dropped or
+    past permit.
+    """
     queue = a_queue()
     queue.add(pod := a_pod())
     popped(queue)
@@ -176,7 +178,7 @@ def test_a_pod_that_is_done_is_gone_and_done_twice_is_done_once():
 
 
 def test_done_does_not_touch_a_pod_that_waits():
-    """Q33"""
+    """Q33: the end of an attempt drops events that no pod needs."""
     queue = a_queue()
     queue.add(pod := a_pod())
     queue.done(pod.uid)
@@ -210,7 +212,7 @@ def test_the_counts_are_the_sizes_of_the_places():
 
 
 def test_each_entry_is_reported_once_with_its_reason():
-    """Q50"""
+    """Q50: each entry is counted with its reason."""
     entries: Counter[tuple[str, str]] = Counter()
     queue = a_queue(
         clock := ManualClock(),

@@ -38,7 +38,7 @@ QUOTA_HINT = Hint("quotas.v1.example.com", Action.ADD | Action.UPDATE)
 
 
 def test_a_refused_pod_is_gated_with_plugin_and_reason():
-    """Q2, Q11"""
+    """Q2, Q11: PreEnqueue admits a new pod or gates it; a gated pod records its plugin, without an event."""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.add(pod := a_pod(gates=["hold"]))
     assert queue.where(pod) == "gated"
@@ -53,7 +53,7 @@ def test_a_refused_pod_is_gated_with_plugin_and_reason():
 
 
 def test_pre_enqueue_runs_on_the_way_into_active_and_into_backoff_but_not_between_them():
-    """Q10"""
+    """Q10: PreEnqueue runs on the way into activeQ and backoffQ."""
     queue = a_queue(clock := ManualClock(), gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
     assert quota.calls == 1
@@ -72,7 +72,9 @@ def test_pre_enqueue_runs_on_the_way_into_active_and_into_backoff_but_not_betwee
 
 
 def test_a_pod_on_its_way_into_backoff_can_be_gated():
-    """Q10, Q11"""
+    """Q10, Q11: PreEnqueue runs on the way into activeQ and backoffQ; a gated pod records its plugin, without event or
+    condition.
+    """
     queue = a_queue(clock := ManualClock(), hints={"Quota": [QUOTA_HINT]}, gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
     quota.is_open = False
@@ -116,7 +118,7 @@ def test_a_pod_that_was_refused_and_then_gated_waits_on_when_its_gate_opens():
 
 
 def test_a_pod_that_passes_is_gated_no_more():
-    """Q12"""
+    """Q12: a pod that all PreEnqueue plugins admit is not gated any more."""
     queue = a_queue(hints={"Quota": [QUOTA_HINT]}, gates=[("Quota", quota := Quota(is_open=False))])
     queue.add(a_pod())
     quota.is_open = True
@@ -158,7 +160,7 @@ def test_pre_enqueue_does_not_run_for_a_change_of_the_pod_that_it_did_not_regist
 
 
 def test_a_gated_pod_runs_the_hints_of_an_older_attempt_too():
-    """Q15"""
+    """Q15: hints of older rejections run for a gated pod too."""
     never = Hint("quotas.v1.example.com", Action.UPDATE, Recorded(False))
     queue = a_queue(hints={"Quota": [never], "Headroom": [NODE_HINT, QUOTA_HINT]}, gates=[("Quota", quota := Quota())])
     queue.add(a_pod())
@@ -171,7 +173,7 @@ def test_a_gated_pod_runs_the_hints_of_an_older_attempt_too():
 
 
 def test_a_wildcard_reaches_gated_pods():
-    """Q13"""
+    """Q13: events of its plugin and wildcards requeue a gated pod."""
     queue = a_queue(hints={}, gates=[("Quota", quota := Quota(is_open=False))])
     queue.add(a_pod())
     quota.is_open = True
@@ -180,7 +182,7 @@ def test_a_wildcard_reaches_gated_pods():
 
 
 def test_the_plugin_that_gates_the_pod_runs_first():
-    """Q14"""
+    """Q14: the gating plugin runs first."""
     first, second = Quota(), Quota(is_open=False)
     queue = a_queue(gates=[("First", first), ("Second", second)])
     queue.add(a_pod())
@@ -193,7 +195,7 @@ def test_the_plugin_that_gates_the_pod_runs_first():
 
 
 def test_removing_the_gates_lets_the_pod_in():
-    """Q38, Q40"""
+    """Q38, Q40: an update of an unschedulable pod runs the hints; which changes of its own can requeue a pod."""
     queue = a_queue(hints={"Gates": [GATES_ELIMINATED]}, gates=[("Gates", scheduling_gates)])
     queue.add(two := a_pod(gates=["a", "b"]))
     queue.update(two, one := a_pod(gates=["b"]))
@@ -203,7 +205,7 @@ def test_removing_the_gates_lets_the_pod_in():
 
 
 def test_a_gate_that_raises_keeps_the_pod_out_and_is_logged(capsys):
-    """Q11"""
+    """Q11: a gated pod records its plugin, without an event."""
 
     def broken(pod):
         raise KeyError("team")
@@ -219,7 +221,7 @@ def test_a_gate_that_raises_keeps_the_pod_out_and_is_logged(capsys):
 
 
 def test_a_gate_that_returns_nonsense_keeps_the_pod_out_and_is_logged(capsys):
-    """Q11"""
+    """Q11: a gated pod records its plugin, without an event."""
     queue = a_queue(gates=[("Nonsense", Recorded(True))])
     queue.add(pod := a_pod())
     assert queue.where(pod) == "gated"
@@ -248,7 +250,7 @@ def test_pods_that_activate_each_other_at_the_gate_end():
 
 @pytest.mark.parametrize("raised", [SystemExit(1), asyncio.CancelledError()], ids=["an exit", "something cancelled"])
 def test_whatever_a_gate_raises_keeps_its_pod_out_and_ends_nothing_else(raised, capsys):
-    """Q11, Isolation"""
+    """Q11, Isolation: a gated pod records its plugin, without an event; a bad plugin fails only its own pod."""
 
     def gate(_pod):
         raise raised

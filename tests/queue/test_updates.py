@@ -7,7 +7,7 @@ from mooring.framework.events import NODE_ADDED, Action, Hint
 
 
 def test_an_update_during_the_attempt_is_replayed_as_an_event_and_nothing_else():
-    """Q36"""
+    """Q36: the next attempt sees the latest pod."""
     queue = a_queue(hints={"Spread": [Hint("Pod", Action.UPDATE_POD_LABEL, is_this_pod)]})
     queue.add(pod := a_pod())
     waiting = popped(queue)
@@ -18,7 +18,7 @@ def test_an_update_during_the_attempt_is_replayed_as_an_event_and_nothing_else()
 
 
 def test_an_active_pod_is_replaced_and_takes_its_new_turn():
-    """Q37"""
+    """Q37: an update replaces a queued pod in place."""
     queue = a_queue()
     queue.add(a_pod("one", priority=5))
     queue.add(pod := a_pod("two", priority=1))
@@ -27,7 +27,7 @@ def test_an_active_pod_is_replaced_and_takes_its_new_turn():
 
 
 def test_an_active_pod_is_not_gated_by_an_update():
-    """Q37"""
+    """Q37: an update replaces a queued pod in place."""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.add(pod := a_pod())
     queue.update(pod, a_pod(gates=["late"]))
@@ -35,7 +35,7 @@ def test_an_active_pod_is_not_gated_by_an_update():
 
 
 def test_a_pod_that_backs_off_is_replaced_in_its_window():
-    """Q37"""
+    """Q37: an update replaces a queued pod in place."""
     queue = a_queue()
     for name in ("one", "two"):
         queue.add(a_pod(name))
@@ -48,7 +48,7 @@ def test_a_pod_that_backs_off_is_replaced_in_its_window():
 
 
 def test_a_pod_that_backs_off_after_an_error_stays_there():
-    """Q37"""
+    """Q37: an update replaces a queued pod in place."""
     queue = a_queue()
     queue.add(a_pod())
     fail(queue)
@@ -70,7 +70,7 @@ OWN_UPDATES = {
 
 @pytest.mark.parametrize(("named", "old", "new", "wakes"), OWN_UPDATES.values(), ids=OWN_UPDATES.keys())
 def test_a_refused_pod_wakes_when_what_its_plugin_named_changes_in_it(named, old, new, wakes):
-    """Q38, Q40"""
+    """Q38, Q40: an update of an unschedulable pod runs the hints; which changes of its own can requeue a pod."""
     queue = a_queue(hints={"Plugin": [Hint("Pod", named, is_this_pod)]})
     queue.add(old)
     waiting = fail(queue, refused_by="Plugin")
@@ -80,7 +80,7 @@ def test_a_refused_pod_wakes_when_what_its_plugin_named_changes_in_it(named, old
 
 
 def test_one_of_several_changes_is_enough():
-    """Q38"""
+    """Q38: an update of an unschedulable pod runs the hints."""
     queue = a_queue(hints={"Plugin": [Hint("Pod", Action.UPDATE_POD_TOLERATION, is_this_pod)]})
     queue.add(old := a_pod())
     fail(queue, refused_by="Plugin")
@@ -89,7 +89,7 @@ def test_one_of_several_changes_is_enough():
 
 
 def test_a_refused_pod_that_was_replaced_is_still_requeued_by_events():
-    """Q38"""
+    """Q38: an update of an unschedulable pod runs the hints."""
     queue = a_queue()
     queue.add(old := a_pod())
     fail(queue, refused_by="Headroom")
@@ -99,7 +99,7 @@ def test_a_refused_pod_that_was_replaced_is_still_requeued_by_events():
 
 
 def test_an_update_of_an_unknown_pod_adds_it_through_the_gate():
-    """Q39"""
+    """Q39: an update of an unknown pod adds it."""
     queue = a_queue(gates=[("Gates", scheduling_gates)])
     queue.update(a_pod("one"), a_pod("one"))
     queue.update(a_pod("two"), a_pod("two", gates=["hold"]))

@@ -27,7 +27,7 @@ def requested(state: State, node: str) -> int:
 
 
 def test_an_assumed_pod_counts_at_once_and_carries_its_time() -> None:
-    """4.3.13"""
+    """4.3.13: the pod is assumed once."""
     state, pod = a_state("a"), a_pod(cpu="1")
     state.assume(pod, "a", at=7.0)
     assert requested(state, "a") == 1000
@@ -36,7 +36,7 @@ def test_an_assumed_pod_counts_at_once_and_carries_its_time() -> None:
 
 
 def test_a_pod_is_assumed_only_once() -> None:
-    """4.3.13"""
+    """4.3.13: the pod is assumed once."""
     state, pod = a_state("a", "b"), a_pod("web")
     state.assume(pod, "a", at=1.0)
     with pytest.raises(Fault, match=r"default/web .* already on node a"):
@@ -57,7 +57,7 @@ def test_forgetting_an_assumed_pod_gives_its_room_back() -> None:
 
 
 def test_a_confirmed_pod_cannot_be_forgotten() -> None:
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     state, pod = a_state("a"), a_pod()
     state.assume(pod, "a", at=1.0)
     state.set_pod(placed(pod, "a"))

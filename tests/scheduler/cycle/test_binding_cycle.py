@@ -22,7 +22,7 @@ class SomebodyElse(Plugin):
 
 
 async def test_a_pod_that_somebody_else_bound_first_is_theirs(server):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     config = a_configuration(a_profile("default-scheduler", plugins=["SomebodyElse"]))
     async with a_live_scheduler(server, config, [SomebodyElse]) as live:
         await live.node("ours", cpu="2")
@@ -66,7 +66,7 @@ class Third(Reserves):
 
 
 async def test_when_one_plugin_cannot_reserve_all_of_them_undo_in_reverse_order(server):
-    """4.3.14"""
+    """4.3.14: a failed Reserve unreserves in reverse order."""
     Reserves.calls.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["Second", "Refuses", "Third"]))
     async with a_live_scheduler(server, config, [Second, Refuses, Third]) as live:
@@ -99,7 +99,7 @@ class Door(Plugin):
 
 
 async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_for_it(server):
-    """4.1.4, 4.3.15"""
+    """4.1.4, 4.3.15: binding cycles run concurrently with scheduling; Permit allows, rejects or waits."""
     Door.is_asked = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
@@ -113,7 +113,7 @@ async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_
 
 
 async def test_a_pod_that_is_deleted_while_it_waits_on_permit_gives_its_place_back(server):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     Door.is_asked = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
@@ -131,7 +131,7 @@ class Elsewhere(Plugin):
 
 
 async def test_bind_plugins_are_tried_in_order_until_one_does_not_skip(server):
-    """4.4.6, 4.5"""
+    """4.4.6, 4.5: an extender or the first Bind plugin binds; a failed binding forgets the pod."""
     config = a_configuration("""
 - schedulerName: default-scheduler
   plugins:
@@ -153,7 +153,7 @@ class Nobody(Plugin):
 
 
 async def test_a_pod_that_no_bind_plugin_takes_is_tried_again_and_says_so(server):
-    """4.4.6"""
+    """4.4.6: an extender or the first Bind plugin binds."""
     config = a_configuration("""
 - schedulerName: default-scheduler
   plugins:
@@ -175,7 +175,7 @@ class After(Plugin):
 
 
 async def test_post_bind_is_told_and_cannot_harm(server, capsys):
-    """4.4.7"""
+    """4.4.7: a bound pod stays assumed until the watch shows it."""
     After.told.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["After"]))
     async with a_live_scheduler(server, config, [After]) as live:
@@ -203,7 +203,7 @@ class Errand(Plugin):
 
 
 async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(server, monkeypatch):
-    """4.4.1, 4.4.2"""
+    """4.4.1, 4.4.2: PreBindPreFlight returns whether there is work; the node is nominated while the pod waits."""
     Errand.may_go, Errand.done = asyncio.Event(), []
     nominated, nominate = [], Reporter.nominate
 
@@ -226,7 +226,7 @@ async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(se
 
 
 async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_nothing(server, monkeypatch):
-    """4.4.2"""
+    """4.4.2: the node is nominated while the pod waits."""
     Errand.may_go, Errand.done = asyncio.Event(), []
     is_reached, may_go_on, settle = asyncio.Event(), asyncio.Event(), Reporter.settle
 
@@ -260,7 +260,7 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
     ],
 )
 async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(server, errand, problem):
-    """4.4.1"""
+    """4.4.1: PreBindPreFlight returns whether there is work."""
     config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
     async with a_live_scheduler(server, config, [Errand]) as live:
         await live.node("node-1")

@@ -48,7 +48,7 @@ def asked(world: World, *names: str) -> list[tuple[str, str]]:
 
 
 async def test_a_victim_is_marked_and_deleted_by_its_uid_and_told(world):
-    """4.7.b"""
+    """4.7.b: victims are evicted concurrently."""
     await planned(world, a_victim("low"))
     assert asked(world, "low") == [("patch", "low"), ("delete", "low")]
     marked, deleted = [body for body in world.server.bodies if "uid-low" in str(body)]
@@ -67,7 +67,7 @@ async def test_a_victim_is_marked_and_deleted_by_its_uid_and_told(world):
 
 
 async def test_the_last_victim_goes_after_all_others(world):
-    """4.7.b, 4.7.c"""
+    """4.7.b, 4.7.c: victims are evicted concurrently; the last victim is evicted after all others."""
     held = world.server.held["delete", "b"] = asyncio.Event()
     await planned(world, a_victim("a"), a_victim("b"), a_victim("last"))
     assert ("delete", "a") in world.server.asked
@@ -86,7 +86,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_when_one_victim_cannot_be_evicted_the_last_stays_and_the_pod_is_tried_again(world, failure, capsys):
-    """4.7.c, 4.7.d"""
+    """4.7.c, 4.7.d: the last victim is evicted after all others; the preemptor is gated until then."""
     world.server.refusals["delete", "a"] = failure
     await planned(world, a_victim("a"), a_victim("b"), a_victim("last"))
     assert ("delete", "b") in world.server.asked
@@ -96,7 +96,7 @@ async def test_when_one_victim_cannot_be_evicted_the_last_stays_and_the_pod_is_t
 
 
 async def test_when_the_last_victim_cannot_be_evicted_the_pod_is_tried_again(world, capsys):
-    """4.7.d"""
+    """4.7.d: the preemptor is gated until then."""
     world.server.refusals["delete", "last"] = FAILURES["refused"]
     await planned(world, a_victim("last"))
     assert world.activated
@@ -112,7 +112,7 @@ ALREADY = {
 
 @pytest.mark.parametrize("answer", ALREADY.values(), ids=ALREADY.keys())
 async def test_a_victim_counts_as_evicted_without_an_event_when(world, answer):
-    """4.7.b"""
+    """4.7.b: victims are evicted concurrently."""
     world.server.refusals["patch", "a"] = answer
     await planned(world, a_victim("a"), a_victim("last"))
     assert ("delete", "a") not in world.server.asked
@@ -130,7 +130,7 @@ async def test_a_mark_that_the_server_is_too_busy_for_is_tried_again(world):
 
 
 async def test_victims_that_are_going_already_are_left_to_go(world):
-    """4.7.b"""
+    """4.7.b: victims are evicted concurrently."""
     await planned(world, a_victim("low", going=True))
     assert not asked(world, "low")
     assert not world.under_way.is_under_way("u1")
@@ -140,7 +140,7 @@ async def test_victims_that_are_going_already_are_left_to_go(world):
 
 
 async def test_the_pod_is_kept_out_of_the_queue_until_its_last_victim_goes(world):
-    """4.7.c, 4.7.d"""
+    """4.7.c, 4.7.d: the last victim is evicted after all others; the preemptor is gated until then."""
     held = world.server.held["delete", "last"] = asyncio.Event()
     await planned(world, a_victim("first"), a_victim("last"))
     world.pods.deleted(a_victim("first"))
@@ -200,7 +200,7 @@ async def test_at_the_end_evictions_that_have_begun_get_a_moment(world):
 
 
 async def test_pods_of_lower_priority_lose_their_nomination_to_the_node(world):
-    """4.7.a"""
+    """4.7.a: pods of lower priority lose their nomination."""
     for name, priority, node in (("outbid", 5, NODE), ("equal", 10, NODE), ("elsewhere", 5, "node-2")):
         world.pods.changed(a_pod(name, uid=f"uid-{name}", priority=priority, nominated=node))
         world.queue.done(world.queue.pop().pod.uid)
@@ -212,7 +212,7 @@ async def test_pods_of_lower_priority_lose_their_nomination_to_the_node(world):
 
 
 async def test_who_got_a_node_before_its_nomination_is_cleared_is_left_alone(world):
-    """4.7.a"""
+    """4.7.a: pods of lower priority lose their nomination."""
     outbid = [a_pod(name, uid=f"uid-{name}", priority=5, nominated=NODE) for name in ("first", "second")]
     for pod in outbid:
         world.pods.changed(pod)
@@ -228,7 +228,7 @@ async def test_who_got_a_node_before_its_nomination_is_cleared_is_left_alone(wor
 
 
 async def test_a_nomination_that_cannot_be_cleared_costs_the_pod_its_sleep_and_nothing_else(world, capsys):
-    """4.7.a, 4.7.d"""
+    """4.7.a, 4.7.d: pods of lower priority lose their nomination; the preemptor is gated until then."""
     world.pods.changed(a_pod("outbid", uid="uid-outbid", priority=5, nominated=NODE))
     world.queue.done(world.queue.pop().pod.uid)
     world.server.refusals["patch", "outbid"] = FAILURES["refused"]
@@ -242,7 +242,7 @@ async def test_a_nomination_that_cannot_be_cleared_costs_the_pod_its_sleep_and_n
 
 
 async def test_a_victim_that_waits_for_permission_is_taken_back_in_memory(world):
-    """4.7.b"""
+    """4.7.b: victims are evicted concurrently."""
     victim = a_pod("low", uid="uid-low", node=NODE)
     world.room.enter(victim, NODE, {"Gang": 60.0})
     verdict = asyncio.ensure_future(world.room.wait(victim, {"Gang": 60.0}))

@@ -18,7 +18,7 @@ async def world() -> World:
 
 
 async def test_a_refused_pod_goes_back_with_an_event_and_a_condition(world):
-    """4.6"""
+    """4.6: messages and conditions are kube-scheduler's."""
     waiting = world.popped(a_pod("web", uid="u1"))
     world.failures.unschedulable(waiting, "0/1 nodes are available: 1 Too many pods.", unschedulable={"Fit"})
     await world.settle()
@@ -30,7 +30,9 @@ async def test_a_refused_pod_goes_back_with_an_event_and_a_condition(world):
 
 
 async def test_a_broken_attempt_is_tried_again_after_the_error_backoff(world, capsys):
-    """Q26, 4.6"""
+    """Q26, 4.6: without a rejecting plugin the pod backs off as after an error; messages and conditions are kube-
+    scheduler's.
+    """
     waiting = world.popped(a_pod("web", uid="u1"))
     world.failures.error(waiting, "the disk is gone")
     await world.settle()
@@ -40,7 +42,7 @@ async def test_a_broken_attempt_is_tried_again_after_the_error_backoff(world, ca
 
 
 async def test_what_changed_during_the_attempt_is_what_goes_back(world):
-    """Q36"""
+    """Q36: the next attempt sees the latest pod."""
     pod = a_pod("web")
     waiting = world.popped(pod)
     newer = a_pod("web", uid=pod.uid)
@@ -61,7 +63,9 @@ GONE = {
 
 @pytest.mark.parametrize(("happens", "words"), GONE.values(), ids=GONE.keys())
 async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, happens, words):
-    """Q45, 4.5, 4.6"""
+    """Q45, 4.5, 4.6: a deleted or bound pod is not nominated; a failed binding forgets the pod; messages
+    and conditions are kube-scheduler's.
+    """
     pod = a_pod("web")
     waiting = world.popped(pod)
     happens(world, pod)
@@ -74,7 +78,7 @@ async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, hap
 
 
 async def test_nothing_is_said_about_a_namesake_made_meanwhile(world):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     first, second = a_pod("web"), a_pod("web")
     waiting = world.popped(first)
     world.pods.changed(second)
@@ -94,7 +98,9 @@ NOMINATIONS = {
 
 @pytest.mark.parametrize(("before", "decided", "after"), NOMINATIONS.values(), ids=NOMINATIONS.keys())
 async def test_the_nomination_of_a_refused_pod(world, before, decided, after):
-    """Q44, Q48, 4.8"""
+    """Q44, Q48, 4.8: a pod is nominated to one node at most; assuming ends the nomination, a failure restores it; what
+    changes nominatedNodeName.
+    """
     waiting = world.popped(a_pod("web", uid="u1", nominated=before))
     world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate=decided)
     assert world.state.nominations.node_of("u1") == after
@@ -104,7 +110,7 @@ async def test_the_nomination_of_a_refused_pod(world, before, decided, after):
 
 
 async def test_after_a_fault_the_nomination_is_gone(world):
-    """4.8"""
+    """4.8: what changes nominatedNodeName."""
     world.failures.error(world.popped(a_pod("web", uid="u1", nominated="node-1")), "no")
     assert world.state.nominations.node_of("u1") is None
 

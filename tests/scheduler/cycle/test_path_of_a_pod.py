@@ -10,7 +10,7 @@ from mooring.scheduler.introspection.explain_client import query
 
 
 async def test_a_pod_is_bound_and_its_event_says_where(server):
-    """4.4.7, 4.6"""
+    """4.4.7, 4.6: a bound pod stays assumed until the watch shows it; messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1")
         await live.pod("web")
@@ -24,7 +24,7 @@ async def test_a_pod_is_bound_and_its_event_says_where(server):
 
 
 async def test_a_pod_that_fits_nowhere_says_so_in_kube_schedulers_words(server):
-    """4.6"""
+    """4.6: messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1", cpu="1")
         await live.node("node-2", cpu="2")
@@ -57,14 +57,14 @@ async def test_a_refused_pod_is_tried_again_when_another_makes_room(server):
 
 
 async def test_without_nodes_a_pod_waits_and_says_why(server):
-    """4.3.1"""
+    """4.3.1: without nodes no plugin rejects the pod."""
     async with a_live_scheduler(server) as live:
         await live.pod("web")
         assert await live.refused("web") == "no nodes available to schedule pods"
 
 
 async def test_a_pod_for_another_scheduler_is_left_alone(server):
-    """4.1.1"""
+    """4.1.1: pods of other schedulers are ignored."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1")
         await live.pod("theirs", scheduler="somebody-else")
@@ -102,7 +102,7 @@ async def test_labelling_a_node_wakes_the_pod_that_waits_for_the_label(server):
 
 
 async def test_a_condition_that_says_nothing_new_is_not_written_again(server):
-    """4.6"""
+    """4.6: messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1", cpu="1")
         await live.pod("big", cpu="3")
@@ -130,7 +130,9 @@ async def test_repeated_refusals_become_one_series(server):
 
 
 async def test_a_gated_pod_waits_silently_until_its_gate_is_removed(server):
-    """Q11, Q38"""
+    """Q11, Q38: a gated pod records its plugin, without an event; an update of an unschedulable pod runs the
+    hints.
+    """
     async with a_live_scheduler(server) as live:
         await live.node("node-1")
         gated = {

@@ -31,7 +31,7 @@ async def settle() -> None:
 
 
 async def test_a_pod_goes_on_when_every_plugin_has_allowed_it(clock):
-    """4.3.15"""
+    """4.3.15: Permit allows, rejects or waits."""
     room, waiting = await a_waiting_pod(clock, Gang=60, Quota=60)
     assert [entry.waiting_for for entry in room] == [{"Gang", "Quota"}]
 
@@ -45,7 +45,7 @@ async def test_a_pod_goes_on_when_every_plugin_has_allowed_it(clock):
 
 
 async def test_one_rejection_is_enough(clock):
-    """4.3.15, 4.4.3"""
+    """4.3.15, 4.4.3: Permit allows, rejects or waits; a rejection on permit records its plugin."""
     room, waiting = await a_waiting_pod(clock, Gang=60, Quota=60)
     assert room.reject("u1", "Gang", "a sibling failed")
     verdict = await waiting
@@ -53,7 +53,7 @@ async def test_one_rejection_is_enough(clock):
 
 
 async def test_the_shortest_time_decides_and_names_its_plugin(clock):
-    """4.3.15, 4.4.3"""
+    """4.3.15, 4.4.3: Permit allows, rejects or waits; a rejection on permit records its plugin."""
     _, waiting = await a_waiting_pod(clock, Gang=300, Quota=600)
     clock.advance(299)
     await asyncio.sleep(0)

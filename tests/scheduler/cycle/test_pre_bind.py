@@ -30,7 +30,7 @@ class Also(Together):
 
 
 async def test_neighbours_that_allow_it_are_at_work_at_the_same_time(server):
-    """4.4.5"""
+    """4.4.5: PreBind plugins run in order or in parallel."""
     Together.said, Together.all_there = [], asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Together", "Also"]))
     async with a_live_scheduler(server, config, [Together, Also]) as live:
@@ -77,7 +77,7 @@ GROUPS = {
 
 @pytest.mark.parametrize(("plugins", "needed", "groups"), GROUPS.values(), ids=GROUPS.keys())
 def test_who_is_asked_at_the_same_time(plugins, needed, groups):
-    """4.4.5"""
+    """4.4.5: PreBind plugins run in order or in parallel."""
     assert parallel_groups(plugins, needed) == groups
 
 
@@ -197,7 +197,7 @@ class WorksToo(WorksOn):
 
 
 async def test_a_pod_that_is_preempted_ends_the_work_of_all_who_work_for_it(server):
-    """4.4.5, 4.7.b"""
+    """4.4.5, 4.7.b: PreBind plugins run in order or in parallel; victims are evicted concurrently."""
     Told.said, WorksToo.is_at_work = [], asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["WorksOn", "WorksToo"]))
     async with a_live_scheduler(server, config, [WorksOn, WorksToo]) as live:

@@ -55,7 +55,7 @@ async def let_go(live: Live, name: str) -> None:
 
 
 async def test_a_pod_of_high_priority_takes_the_place_of_a_lower_one(server):
-    """4.7.b, 4.8"""
+    """4.7.b, 4.8: victims are evicted concurrently; what changes nominatedNodeName."""
     async with a_live_scheduler(server) as live:
         await a_full_node(live)
         await a_pod_of(live, "high", "high")
@@ -71,7 +71,7 @@ async def test_a_pod_of_high_priority_takes_the_place_of_a_lower_one(server):
 
 
 async def test_the_node_is_kept_for_the_pod_while_its_victim_goes(server):
-    """4.8"""
+    """4.8: what changes nominatedNodeName."""
     async with a_live_scheduler(server) as live:
         await a_full_node(live, finalizers=["example.com/slow"])
         await a_pod_of(live, "high", "high")
@@ -131,7 +131,7 @@ async def test_the_node_without_a_protected_victim_is_chosen(server):
 
 
 async def test_a_nomination_that_ends_wakes_those_behind_it(server):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     async with a_live_scheduler(server) as live:
         await classes(live)
         await live.node("node-1")
@@ -175,7 +175,7 @@ class Hold(Plugin):
 
 @pytest.mark.parametrize("on_its_way", ["permit", "prebind"])
 async def test_a_victim_on_its_way_is_taken_back_and_not_deleted(server, on_its_way):
-    """4.4.5, 4.7.b"""
+    """4.4.5, 4.7.b: PreBind plugins run in order or in parallel; victims are evicted concurrently."""
     async with a_live_scheduler(
         server, a_configuration(a_profile("default-scheduler", plugins=["Hold"])), [Hold]
     ) as live:
@@ -206,7 +206,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 
 async def test_an_eviction_that_the_server_refuses_is_tried_again(server, monkeypatch, capsys):
-    """4.7.d"""
+    """4.7.d: the preemptor is gated until then."""
     async with a_live_scheduler(server) as live:
         await a_full_node(live)
         refused = refuse_once(monkeypatch, live, "delete")

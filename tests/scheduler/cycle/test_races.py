@@ -86,7 +86,7 @@ at_every_point = pytest.mark.parametrize("labels", POINTS, ids=[" after ".join(p
 
 @at_every_point
 async def test_a_pod_deleted_on_its_way_leaves_nothing_behind(server, labels):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -118,7 +118,7 @@ async def test_a_pod_made_again_on_its_way_is_another_pod(server, labels):
 
 @at_every_point
 async def test_a_pod_bound_by_somebody_else_on_its_way_is_theirs(server, labels):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -153,7 +153,7 @@ async def test_a_pod_that_begins_to_go_on_its_way_is_not_bound(server, labels):
 
 @at_every_point
 async def test_a_pod_updated_on_its_way_goes_on(server, labels):
-    """4.1.2"""
+    """4.1.2: deleted and assumed pods are skipped."""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -199,7 +199,7 @@ async def test_a_slow_unreserve_holds_up_nobody_else(server):
 
 
 async def test_something_cancelled_inside_a_plugin_is_the_plugins_fault(server):
-    """Isolation"""
+    """Isolation: a bad plugin fails only its own pod."""
     async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
         await live.node("node-1")
         await live.pod("web", cancel="pre_bind")
@@ -262,7 +262,7 @@ async def test_a_fault_of_ours_between_reserve_and_binding_undoes_what_was_reser
 
 
 async def test_a_pod_that_is_going_before_its_first_attempt_is_not_scheduled(server):
-    """4.1.2"""
+    """4.1.2: deleted and assumed pods are skipped."""
     async with a_live_scheduler(server, STAGED, [Stage], clock=HurriedClock()) as live:
         await live.pod("web")
         await live.refused("web")

@@ -387,7 +387,7 @@ async def test_a_pod_that_was_outbid_hears_it_and_may_be_nominated_again(server,
 
 
 async def test_a_pod_that_goes_where_it_is_nominated_to_is_told_nothing_new(server, reporter):
-    """4.4.2"""
+    """4.4.2: the node is nominated while the pod waits."""
     await reporter.nominate(shown(a_pod("shown"), "no", "node-1"), "node-1")
     assert server.patches == []
 

@@ -113,7 +113,7 @@ def chained(*clients: Scripted) -> Extenders:
 
 
 async def test_each_filter_is_asked_about_what_the_one_before_left():
-    """4.3.8"""
+    """4.3.8: extenders filter the remaining nodes in order."""
     first, second = Scripted("1", passing="ab", failed={"c": "one"}), Scripted("2", passing="b", failed={"a": "two"})
     refused = await chained(first, second).filter(a_pod(), ["a", "b", "c"])
     assert refused == {"c": Rejection("one"), "a": Rejection("two")}
@@ -127,7 +127,7 @@ async def test_when_nothing_is_left_nobody_else_is_asked():
 
 
 async def test_one_that_fails_fails_all_unless_it_is_ignorable():
-    """4.3.8"""
+    """4.3.8: extenders filter the remaining nodes in order."""
     good = Scripted("good", passing="a")
     with pytest.raises(ExtenderFault, match="bad is down"):
         await chained(Scripted("bad"), good).filter(a_pod(), ["a", "b"])
@@ -151,7 +151,7 @@ async def test_scores_come_with_their_weights_and_names_of_their_own():
 
 
 async def test_one_binds_or_the_plugins_do():
-    """4.4.6"""
+    """4.4.6: an extender or the first Bind plugin binds."""
     binder = Scripted("b", passing="")
     assert await chained(Scripted("a", passing="", bind_verb=""), binder).bind(a_pod(), "n")
     assert binder.bound == ["n"]

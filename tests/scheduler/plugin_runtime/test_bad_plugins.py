@@ -148,7 +148,7 @@ class RaisesInAHelper(Plugin):
 
 
 async def test_the_log_tells_the_line_at_which_a_plugin_raised(server, capsys):
-    """Isolation"""
+    """Isolation: a bad plugin fails only its own pod."""
     config = a_configuration(a_profile("default-scheduler", plugins=["RaisesInAHelper"]))
     async with a_live_scheduler(server, config, [RaisesInAHelper]) as live:
         await live.node("node-1")
@@ -165,7 +165,7 @@ class RaisesAfterwards(Plugin):
 
 @pytest.mark.parametrize("verbosity", [0, 4])
 async def test_the_log_tells_the_line_of_a_failed_post_bind_and_at_4_its_traceback(verbosity, server, capsys):
-    """Isolation"""
+    """Isolation: a bad plugin fails only its own pod."""
     log.configure(verbosity=verbosity)
     config = a_configuration(a_profile("default-scheduler", plugins=["RaisesAfterwards"]))
     async with a_live_scheduler(server, config, [RaisesAfterwards]) as live:
@@ -255,7 +255,9 @@ QUIET = {
 
 @pytest.mark.parametrize(("plugin", "point", "happens"), QUIET.values(), ids=QUIET.keys())
 async def test_where_the_pod_is_not_told_log_and_metric_name_a_plugin_that(server, capsys, plugin, point, happens):
-    """Isolation, Q11, Q30"""
+    """Isolation, Q11, Q30: a bad plugin fails only its own pod; a gated pod records its plugin, without event or
+    condition; Queue means activeQ, or backoffQ while backoff lasts.
+    """
     config = a_configuration("- schedulerName: default-scheduler", a_profile("broken", plugins=["Bad"]))
     async with a_live_scheduler(server, config, [plugin]) as live:
         await live.node("node-1")
@@ -278,7 +280,7 @@ class NeverStarts(Plugin):
 
 
 async def test_a_plugin_that_never_starts_is_named_and_not_waited_for(server, capsys, monkeypatch):
-    """Isolation"""
+    """Isolation: a bad plugin fails only its own pod."""
     monkeypatch.setattr(lifecycle, "MOST_START_SECONDS", 0.05)
     config = a_configuration(a_profile("default-scheduler", plugins=["NeverStarts"]))
     async with a_live_scheduler(server, config, [NeverStarts]) as live:
@@ -297,7 +299,7 @@ class BadOrder(Plugin):
 
 
 async def test_a_sort_plugin_that_raises_is_named_and_pods_are_scheduled_all_the_same(server, capsys):
-    """Isolation, Q6"""
+    """Isolation, Q6: a bad plugin fails only its own pod; one queue, ordered by the sort plugin."""
     sort = "queueSort: {enabled: [{name: BadOrder}], disabled: [{name: PrioritySort}]}"
     config = a_configuration(f"- schedulerName: default-scheduler\n  plugins: {{{sort}}}")
     async with a_live_scheduler(server, config, [BadOrder]) as live:

@@ -19,7 +19,7 @@ GANG = a_configuration("""
 
 
 async def test_a_gang_is_bound_together_or_not_at_all(server):
-    """Q43"""
+    """Q43: plugins may activate other pods."""
     trio = {"gang": "trio", "gang-size": "3"}
     async with a_live_scheduler(server, GANG, [str(CONTRACT / "gang.py")]) as live:
         await live.node("node-1", cpu="8")

@@ -96,7 +96,7 @@ def test_a_pod_of_ours_without_a_node_waits(world):
 
 
 def test_a_pod_of_another_scheduler_is_left_alone_until_it_has_a_node(world):
-    """4.1.1"""
+    """4.1.1: pods of other schedulers are ignored."""
     pod = a_pod("web", scheduler="another", cpu="1")
     world.pods.changed(pod)
     assert (world.where(pod), world.pods.latest(pod.uid), world.state.pod(pod.uid)) == ("absent", None, None)
@@ -106,7 +106,7 @@ def test_a_pod_of_another_scheduler_is_left_alone_until_it_has_a_node(world):
 
 
 def test_an_update_that_is_none_is_ignored(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web")
     world.pods.changed(pod)
     world.pods.changed(a_pod("web", uid=pod.uid, labels={"another": "label"}))
@@ -153,7 +153,7 @@ def test_a_running_pod_made_again_under_its_name_gives_its_place_back(world):
 
 
 def test_a_placed_pod_counts_and_everybody_hears_of_it(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web", node="node-1", cpu="1")
     world.pods.changed(pod)
     world.pods.changed(pod)
@@ -163,7 +163,7 @@ def test_a_placed_pod_counts_and_everybody_hears_of_it(world):
 
 
 def test_a_pod_that_goes_frees_its_place_once(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web", node="node-1", cpu="1")
     world.pods.changed(pod)
     world.pods.deleted(pod)
@@ -173,7 +173,7 @@ def test_a_pod_that_goes_frees_its_place_once(world):
 
 
 def test_a_pod_that_shrinks_is_heard_of(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web", node="node-1", cpu="2")
     world.pods.changed(pod)
     small = [Container(name="main", resources=ResourceRequirements(requests={"cpu": "1"}))]
@@ -190,7 +190,7 @@ def test_a_pod_whose_requests_cannot_be_read_still_occupies_a_place(world, capsy
 
 
 def test_a_pod_that_somebody_else_bound_leaves_the_queue(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web")
     world.pods.changed(pod)
     world.pods.changed(newer(pod, node_name="node-2"))
@@ -211,7 +211,7 @@ def test_a_pod_that_lost_its_node_is_believed_to_have_lost_it(world):
 
 
 def test_the_watch_confirms_what_was_assumed_and_nothing_counts_twice(world):
-    """4.4.7, 4.5"""
+    """4.4.7, 4.5: a bound pod stays assumed until the watch shows it; a failed binding forgets the pod."""
     pod = a_pod("web", cpu="1")
     world.pods.changed(pod)
     world.attempt(pod)
@@ -223,7 +223,7 @@ def test_the_watch_confirms_what_was_assumed_and_nothing_counts_twice(world):
 
 
 def test_the_watch_shows_another_node_than_was_assumed_and_that_place_is_free(world):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     pod = a_pod("web", cpu="1")
     world.pods.changed(pod)
     world.attempt(pod)
@@ -247,7 +247,7 @@ def test_an_update_of_an_assumed_pod_brings_it_nowhere(world, is_past_permit):
 
 
 def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     pod = a_pod("web")
     world.pods.changed(pod)
     world.attempt(pod)
@@ -307,7 +307,7 @@ def test_nodes_come_change_and_go(world):
 
 
 def test_a_heartbeat_wakes_nobody(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     world.nodes.changed(a_changed_node("node-1", "2"))
     assert world.heard == []
 
@@ -330,7 +330,7 @@ def test_a_node_offering_nonsense_offers_nothing(world, capsys):
 
 
 def test_an_assumed_pod_outlives_its_node_and_can_be_forgotten(world):
-    """4.5"""
+    """4.5: a failed binding forgets the pod."""
     pod = a_pod("web", cpu="1")
     world.pods.changed(pod)
     world.attempt(pod)

@@ -25,7 +25,7 @@ def where(world: World, name: str = "web") -> str | None:
 
 
 def test_a_pod_whose_status_names_a_node_holds_a_place_there(world):
-    """Q4, Q44"""
+    """Q4, Q44: the status of a pod nominates it; a pod is nominated to one node at most."""
     world.pods.changed(a_version(1, nominated="node-1"))
     assert where(world) == "node-1"
     [held] = world.state.nominations.at("node-1")
@@ -42,7 +42,7 @@ UPDATES = {
 
 @pytest.mark.parametrize(("before", "now", "held"), UPDATES.values(), ids=UPDATES.keys())
 def test_the_watch_says_that_the_nomination_was(world, before, now, held):
-    """Q46"""
+    """Q46: an update without a nominated node keeps our nomination."""
     world.pods.changed(a_version(1, nominated=before))
     world.pods.changed(a_version(2, nominated=now))
     assert where(world) == held
@@ -52,7 +52,7 @@ def test_the_watch_says_that_the_nomination_was(world, before, now, held):
 
 
 async def test_an_update_that_speaks_of_no_node_leaves_what_we_decided(world):
-    """Q46"""
+    """Q46: an update without a nominated node keeps our nomination."""
     waiting = world.popped(a_version(1))
     world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
     world.pods.changed(a_version(2))
@@ -60,7 +60,7 @@ async def test_an_update_that_speaks_of_no_node_leaves_what_we_decided(world):
 
 
 async def test_the_watch_overrules_what_we_decided(world):
-    """Q46"""
+    """Q46: an update without a nominated node keeps our nomination."""
     waiting = world.popped(a_version(1, nominated="node-2"))
     world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
     assert where(world) == "node-1"
@@ -69,7 +69,7 @@ async def test_the_watch_overrules_what_we_decided(world):
 
 
 def test_a_pod_that_is_kept_out_of_the_queue_holds_no_place(world):
-    """Q4"""
+    """Q4: the status of a pod nominates it."""
     world.under_way.begin("uid-web")
     world.pods.changed(a_version(1, nominated="node-1"))
     assert where(world) is None
@@ -85,7 +85,9 @@ ENDS = {
 
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
 def test_the_place_is_given_up_when_the_pod_is(world, ends):
-    """Q5, Q45, Q48"""
+    """Q5, Q45, Q48: a deleted pod leaves its place; a deleted or bound pod is not nominated; assuming ends the
+    nomination, a failure restores it.
+    """
     world.pods.changed(a_version(1, nominated="node-1"))
     ends(world)
     assert where(world) is None
@@ -122,7 +124,7 @@ def refuse(world: World, name: str, priority: int) -> None:
 
 @pytest.mark.parametrize("freed", FREED.values(), ids=FREED.keys())
 async def test_pods_of_the_same_or_lower_priority_are_woken_when(world, freed):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     nominated = world.popped(a_version(1, nominated="node-1"))
     world.failures.unschedulable(nominated, "no", unschedulable={"Fit"})
     for name, priority in (("lower", 4), ("equal", 5), ("higher", 6)):
@@ -136,7 +138,7 @@ async def test_pods_of_the_same_or_lower_priority_are_woken_when(world, freed):
 
 
 async def test_nobody_is_woken_when_a_nomination_is_only_added(world):
-    """3.2"""
+    """3.2: changed fields decide which events are raised."""
     world.failures.unschedulable(world.popped(a_version(1)), "no", unschedulable={"Fit"})
     refuse(world, "lower", 4)
     world.pods.changed(a_version(2, nominated="node-1"))

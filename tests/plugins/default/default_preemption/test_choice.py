@@ -45,7 +45,7 @@ BETTER = {
 @pytest.mark.parametrize(("better", "worse"), BETTER.values(), ids=BETTER.keys())
 @pytest.mark.parametrize("turned", [False, True], ids=["first", "second"])
 def test_the_better_node_is_chosen_by(better, worse, turned):
-    """4.7.3"""
+    """4.7.3: how candidates are ranked."""
     nodes = [a_node("better", running=better), a_node("worse", running=worse)]
     cluster = a_preempting_cluster(*(nodes[::-1] if turned else nodes), budgets=[a_budget("web", 0, WEB)])
     assert plan_of(cluster.decide(an_important("4"))).nominate == "better"

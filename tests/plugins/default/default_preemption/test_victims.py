@@ -63,7 +63,7 @@ ON_ONE_NODE = {
 
 @pytest.mark.parametrize(("running", "cpu", "expected"), ON_ONE_NODE.values(), ids=ON_ONE_NODE.keys())
 def test_victims_of_a_node_of_four_cpus(running, cpu, expected):
-    """4.7.2"""
+    """4.7.2: victims have lower priority and are few."""
     assert victims(a_preempting_cluster(a_node("n", running=running)).decide(an_important(cpu))) == expected
 
 
@@ -115,7 +115,7 @@ BUDGETS = {
 
 @pytest.mark.parametrize(("running", "budgets", "expected"), BUDGETS.values(), ids=BUDGETS.keys())
 def test_disruption_budgets(running, budgets, expected):
-    """4.7.2"""
+    """4.7.2: victims have lower priority and are few."""
     decision = a_preempting_cluster(a_node("n", running=running), budgets=budgets).decide(an_important())
     found = candidate(decision, "n")
     assert ([victim.name for victim in found.victims], found.budget_violations) == expected

@@ -52,7 +52,7 @@ WHY_NOT = {
 
 @pytest.mark.parametrize(("wanted", "message"), WHY_NOT.values(), ids=WHY_NOT.keys())
 def test_no_room_can_be_made(wanted, message):
-    """4.7.1"""
+    """4.7.1: which pods may preempt, and on which nodes."""
     decision = a_preempting_cluster(a_node("n", running=four())).decide(an_important(**wanted))
     assert decision.plan is None
     assert words(decision) == message
@@ -73,7 +73,7 @@ def test_each_node_reports_what_is_wrong_with_it():
 
 
 def test_a_pod_that_must_not_preempt_does_not():
-    """4.7.1"""
+    """4.7.1: which pods may preempt, and on which nodes."""
     pod = an_important(nominated="n")
     pod.spec.preemption_policy = "Never"
     decision = a_preempting_cluster(a_node("n", running=four())).decide(pod)
@@ -96,7 +96,7 @@ GOING_ON_NOMINATED_NODE = {
 
 @pytest.mark.parametrize(("running", "preempts"), GOING_ON_NOMINATED_NODE.values(), ids=GOING_ON_NOMINATED_NODE.keys())
 def test_a_pod_waits_for_its_victims_to_go(running, preempts):
-    """4.7.1"""
+    """4.7.1: which pods may preempt, and on which nodes."""
     nodes = a_node("n", running=[a_running("v", **running), *four()[:3]]), a_node("other", running=four())
     decision = a_preempting_cluster(*nodes).decide(an_important(nominated="n"))
     assert (decision.plan is not None) == preempts
@@ -121,7 +121,7 @@ def test_nominated_pods_of_higher_or_equal_priority_keep_their_room():
 
 
 def test_while_room_is_made_the_pod_is_kept_out_of_the_queue():
-    """4.7.d"""
+    """4.7.d: the preemptor is gated until then."""
     services = Services()
     plugin, pod = a_plugin(DefaultPreemption, services), a_pod()
     assert plugin.pre_enqueue(pod) is None
