@@ -30,7 +30,7 @@ from mooring.framework import FeatureGates, Plugin
 from mooring.objects import KubeObject
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler import build_scheduler
-from mooring.scheduler.metrics import Result, SchedulerMetrics
+from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics
 from mooring.testing import Services
 
 ROUNDS = 9
@@ -119,7 +119,7 @@ class _Calls:
         self._turn(ExtensionPoint.BIND, [self._binder])
         metrics.requests.responded("POST", "127.0.0.1:6443", "201", 0.001, 200)
         metrics.requests.received("POST", "127.0.0.1:6443", 100)
-        metrics.attempted(Result.SCHEDULED, profile.name, began)
+        metrics.attempted(AttemptResult.SCHEDULED, profile.name, began)
         metrics.bound(1, began, after_flush=False)
         metrics.attempts.ended(decision)
 

@@ -38,7 +38,7 @@ from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.metrics.pod_resources import PodResources
 from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
-from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly, Services, assemble
+from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly, PluginServices, assemble
 from mooring.scheduler.plugin_runtime.claim_writer import ApiClaimWriter
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
@@ -77,7 +77,7 @@ class Core:
     foreign_bindings: ForeignBindings
     informers: Informers
     awaiting_kinds: PodsAwaitingKinds
-    services: Services
+    services: PluginServices
     assembly: CurrentAssembly
     pods: PodFeed
     documents: Documents | None
@@ -149,7 +149,7 @@ def build_core(
     awaiting_kinds = PodsAwaitingKinds(queue)
     informers = Informers(client, _publisher(queue, metrics), lambda _kind: awaiting_kinds.activate())
     binder, claim_writer = ApiBinder(client, clock), ApiClaimWriter(client, informers, clock)
-    services = Services(
+    services = PluginServices(
         clock=clock,
         client=client,
         gates=gates,

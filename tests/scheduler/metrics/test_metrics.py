@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.framework import FeatureGates
-from mooring.scheduler.metrics import Result, SchedulerMetrics, Sizes
+from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics, Sizes
 from mooring.scheduler.metrics.metric_definitions import ROWS
 from mooring.scheduler.metrics.series import spelled
 
@@ -32,8 +32,8 @@ def value(metrics: SchedulerMetrics, name: str, /, **labels: str) -> float:
 
 def test_an_attempt_is_counted_by_result_and_profile():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
-    metrics.attempted(Result.SCHEDULED, "default-scheduler", START - 0.003)
-    metrics.attempted(Result.UNSCHEDULABLE, "default-scheduler", START - 0.001)
+    metrics.attempted(AttemptResult.SCHEDULED, "default-scheduler", START - 0.003)
+    metrics.attempted(AttemptResult.UNSCHEDULABLE, "default-scheduler", START - 0.001)
     took, placed = "scheduler_scheduling_attempt_duration_seconds", {"result": "scheduled"} | PROFILE
     assert value(metrics, "scheduler_schedule_attempts_total", **placed) == 1
     assert value(metrics, f"{took}_count", result="unschedulable", **PROFILE) == 1

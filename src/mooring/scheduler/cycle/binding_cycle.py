@@ -30,7 +30,7 @@ from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders
 from mooring.scheduler.introspection.decision_log import DecisionLog
-from mooring.scheduler.metrics import Result, SchedulerMetrics
+from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics
 from mooring.scheduler.plugin_runtime.api_binder import ApiBinder
 from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
@@ -356,7 +356,7 @@ class BindingCycles:
                 pendingPlugins=sorted(placement.queued.pending_plugins),
             )
         queued = placement.queued
-        self._metrics.attempted(Result.SCHEDULED, placement.profile.name, queued.popped)
+        self._metrics.attempted(AttemptResult.SCHEDULED, placement.profile.name, queued.popped)
         self._metrics.bound(queued.attempts, queued.initial_attempt, after_flush=queued.was_flushed)
         self._decision_log.note(placement.pod, bound=True)
         self._reporter.scheduled(placement.pod, placement.node.name)

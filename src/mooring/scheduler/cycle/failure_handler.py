@@ -13,7 +13,7 @@ from mooring.engine.decision import NO_NODES
 from mooring.framework import Plan, Pod, Refusal
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
-from mooring.scheduler.metrics import Result, SchedulerMetrics
+from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors, details_of
 from mooring.scheduler.watching.feeds import PodFeed
 
@@ -113,7 +113,7 @@ class FailureHandler:
         pending: Collection[str],
         nominate: str | None,
     ) -> None:
-        result = Result.UNSCHEDULABLE if reason == UNSCHEDULABLE else Result.ERROR
+        result = AttemptResult.UNSCHEDULABLE if reason == UNSCHEDULABLE else AttemptResult.ERROR
         self._metrics.attempted(result, queued.pod.spec.scheduler_name, queued.popped)
         latest = self._pods.latest(queued.pod.uid)
         if latest is None:

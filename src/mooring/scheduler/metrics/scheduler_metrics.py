@@ -29,7 +29,7 @@ MOST_ATTEMPTS = 15
 _LABELS = [*map(str, range(MOST_ATTEMPTS)), f"{MOST_ATTEMPTS}+"]
 
 
-class Result(Enum):
+class AttemptResult(Enum):
     """How an attempt ended."""
 
     SCHEDULED = "scheduled"
@@ -106,7 +106,7 @@ class SchedulerMetrics:
 
     # An attempt
 
-    def attempted(self, result: Result, profile: str, began: float) -> None:
+    def attempted(self, result: AttemptResult, profile: str, began: float) -> None:
         """Once per attempt: when the pod is bound, or when it is put back. `began` by the monotonic clock."""
         self._attempt_seconds.at[result._value_, profile].observe(self.now() - began)
 

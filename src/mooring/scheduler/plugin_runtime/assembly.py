@@ -61,7 +61,7 @@ from mooring.state import State, StatePods
 
 
 @dataclass
-class Services:
+class PluginServices:
     """Everything a plugin's constructor may be given."""
 
     clock: Clock
@@ -168,7 +168,7 @@ class CurrentAssembly:
 def assemble(
     configuration: Configuration,
     registry: Registry,
-    services: Services,
+    services: PluginServices,
     kept: Mapping[InstanceKey, Instance] | None = None,
 ) -> Assembly:
     """Build every plugin instance and profile; what is among `kept` is not built again."""
@@ -207,7 +207,7 @@ def assemble(
     return assembly
 
 
-def _built(entry: PluginEntry, args: Args | None, services: Services) -> Instance:
+def _built(entry: PluginEntry, args: Args | None, services: PluginServices) -> Instance:
     background = services.supervisor.for_plugin(entry.name)
     try:
         plugin = build(entry.cls, services.provider(entry, args, background))

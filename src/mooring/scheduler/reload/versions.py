@@ -31,7 +31,7 @@ from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.plugin_runtime.assembly import Assembly, CurrentAssembly, Instance, Services, assemble
+from mooring.scheduler.plugin_runtime.assembly import Assembly, CurrentAssembly, Instance, PluginServices, assemble
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
 from mooring.scheduler.reload.restart_required import needs_restart
 from mooring.scheduler.watching.feeds import PodFeed
@@ -90,7 +90,7 @@ class Versions:
         configuration: Configuration,
         registry: Registry,
         assembly: CurrentAssembly,
-        services: Services,
+        services: PluginServices,
         lifecycle: Lifecycle,
         switched: Switched,
         between_cycles: Callable[[], Awaitable[None]],

@@ -11,7 +11,7 @@ from mooring.queue import SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import Placement
 from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.scheduling_cycle import Outcome
-from mooring.scheduler.metrics import Result, SchedulerMetrics
+from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics
 from mooring.scheduler.shadow.shadow import Shadow
 
 
@@ -40,5 +40,5 @@ class ShadowExecutor:
         if isinstance(outcome, PluginFault):
             self.failures.error(placement.queued, outcome)
         else:
-            self.metrics.attempted(Result.SCHEDULED, placement.profile.name, placement.queued.popped)
+            self.metrics.attempted(AttemptResult.SCHEDULED, placement.profile.name, placement.queued.popped)
             self.queue.done(placement.pod.uid)
