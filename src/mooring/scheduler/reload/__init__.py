@@ -1,5 +1,5 @@
 """Another configuration, and other plugins, without a restart: no pod is lost, and what is broken changes nothing.
 
-`versions` is how one version takes over from another, `refusals` what none may change, `files` what is looked at and
-`reloader` when, and how it is reported. docs/reload.md is the operator's side of it.
+`versions` is how one version takes over from another, `restart_required` what none may change, `watched_files` what is
+looked at and `reloader` when, and how it is reported. docs/reload.md is the operator's side of it.
 """
