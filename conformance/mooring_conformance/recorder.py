@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 class Recorder:
-    """A running recorder. Asked one case after the other; it keeps nothing between them."""
+    """A running recorder. It decides one case after the other and keeps nothing between them."""
 
     def __init__(self, program: Path, *, timed: bool = False) -> None:
         """`timed`: it adds to each decision the CPU seconds of the scheduling cycle, as `seconds`."""

@@ -1,4 +1,4 @@
-"""Small cases, and what a recorder would answer about them."""
+"""Small cases, and what a recorder would decide about them."""
 
 from __future__ import annotations
 
@@ -57,43 +57,43 @@ def situation(case: Json) -> Situation:
     return Situation(msgspec.json.decode(json.dumps(case), type=Case))
 
 
-def answer(case: Json) -> Json:
-    """What a recorder would say that agrees with us in everything."""
-    told = our_decision(situation(case), Form.FASTER)
-    expect: Json = {"name": case["name"], "result": told.result, "feasible": []}
-    if told.result == "noNodes":
-        return {**expect, "message": told.message}
-    if told.result == "gated":
-        return {**expect, "preEnqueue": told.pre_enqueue}
-    expect["preFilter"] = {"code": "Success", "nodeNames": None, "skipped": sorted(told.skipped)}
-    if told.pre_filter is not None:
-        expect["preFilter"].update(told.pre_filter)
+def agreeing_decision(case: Json) -> Json:
+    """The decision of a recorder that agrees with us in everything."""
+    ours = our_decision(situation(case), Form.FASTER)
+    expect: Json = {"name": case["name"], "result": ours.result, "feasible": []}
+    if ours.result == "noNodes":
+        return {**expect, "message": ours.message}
+    if ours.result == "gated":
+        return {**expect, "preEnqueue": ours.pre_enqueue}
+    expect["preFilter"] = {"code": "Success", "nodeNames": None, "skipped": sorted(ours.skipped)}
+    if ours.pre_filter is not None:
+        expect["preFilter"].update(ours.pre_filter)
     else:
-        expect["nodes"] = told.nodes
-        expect["feasible"] = sorted(node for node, verdict in told.nodes.items() if verdict is None)
-    if told.nominated:
-        expect["nominatedNodePasses"] = told.chosen == told.nominated
-    if told.result == "feasible":
-        expect["scoreSkipped"] = sorted(told.score_skipped)
-        expect["best"] = [told.chosen]
-        if told.scores is not None:
-            highest = max(numbers["total"] for numbers in told.scores.values())
-            expect["best"] = [node for node, numbers in told.scores.items() if numbers["total"] == highest]
-            expect["scores"] = told.scores
+        expect["nodes"] = ours.nodes
+        expect["feasible"] = sorted(node for node, verdict in ours.nodes.items() if verdict is None)
+    if ours.nominated:
+        expect["nominatedNodePasses"] = ours.chosen == ours.nominated
+    if ours.result == "feasible":
+        expect["scoreSkipped"] = sorted(ours.score_skipped)
+        expect["best"] = [ours.chosen]
+        if ours.scores is not None:
+            highest = max(numbers["total"] for numbers in ours.scores.values())
+            expect["best"] = [node for node, numbers in ours.scores.items() if numbers["total"] == highest]
+            expect["scores"] = ours.scores
     else:
-        expect["message"] = told.message
-        expect["postFilter"] = _post_filter(told.post_filter)
+        expect["message"] = ours.message
+        expect["postFilter"] = _post_filter(ours.post_filter)
     return expect
 
 
-def _post_filter(told: Json | None) -> Json | None:
-    if told is None or told["code"] != "Success":
-        return told
-    return {**told, "nominatedNodes": [told["nominatedNode"]]}
+def _post_filter(ours: Json | None) -> Json | None:
+    if ours is None or ours["code"] != "Success":
+        return ours
+    return {**ours, "nominatedNodes": [ours["nominatedNode"]]}
 
 
 def recorded(case: Json, expect: Json | None = None) -> Recorded:
-    return msgspec.json.decode(json.dumps({"case": case, "expect": expect or answer(case)}), type=Recorded)
+    return msgspec.json.decode(json.dumps({"case": case, "expect": expect or agreeing_decision(case)}), type=Recorded)
 
 
 def a_file(folder: Path, *cases: Recorded, name: str = "some.jsonl") -> Path:

@@ -6,7 +6,7 @@ import gzip
 import lzma
 
 import pytest
-from tests.conformance.builders import a_case, a_file, a_node, answer, recorded
+from tests.conformance.builders import a_case, a_file, a_node, agreeing_decision, recorded
 
 from mooring.cli.main import exit_code
 from mooring_conformance import slow
@@ -16,7 +16,10 @@ from mooring_conformance.generate.hostile import Shape
 AGREEING = recorded(a_case(a_node("a"), a_node("b"), name="agreeing"))
 DIFFERING = recorded(
     case := a_case(a_node("a"), a_node("b"), name="differing"),
-    {**answer(case), "nodes": {"a": None, "b": {"plugin": "NodeName", "code": "Unschedulable", "reasons": ["no"]}}},
+    {
+        **agreeing_decision(case),
+        "nodes": {"a": None, "b": {"plugin": "NodeName", "code": "Unschedulable", "reasons": ["no"]}},
+    },
 )
 
 
@@ -56,12 +59,12 @@ def test_several_files_have_a_sum(tmp_path, capsys):
     ]
 
 
-def test_only_the_ways_asked_for_are_gone(tmp_path, capsys):
+def test_only_the_given_ways_are_run(tmp_path, capsys):
     assert run(a_file(tmp_path, DIFFERING), "--form", "vector", "--no-churn") == 1
     assert "differing (vector)\n" in capsys.readouterr().out
 
 
-def test_what_other_plugins_say_can_be_left_out(tmp_path):
+def test_results_of_other_plugins_can_be_left_out(tmp_path):
     assert run(a_file(tmp_path, DIFFERING), "--plugin", "TaintToleration") == 0
     assert run(a_file(tmp_path, DIFFERING), "--plugin", "NodeName") == 1
 

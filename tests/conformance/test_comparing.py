@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conformance.builders import a_case, a_configuration, a_node, a_pod, answer, recorded
+from tests.conformance.builders import a_case, a_configuration, a_node, a_pod, agreeing_decision, recorded
 
 from mooring_conformance.running import Options, run_case
 
@@ -33,13 +33,13 @@ def kinds(case: Json, expect: Json) -> list[tuple[str, str, str]]:
     [TWO_FIT, ONE_FITS, NOTHING_FITS, HIGHER, NOMINATED, GATED, a_case()],
     ids=["two fit", "one fits", "nothing fits", "one must go", "nominated", "gated", "no nodes"],
 )
-def test_the_same_answer_has_no_difference(case):
-    assert kinds(case, answer(case)) == []
+def test_the_same_decision_has_no_difference(case):
+    assert kinds(case, agreeing_decision(case)) == []
 
 
 def changed(case: Json, *path: str, to: Any) -> tuple[Json, Json]:
-    """A case, and our answer to it with something else in one place."""
-    expect = answer(case)
+    """A case, and our decision with something else in one place."""
+    expect = agreeing_decision(case)
     inner = expect
     for step in path[:-1]:
         inner = inner[step]
@@ -56,7 +56,7 @@ PLANTED = {
         *changed(NOTHING_FITS, "nodes", "a", "code", to="Unschedulable"),
         ("node", "a", "TaintToleration"),
     ),
-    "a pre_filter that speaks": (
+    "a pre_filter that runs": (
         *changed(TWO_FIT, "preFilter", "skipped", to=[]),
         ("preFilter.skipped", "", "DynamicResources"),
     ),
@@ -131,9 +131,12 @@ ALIKE = {
     "of a wrong configuration it counts that it is refused": (NOT_A_PLUGIN, {"name": "case", "error": "config: no"}),
     "a single node is not scored": (
         ONE_FITS,
-        {**answer(ONE_FITS), "scores": {"a": {"total": 7, "raw": {}, "normalized": {}, "scores": {}}}},
+        {**agreeing_decision(ONE_FITS), "scores": {"a": {"total": 7, "raw": {}, "normalized": {}, "scores": {}}}},
     ),
-    "a single node whose scoring would fail is taken": (ONE_FITS, {**answer(ONE_FITS), "scoreError": "cannot score"}),
+    "a single node whose scoring would fail is taken": (
+        ONE_FITS,
+        {**agreeing_decision(ONE_FITS), "scoreError": "cannot score"},
+    ),
     "a nominated node that passes is taken whatever its score": changed(NOMINATED, "best", to=["a"]),
     "any of the nodes that tie is right for a nomination": changed(
         HIGHER, "postFilter", "nominatedNodes", to=["0", "a"]
@@ -141,9 +144,9 @@ ALIKE = {
     "where candidates are sampled, nodes that we did not try are no difference": (
         HIGHER,
         {
-            **answer(HIGHER),
+            **agreeing_decision(HIGHER),
             "postFilter": {
-                **answer(HIGHER)["postFilter"],
+                **agreeing_decision(HIGHER)["postFilter"],
                 "sampled": True,
                 "candidates": {
                     "a": {"victims": ["default/low"], "numPDBViolations": 0},
@@ -162,21 +165,21 @@ def test_what_may_differ(case, expect):
 
 def test_pods_that_have_ended_are_not_seen():
     full = a_case(a_node("a", cpu="1"), a_pod("ended", cpu="1", node="a", phase="Succeeded"), pod=a_pod(cpu="1"))
-    assert answer(full)["result"] == "feasible"
+    assert agreeing_decision(full)["result"] == "feasible"
 
 
 def test_nominated_pods_keep_their_room():
     kept = a_case(a_node("a", cpu="1"), a_pod("nominated", cpu="1", nominated="a", priority=5), pod=a_pod(cpu="1"))
-    assert answer(kept)["result"] == "unschedulable"
+    assert agreeing_decision(kept)["result"] == "unschedulable"
     kept["objects"][1]["spec"]["schedulerName"] = "another-scheduler"
-    assert answer(kept)["result"] == "feasible"
+    assert agreeing_decision(kept)["result"] == "feasible"
 
 
 @pytest.mark.parametrize("gates", [{"DRAAdminAccess": False}, {"NoSuchGate": True}])
 def test_gates_that_cannot_be_set_are_an_error(gates):
     case = a_case(a_node("a")) | {"featureGates": gates}
     assert kinds(case, {"error": "feature gates: cannot set"}) == []
-    assert kinds(case, answer(a_case(a_node("a")))) != []
+    assert kinds(case, agreeing_decision(a_case(a_node("a")))) != []
 
 
 ONLY = {
@@ -198,6 +201,6 @@ ONLY = {
 
 
 @pytest.mark.parametrize(("planted", "plugin", "found"), ONLY.values(), ids=ONLY.keys())
-def test_only_what_a_plugin_says(planted, plugin, found):
+def test_only_the_results_of_a_plugin(planted, plugin, found):
     differing = run_case(recorded(*planted), Options(plugins=frozenset({plugin})))
     assert [each.kind for one in differing for each in one.differences] == found

@@ -15,9 +15,9 @@ from mooring_conformance.recorder import Recorder
 
 ROOT = Path(__file__).parents[2]
 
-AGREES = "expect = answer(case)"
+AGREES = "expect = agreeing_decision(case)"
 TAKES_A_TAINT_FOR_NOTHING = """
-expect = answer(case)
+expect = agreeing_decision(case)
 for item in case["objects"]:
     taints = item.get("spec", {}).get("taints", ())
     if expect.get("nodes") and {"key": "gpu", "effect": "NoSchedule"} in taints:
@@ -26,14 +26,14 @@ for item in case["objects"]:
 
 
 def a_recorder(folder: Path, rule: str) -> Path:
-    """A program that answers as we do, but for the rule."""
+    """A program that decides as we do, but for the rule."""
     program = folder / "recorder"
     indented = "\n".join(f"    {line}" for line in rule.splitlines())
     program.write_text(
         f"#!{sys.executable}\n"
         "import json, sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.conformance.builders import answer\n"
+        "from tests.conformance.builders import agreeing_decision\n"
         "for line in sys.stdin:\n"
         "    case = json.loads(line)\n"
         f"{indented}\n"

@@ -55,14 +55,14 @@ def test_the_case_itself_is_not_changed():
 
 
 def test_there_is_an_end_to_the_questions():
-    asked: list[Any] = []
+    tried: list[Any] = []
 
     def is_interesting(case: Any) -> bool:
-        asked.append(case)
+        tried.append(case)
         return False
 
     Shrinker(is_interesting, most=7).shrink(a_case(a_node("a"), a_node("b")))
-    assert len(asked) == 7
+    assert len(tried) == 7
 
 
 @given(st.sets(st.integers(0, 30), min_size=1, max_size=4), st.integers(31, 60))

@@ -26,7 +26,7 @@ PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 
 
 @dataclass(frozen=True)
-class PluginEntry:
+class ListedPlugin:
     """A plugin in an `enabled` or `disabled` list."""
 
     name: str
@@ -38,8 +38,8 @@ class PluginEntry:
 class PluginSet:
     """What is enabled and disabled at one point."""
 
-    enabled: list[PluginEntry] = field(default_factory=list)
-    disabled: list[PluginEntry] = field(default_factory=list)
+    enabled: list[ListedPlugin] = field(default_factory=list)
+    disabled: list[ListedPlugin] = field(default_factory=list)
 
     @property
     def disabled_names(self) -> set[str]:
@@ -86,20 +86,20 @@ def read_plugins(fields: Fields, registry: Registry, problems: Problems) -> Writ
     return WrittenPlugins(sets, frozenset(broken))
 
 
-def _entries(section: Fields, name: str, problems: Problems) -> list[PluginEntry]:
+def _entries(section: Fields, name: str, problems: Problems) -> list[ListedPlugin]:
     entries = []
     for item in section.items(name):
         fields = Fields(item, problems)
         plugin, weight = fields.text("name"), fields.whole("weight")
         fields.finish()
         if plugin:
-            entries.append(PluginEntry(plugin, weight or 0, item.get("name") or item))
+            entries.append(ListedPlugin(plugin, weight or 0, item.get("name") or item))
         elif fields.is_mapping and (plugin == "" or item.get("name") is None):
             problems.error(item, "Required value: the name of a plugin", field="name")
     return entries
 
 
-def _usable(entry: PluginEntry, point: str, registry: Registry, problems: Problems) -> bool:
+def _usable(entry: ListedPlugin, point: str, registry: Registry, problems: Problems) -> bool:
     """Whether the enabled plugin exists and has the point."""
     interface = _interface(point)
     if point in PLACEMENT_POINTS or entry.name in POD_GROUP_PLUGINS:
@@ -140,7 +140,7 @@ def missing(name: str, registry: Registry) -> str:
     return f'"{name}" does not exist: it is not a known plugin.{hint}'
 
 
-def _warn_if_unknown(entry: PluginEntry, registry: Registry, problems: Problems) -> None:
+def _warn_if_unknown(entry: ListedPlugin, registry: Registry, problems: Problems) -> None:
     name = entry.name
     if name == EVERY or name in registry or name in (*DEFAULT_PLUGINS, *POD_GROUP_PLUGINS, *REFUSED_IN_V1):
         return
@@ -165,12 +165,12 @@ def _warn_if_enabled_all_the_same(sets: Mapping[str, PluginSet], problems: Probl
                 problems.warn(entry.at, f'"{entry.name}" runs although it is disabled here: {wins}')
 
 
-def merged(defaults: Iterable[PluginEntry], own: PluginSet) -> PluginSet:
+def merged(defaults: Iterable[ListedPlugin], own: PluginSet) -> PluginSet:
     """A profile's set on top of the default one."""
     disabled = own.disabled_names
     # Of a name given twice the last one replaces the default; the first is appended, and found to be double later.
     replacing = {entry.name: index for index, entry in enumerate(own.enabled)}
-    kept: list[PluginEntry] = []
+    kept: list[ListedPlugin] = []
     replaced: set[int] = set()
     for default in defaults if EVERY not in disabled else ():
         if default.name in disabled:
@@ -205,7 +205,7 @@ def spread(point: Point, multi_point: PluginSet, own: PluginSet, registry: Regis
     ]
 
 
-def _each_once(entries: Iterable[PluginEntry], point: Point, problems: Problems) -> list[str]:
+def _each_once(entries: Iterable[ListedPlugin], point: Point, problems: Problems) -> list[str]:
     names: dict[str, None] = {}
     for entry in entries:
         if entry.name in names:

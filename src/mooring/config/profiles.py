@@ -13,7 +13,7 @@ from mooring.config.model import PluginChoice, PluginUse, ProfileConfiguration
 from mooring.config.plugin_args import check_header, read_args
 from mooring.config.plugin_sets import (
     MULTI_POINT,
-    PluginEntry,
+    ListedPlugin,
     PluginSet,
     WrittenPlugins,
     merged,
@@ -95,7 +95,7 @@ class ProfileReader:
     def _merged(self, written: WrittenPlugins, at: Tree) -> dict[str, PluginSet]:
         """What is enabled and disabled by point name, the defaults at `multiPoint`."""
         defaults = [
-            PluginEntry(name, weight, at) for name, weight in default_plugins(self._registry, self._gates).items()
+            ListedPlugin(name, weight, at) for name, weight in default_plugins(self._registry, self._gates).items()
         ]
         sets = {point.config_name: merged((), written.at(point.config_name)) for point in Point}
         return sets | {MULTI_POINT: merged(defaults, written.at(MULTI_POINT))}

@@ -28,7 +28,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class AffinityTerms:
+class IncomingPodTerms:
     """The terms of a pod, as queries for other pods."""
 
     mistake: str | None = None
@@ -50,21 +50,21 @@ class AffinityTerms:
         return len(self.near.selectors) + len(self.near_keys) + len(self.away) + len(self.preferred)
 
 
-NO_TERMS = AffinityTerms()
+NO_TERMS = IncomingPodTerms()
 
 
-class AffinityTermReader:
+class IncomingPodTermReader:
     """Reads the terms of pods. All pods of a template have the same."""
 
     def __init__(self, namespaces: Objects[Namespace]) -> None:
         self._namespaces = namespaces
-        self._known: BoundedCache[tuple[str, bytes], AffinityTerms] = BoundedCache(MOST_CACHED_BYTES)
+        self._known: BoundedCache[tuple[str, bytes], IncomingPodTerms] = BoundedCache(MOST_CACHED_BYTES)
 
-    def of(self, pod: Pod) -> AffinityTerms:
+    def of(self, pod: Pod) -> IncomingPodTerms:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_TERMS
-        noted: AffinityTerms | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
+        noted: IncomingPodTerms | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
         if noted is not None and noted.version in (None, self._namespaces.version):
             return noted
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
@@ -81,13 +81,13 @@ class AffinityTermReader:
         namespace = self._namespaces.get(pod.namespace)
         return namespace.labels if namespace is not None else {}
 
-    def _read(self, affinity: Affinity, own: str) -> AffinityTerms:
+    def _read(self, affinity: Affinity, own: str) -> IncomingPodTerms:
         if mistake := mistakes_in(affinity):
-            return AffinityTerms(mistake)
+            return IncomingPodTerms(mistake)
         read = {kind: terms_of(affinity, kind) for kind in TermKind}
         near = read[TermKind.REQUIRED_AFFINITY]
         terms = [term for each in read.values() for _, term in each]
-        return AffinityTerms(
+        return IncomingPodTerms(
             near=_all_of([self._selected(term, own) for _, term in near]),
             near_keys=tuple(dict.fromkeys(term.topology_key for _, term in near)),
             away=tuple(

@@ -46,7 +46,7 @@ from mooring.framework import (
 )
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.objects.core import Namespace
-from mooring.plugins.default.inter_pod_affinity.affinity_terms import AffinityTermReader
+from mooring.plugins.default.inter_pod_affinity.affinity_terms import IncomingPodTermReader
 from mooring.plugins.default.inter_pod_affinity.queueing_hints import node_may_help, pod_may_help
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
@@ -107,7 +107,7 @@ class InterPodAffinity(Plugin):
     def __init__(self, args: InterPodAffinityArgs, namespaces: Objects[Namespace]) -> None:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_others = args.ignore_preferred_terms_of_existing_pods
-        self._terms = AffinityTermReader(namespaces)
+        self._terms = IncomingPodTermReader(namespaces)
 
     def events(self) -> Iterable[Hint]:
         return [
