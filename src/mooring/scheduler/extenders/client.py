@@ -93,7 +93,7 @@ class ExtenderClient:
         try:
             return read(response)
         except wire.MalformedResponse as error:
-            what = f"with what cannot be read: {self._without_credentials(str(error))}"
+            what = f"with an invalid body: {self._without_credentials(str(error))}"
             raise ExtenderFault(f"extender {self.name} responded to {verb} {what}") from error
 
     async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
