@@ -98,16 +98,16 @@ def split_stream_options(command: F) -> F:
 
 
 def split_streams(given: dict[str, Any], gates: FeatureGates) -> None:
-    """Do what these parameters of a command ask for; they are taken out of `given`."""
-    asked = {form: given.pop(f"log_{form}_split_stream") for form in LOG_FORMATS}
+    """Apply these parameters of a command; they are taken out of `given`."""
+    requested = {form: given.pop(f"log_{form}_split_stream") for form in LOG_FORMATS}
     problems = [
         Problem(
             f"--log-{form}-split-stream", f"needs --feature-gates={LOGGING_GATE}=true, as it does in kube-scheduler"
         )
-        for form, is_asked in asked.items()
-        if is_asked and not gates.on(LOGGING_GATE)
+        for form, is_requested in requested.items()
+        if is_requested and not gates.on(LOGGING_GATE)
     ]
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
-    if asked[log.settings().format]:
+    if requested[log.settings().format]:
         log.configure(info_stream=sys.stdout)
