@@ -121,13 +121,13 @@ async def everything_about(live: Live, name: str) -> str:
     pages = served_pages(scheduler, None, MetricFilter(), {})
     shown = [page.reply(Wish()).body for page in pages.values()]
     assert scheduler.explain_socket is not None
-    answer = scheduler.explain_socket._respond({"explain": f"default/{name}"})
-    found = {"pod": f"default/{name}", "profile": "default-scheduler", "node": None, "phase": "Pending", **answer}
+    response = scheduler.explain_socket._respond({"explain": f"default/{name}"})
+    found = {"pod": f"default/{name}", "profile": "default-scheduler", "node": None, "phase": "Pending", **response}
     return "\n".join(
         [
             json.dumps(await live.events(name)),
             str(live.pods[name].status),
-            json.dumps(answer, default=str),
+            json.dumps(response, default=str),
             in_full(found),
             *(body if isinstance(body, str) else body.decode() for body in shown),
         ]

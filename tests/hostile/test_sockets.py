@@ -60,14 +60,14 @@ def planted(talk: Talk, folder: Path | None = None, mode: int = 0o700) -> Iterat
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield path
-        # Wake it where nobody came.
+        # Wake it where no client came.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waking:
             waking.connect(str(path))
         thread.join(PATIENCE_SECONDS)
     path.unlink(missing_ok=True)
 
 
-def answering(line: bytes) -> Talk:
+def responding(line: bytes) -> Talk:
     def talk(connection: socket.socket) -> None:
         connection.recv(1000)
         connection.sendall(line)
@@ -81,7 +81,7 @@ def silent(connection: socket.socket) -> None:
 
 
 def dripping(connection: socket.socket) -> None:
-    """A byte at a time, more often than the client's time for an answer is over."""
+    """A byte at a time, more often than the client's time for a response is over."""
     connection.recv(1000)
     connection.settimeout(0.02)
     ends = time.monotonic() + PATIENCE_SECONDS
@@ -93,17 +93,17 @@ def dripping(connection: socket.socket) -> None:
             connection.sendall(b" ")
 
 
-def asked() -> QueryResult:
+def queried() -> QueryResult:
     return query(SERVER, QUESTION)
 
 
-def test_an_answer_of_ones_own_scheduler_is_read():
-    with planted(answering(b'{"found": false}\n')):
-        assert asked() == QueryResult([{"found": False}], [])
+def test_a_response_of_ones_own_scheduler_is_read():
+    with planted(responding(b'{"found": false}\n')):
+        assert queried() == QueryResult([{"found": False}], [])
 
 
-def test_without_a_folder_nobody_is_asked():
-    assert asked() == QueryResult([], [])
+def test_without_a_folder_no_scheduler_is_queried():
+    assert queried() == QueryResult([], [])
 
 
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,69 +113,69 @@ def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
-    with planted(answering(b'{"found": true}\n')):
+    with planted(responding(b'{"found": true}\n')):
         as_another_user(monkeypatch)
-        found = asked()
+        found = queried()
     assert found.responses == []
     assert "belongs to another user" in found.problems[0]
     assert "XDG_RUNTIME_DIR" in found.problems[0]
 
 
 def test_a_folder_that_others_can_enter_is_not_used():
-    with planted(answering(b"{}\n"), mode=0o777):
-        found = asked()
+    with planted(responding(b"{}\n"), mode=0o777):
+        found = queried()
     assert found.responses == []
     assert "mode 0777); chmod 700 it" in found.problems[0]
 
 
 def test_a_link_to_a_folder_is_not_used(home: Path):
-    with planted(answering(b"{}\n"), folder=home / "elsewhere"):
+    with planted(responding(b"{}\n"), folder=home / "elsewhere"):
         socket_folder().symlink_to(home / "elsewhere")
-        found = asked()
+        found = queried()
     assert found.responses == []
     assert "is a link or a file and not a folder" in found.problems[0]
 
 
 def test_a_link_to_a_socket_is_not_used(home: Path):
-    with planted(answering(b"{}\n"), folder=home / "elsewhere") as path:
+    with planted(responding(b"{}\n"), folder=home / "elsewhere") as path:
         socket_folder().mkdir(mode=0o700)
         (socket_folder() / path.name).symlink_to(path)
-        found = asked()
+        found = queried()
     assert found.responses == []
     assert "is not a socket" in found.problems[0]
 
 
 def test_a_socket_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch):
-    with planted(answering(b"{}\n")) as path:
+    with planted(responding(b"{}\n")) as path:
         monkeypatch.setattr(explain_client, "check_socket_folder", lambda _: None)  # the folder alone is this user's
         as_another_user(monkeypatch)
-        found = asked()
+        found = queried()
     assert found.responses == []
     assert f"{path} belongs to another user" in found.problems[0]
 
 
-def test_a_process_of_another_user_is_not_asked(monkeypatch: pytest.MonkeyPatch):
+def test_a_process_of_another_user_is_not_queried(monkeypatch: pytest.MonkeyPatch):
     received: list[bytes] = []
     with planted(lambda connection: received.append(connection.recv(1000))):
         monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
-        found = asked()
+        found = queried()
     assert found.responses == []
     assert "is served by another user and was not queried" in found.problems[0]
     assert received in ([], [b""])
 
 
-@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="Linux tells the peer's uid this way")
-def test_the_system_tells_who_is_at_the_other_end():
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="Linux has the peer's uid this way")
+def test_the_system_knows_the_user_at_the_other_end():
     left, right = socket.socketpair(socket.AF_UNIX)
     with left, right:
         assert control_folder.peer_uid(left) == os.geteuid()
         assert control_folder.is_trusted(left)
 
 
-def test_no_more_sockets_are_asked_than_schedulers_may_run(monkeypatch: pytest.MonkeyPatch):
+def test_no_more_sockets_are_queried_than_schedulers_may_run(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(explain_client, "MOST_SOCKETS", 0)
-    with planted(answering(b"{}\n")):
-        found = asked()
+    with planted(responding(b"{}\n")):
+        found = queried()
     assert found.responses == []
     assert "holds 1 sockets of this cluster; 0 were tried" in found.problems[0]
 
@@ -186,11 +186,11 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
     path = folder / f"{digest(SERVER)}-1-1.sock"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(path))
-    assert asked() == QueryResult([], [])
+    assert queried() == QueryResult([], [])
     assert not path.exists()
     monkeypatch.setattr(explain_client, "RESPONSE_SECONDS", 0.2)
     with planted(silent):
-        [problem] = asked().problems
+        [problem] = queried().problems
         assert "did not respond within 0.2 s" in problem
         assert path.exists()
 
@@ -205,15 +205,15 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize(("line", "message"), NONSENSE.values(), ids=NONSENSE.keys())
-def test_an_answer_that_makes_no_sense_is_a_sentence(line: bytes, message: str):
-    with planted(answering(line)):
-        found = asked()
+def test_an_invalid_response_is_a_sentence(line: bytes, message: str):
+    with planted(responding(line)):
+        found = queried()
     assert found.responses == []
     assert message in found.problems[0]
 
 
 def flooded(mebibytes: int) -> list[str]:
-    """In a child: what is said of a process that writes so much without a line break."""
+    """In a child: the problem of a process that writes so much without a line break."""
     with private_home() as folder:
         os.environ["XDG_RUNTIME_DIR"] = str(folder)
 
@@ -223,10 +223,10 @@ def flooded(mebibytes: int) -> list[str]:
                     connection.sendall(b"x" * (1 << 20))
 
         with planted(flood):
-            return asked().problems
+            return queried().problems
 
 
-def test_an_answer_without_end_is_not_read_to_its_end():
+def test_a_response_without_end_is_not_read_to_its_end():
     [problem] = bounded(f"{HERE}:flooded", 400, cpu_seconds=30, memory_mib=400)
     assert f"responded with more than {explain_client.MOST_RESPONSE_BYTES} bytes" in problem
 
@@ -238,10 +238,10 @@ def trickle(connection: socket.socket) -> None:
             connection.sendall(b"x")
 
 
-def test_an_answer_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
+def test_a_response_byte_by_byte_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(explain_client, "RESPONSE_SECONDS", 0.0)
     with planted(trickle):
-        [problem] = asked().problems
+        [problem] = queried().problems
     assert "did not respond within" in problem or "cannot be queried" in problem
 
 
@@ -264,14 +264,14 @@ def explain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 Explain = Callable[[], None]
 
 
-def test_explain_shows_what_a_socket_answered_with_escapes(explain: Explain, capsys: pytest.CaptureFixture[str]):
-    with planted(answering(json.dumps({"profiles": ["\x1b[2J\u202e"]}, ensure_ascii=False).encode() + b"\n")):
+def test_explain_shows_the_response_of_a_socket_with_escapes(explain: Explain, capsys: pytest.CaptureFixture[str]):
+    with planted(responding(json.dumps({"profiles": ["\x1b[2J\u202e"]}, ensure_ascii=False).encode() + b"\n")):
         explain()
     assert r"the one that runs serves \x1b[2J\u202e." in capsys.readouterr().out
 
 
 def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: pytest.CaptureFixture[str], home: Path):
-    with planted(answering(b"{}\n"), folder=home / "elsewhere"):
+    with planted(responding(b"{}\n"), folder=home / "elsewhere"):
         socket_folder().symlink_to(home / "elsewhere")
         explain()
     shown = capsys.readouterr()
@@ -279,18 +279,18 @@ def test_explain_reports_a_planted_folder_and_goes_on(explain: Explain, capsys: 
     assert "Pod shop/web" in shown.out
 
 
-NO_ANSWER = {
-    "garbage": (answering(b"<html>\n"), "sent an invalid response"),
-    "nothing": (answering(b""), "closed the connection without a response"),
-    "an error": (answering(b'{"error": "invalid request"}\n'), "the scheduler responded with an error"),
+NO_RESPONSE = {
+    "garbage": (responding(b"<html>\n"), "sent an invalid response"),
+    "nothing": (responding(b""), "closed the connection without a response"),
+    "an error": (responding(b'{"error": "invalid request"}\n'), "the scheduler responded with an error"),
     "silence": (silent, "did not respond within 0.2 s"),
     "a byte at a time": (dripping, "did not respond within 0.2 s"),
-    "that it is busy": (answering(b'{"heldUp": null}\n'), "is busy and has not responded in time"),
+    "that it is busy": (responding(b'{"heldUp": null}\n'), "is busy and has not responded in time"),
 }
 
 
-@pytest.mark.parametrize(("scheduler", "sentence"), NO_ANSWER.values(), ids=NO_ANSWER.keys())
-def test_explain_fails_with_a_sentence_where_the_answer_is(
+@pytest.mark.parametrize(("scheduler", "sentence"), NO_RESPONSE.values(), ids=NO_RESPONSE.keys())
+def test_explain_fails_with_a_sentence_where_the_response_is(
     scheduler: Any, sentence: str, explain: Explain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     if scheduler in (silent, dripping):
@@ -300,9 +300,9 @@ def test_explain_fails_with_a_sentence_where_the_answer_is(
     assert "A scheduler runs here and does not respond, so this is all that is known." in capsys.readouterr().out
 
 
-def test_explain_reports_an_answer_of_another_shape(explain: Explain):
+def test_explain_reports_a_response_of_another_shape(explain: Explain):
     odd = json.dumps({"found": True, "decision": [1]}).encode() + b"\n"
-    with planted(answering(odd)), pytest.raises(Fault, match="is it of another version of Mooring"):
+    with planted(responding(odd)), pytest.raises(Fault, match="is it of another version of Mooring"):
         explain()
 
 
@@ -312,7 +312,7 @@ def sockets_in(folder: Path) -> list[Path]:
 
 @contextlib.asynccontextmanager
 async def a_scheduler() -> Any:
-    opened = ExplainSocket(SERVER, lambda question: {"asked": question["explain"], "long": "x" * 5_000_000})
+    opened = ExplainSocket(SERVER, lambda question: {"pod": question["explain"], "long": "x" * 5_000_000})
     await opened.open()
     try:
         [path] = socket_folder().glob("*.sock")
@@ -345,10 +345,10 @@ async def test_a_scheduler_bounds_a_question():
             b"\n": b"invalid request",
         }.items():
             assert message in await question(path, line)
-        assert (await question(path, b'{"explain": "a/b"}\n')).startswith(b'{"asked": "a/b"')
+        assert (await question(path, b'{"explain": "a/b"}\n')).startswith(b'{"pod": "a/b"')
 
 
-async def test_a_scheduler_answers_no_other_user(monkeypatch: pytest.MonkeyPatch):
+async def test_a_scheduler_serves_no_other_user(monkeypatch: pytest.MonkeyPatch):
     async with a_scheduler() as path:
         monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
         assert await question(path, b'{"explain": "a/b"}\n') == b""
@@ -361,12 +361,12 @@ async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: py
         assert await question(path, b'{"explain": "a/b"}\n') == b""
         reader, writer = silent_ones[0]
         writer.write(b'{"explain": "a/b"}\n')
-        assert (await reader.readexactly(12)).startswith(b'{"asked": "a')
+        assert (await reader.readexactly(10)).startswith(b'{"pod": "a')
         for _, each in silent_ones:
             each.close()
 
 
-async def test_a_scheduler_keeps_no_answer_for_a_process_that_does_not_read(monkeypatch: pytest.MonkeyPatch):
+async def test_a_scheduler_keeps_no_response_for_a_process_that_does_not_read(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(explain_socket, "QUESTION_SECONDS", 0.2)
     async with a_scheduler() as path:
         with socket.socket(socket.AF_UNIX) as lazy:
