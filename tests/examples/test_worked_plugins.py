@@ -51,11 +51,11 @@ async def test_a_gang_whose_last_member_finds_no_place_in_time_gives_up(server):
     async with a_live_scheduler(server, CONFIG, [str(FOLDER)], clock=clock) as live:
         await live.node("node-1", cpu="1")
         await create(live, "one", labels=PAIR)
-        await live.refused("one", saying="1 of 2 pods")
+        await live.refused("one", containing="1 of 2 pods")
         await create(live, "two", labels=PAIR)
-        await live.refused("one", saying="Insufficient cpu")
+        await live.refused("one", containing="Insufficient cpu")
         clock.advance(31)
-        await live.refused("two", saying="rejected due to timeout after waiting 30s at plugin Gang")
+        await live.refused("two", containing="rejected due to timeout after waiting 30s at plugin Gang")
 
 
 async def test_the_earliest_deadline_is_tried_first(server):
@@ -66,8 +66,8 @@ async def test_the_earliest_deadline_is_tried_first(server):
             await live.refused(name)
         await live.node("node-1", cpu="1")
         assert await live.bound("early") == ["node-1"]
-        await live.refused("late", saying="Insufficient cpu")
-        await live.refused("none", saying="Insufficient cpu")
+        await live.refused("late", containing="Insufficient cpu")
+        await live.refused("none", containing="Insufficient cpu")
 
 
 async def test_expendable_pods_make_room(server):

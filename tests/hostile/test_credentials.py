@@ -23,7 +23,7 @@ from aiohttp import web
 from tests.cli.programs import clean_environment
 from tests.ports import free_ports
 from tests.scheduler.conftest import HEAD, Live, a_configuration, a_live_scheduler, a_profile
-from tests.scheduler.extenders.conftest import ExtenderServer, an_extender, asking
+from tests.scheduler.extenders.conftest import ExtenderServer, an_extender, calling
 
 from mooring.base import log
 from mooring.base.errors import Fault
@@ -156,7 +156,7 @@ async def test_an_extender_is_called_through_a_proxy_that(server, capfd, monkeyp
 
 
 async def assert_fails_discreetly(server: Any, capfd: Any, prefix: str) -> None:
-    config = asking({"urlPrefix": prefix, "filterVerb": "filter", "httpTimeout": "300ms"})
+    config = calling({"urlPrefix": prefix, "filterVerb": "filter", "httpTimeout": "300ms"})
     async with a_live_scheduler(server, config) as live:
         await live.node("node-1")
         await live.pod("web")
@@ -170,7 +170,7 @@ async def assert_fails_discreetly(server: Any, capfd: Any, prefix: str) -> None:
 
 async def test_the_address_that_is_shown_is_of_use(server):
     port = free_ports(1)[0]
-    config = asking({"urlPrefix": f"http://{USER}127.0.0.1:{port}/ext{QUERY}", "filterVerb": "filter"})
+    config = calling({"urlPrefix": f"http://{USER}127.0.0.1:{port}/ext{QUERY}", "filterVerb": "filter"})
     async with a_live_scheduler(server, config) as live:
         await live.node("node-1")
         await live.pod("web")

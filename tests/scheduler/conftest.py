@@ -96,7 +96,7 @@ class Live:
         await self.until(lambda: all(name in self.pods and self.pods[name].spec.node_name for name in names))
         return [self.pods[name].spec.node_name for name in names]
 
-    async def refused(self, name: str, *, saying: str = "") -> str:
+    async def refused(self, name: str, *, containing: str = "") -> str:
         """Wait until the pod's condition says why it waits; tells what."""
 
         def message() -> str:
@@ -104,7 +104,7 @@ class Live:
             condition = pod.condition("PodScheduled") if pod else None
             return condition.message if condition and condition.status == "False" else ""
 
-        await self.until(lambda: bool(message()) and saying in message())
+        await self.until(lambda: bool(message()) and containing in message())
         return message()
 
     def condition(self, name: str) -> PodCondition:

@@ -44,7 +44,7 @@ class Halting:
         self.hung = asyncio.Event()
         self._release = asyncio.Event()
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def response(self, request: web.BaseRequest) -> web.StreamResponse:
         is_streaming_list = "sendInitialEvents" in request.query  # refused, as older servers do
         if request.path.endswith(self.silent) or ("watch" in request.query and not is_streaming_list):
             self.hung.set()
@@ -56,7 +56,7 @@ class Halting:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
 
     async def __aenter__(self) -> str:
-        self._runner = web.ServerRunner(web.Server(self.answer), shutdown_timeout=0.01)
+        self._runner = web.ServerRunner(web.Server(self.response), shutdown_timeout=0.01)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
@@ -141,11 +141,11 @@ async def test_a_server_that_starts_or_keeps_its_version_to_itself_is_lived_with
     assert "Failed to read the API server's version" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("code", "said"), [(401, "does not accept the credentials: not now"), (404, "responds 404")])
-async def test_a_server_that_does_not_know_us_is_said_at_once(code, said):
+@pytest.mark.parametrize(("code", "logged"), [(401, "does not accept the credentials: not now"), (404, "responds 404")])
+async def test_a_server_that_does_not_know_us_is_said_at_once(code, logged):
     async with (
         Halting(silent="/none", version=code) as url,
         ApiClient(Connection(server=url, source="the test")) as client,
     ):
-        with pytest.raises(Fault, match=rf"127.0.0.1:\d+ \(from the test\) {said}"):
+        with pytest.raises(Fault, match=rf"127.0.0.1:\d+ \(from the test\) {logged}"):
             await a_scheduler(client).run()

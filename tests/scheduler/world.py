@@ -32,14 +32,14 @@ class Server:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.asked: list[tuple[str, str]] = []
+        self.requested: list[tuple[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         self.refusals: dict[tuple[str, str], Exception] = {}
         self.held: dict[tuple[str, str], asyncio.Event] = {}
         """Requests that are answered when the test says so."""
 
     async def _ask(self, verb: str, name: str) -> None:
-        self.asked.append((verb, name))
+        self.requested.append((verb, name))
         if (held := self.held.get((verb, name))) is not None:
             await held.wait()
         if (refusal := self.refusals.get((verb, name))) is not None:

@@ -154,7 +154,7 @@ async def in_the_scheduler(server: EmbeddedApiServer, expected: list[tuple[Any, 
         for name, labels, refusal in SCRIPT:
             await live.pod(name, **labels)
             if refusal is not None:
-                assert await live.refused(name, saying=refusal) == refusal
+                assert await live.refused(name, containing=refusal) == refusal
             elif name == "two":
                 await live.bound("one", "two")
             elif name == "waiter":
@@ -162,7 +162,7 @@ async def in_the_scheduler(server: EmbeddedApiServer, expected: list[tuple[Any, 
             else:
                 await live.bound(name)
             if name == "rejecting":
-                await live.refused("waiter", saying="rejecting rejects it")
+                await live.refused("waiter", containing="rejecting rejects it")
         await settled(live, len(expected))
         return list(seen)
 

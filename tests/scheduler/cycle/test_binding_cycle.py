@@ -86,13 +86,13 @@ async def test_when_one_plugin_cannot_reserve_all_of_them_undo_in_reverse_order(
 class Door(Plugin):
     """Holds pods labelled so until another comes."""
 
-    is_asked = asyncio.Event()
+    is_requested = asyncio.Event()
 
     def __init__(self, waiting: WaitingPods) -> None:
         self.waiting = waiting
 
     def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait:
-        self.is_asked.set()
+        self.is_requested.set()
         for other in self.waiting:
             self.waiting.allow(other.pod.uid, self.name)
         return Wait(600) if pod.labels.get("door") == "closed" else Allow()
@@ -100,12 +100,12 @@ class Door(Plugin):
 
 async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_for_it(server):
     """4.1.4, 4.3.15: binding cycles run concurrently with scheduling; Permit allows, rejects or waits."""
-    Door.is_asked = asyncio.Event()
+    Door.is_requested = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
         await live.node("node-1", cpu="2")
         await live.pod("held", cpu="1", door="closed")
-        await asyncio.wait_for(Door.is_asked.wait(), PATIENCE_SECONDS)
+        await asyncio.wait_for(Door.is_requested.wait(), PATIENCE_SECONDS)
         await live.pod("big", cpu="2")
         assert (await live.refused("big")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
         await live.pod("opener", cpu="1")
@@ -114,12 +114,12 @@ async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_
 
 async def test_a_pod_that_is_deleted_while_it_waits_on_permit_gives_its_place_back(server):
     """3.2: changed fields decide which events are raised."""
-    Door.is_asked = asyncio.Event()
+    Door.is_requested = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
     async with a_live_scheduler(server, config, [Door]) as live:
         await live.node("node-1", cpu="1")
         await live.pod("held", cpu="1", door="closed")
-        await asyncio.wait_for(Door.is_asked.wait(), PATIENCE_SECONDS)
+        await asyncio.wait_for(Door.is_requested.wait(), PATIENCE_SECONDS)
         await live.client.delete(Pod.KIND, "held", "default")
         await live.pod("next", cpu="1")
         assert await live.bound("next") == ["node-1"]
@@ -167,35 +167,35 @@ async def test_a_pod_that_no_bind_plugin_takes_is_tried_again_and_says_so(server
 
 
 class After(Plugin):
-    told: list[str] = []
+    reported: list[str] = []
 
     async def post_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
-        self.told.append(f"{pod.name} on {node.name}")
+        self.reported.append(f"{pod.name} on {node.name}")
         raise RuntimeError("too late to matter")
 
 
 async def test_post_bind_is_told_and_cannot_harm(server, capsys):
     """4.4.7: a bound pod stays assumed until the watch shows it."""
-    After.told.clear()
+    After.reported.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["After"]))
     async with a_live_scheduler(server, config, [After]) as live:
         await live.node("node-1")
         await live.pod("web")
         await live.bound("web")
-    assert After.told == ["web on node-1"]
+    assert After.reported == ["web on node-1"]
     assert "too late to matter" in capsys.readouterr().err
 
 
-class Errand(Plugin):
+class Chore(Plugin):
     """Has work before pods of one label are bound, and does it when it is let."""
 
     may_go = asyncio.Event()
     done: list[str] = []
 
     def needs_pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool:
-        if (answer := pod.labels.get("errand")) == "raises":
+        if (response := pod.labels.get("chore")) == "raises":
             raise RuntimeError("the list is lost")
-        return answer if answer == "perhaps" else answer == "true"  # type: ignore[return-value]
+        return response if response == "perhaps" else response == "true"  # type: ignore[return-value]
 
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
         self.done.append(pod.name)
@@ -204,7 +204,7 @@ class Errand(Plugin):
 
 async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(server, monkeypatch):
     """4.4.1, 4.4.2: PreBindPreFlight returns whether there is work; the node is nominated while the pod waits."""
-    Errand.may_go, Errand.done = asyncio.Event(), []
+    Chore.may_go, Chore.done = asyncio.Event(), []
     nominated, nominate = [], Reporter.nominate
 
     async def noted(reporter: Reporter, pod: Pod, node: str) -> None:
@@ -212,22 +212,22 @@ async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(se
         await nominate(reporter, pod, node)
 
     monkeypatch.setattr(Reporter, "nominate", noted)
-    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
-    async with a_live_scheduler(server, config, [Errand]) as live:
+    config = a_configuration(a_profile("default-scheduler", plugins=["Chore"]))
+    async with a_live_scheduler(server, config, [Chore]) as live:
         await live.node("node-1")
-        await live.pod("waits", errand="true")
+        await live.pod("waits", chore="true")
         await live.until(lambda: "waits" in live.pods and live.pods["waits"].status.nominated_node_name == "node-1")
         await live.pod("goes")
         assert await live.bound("goes") == ["node-1"]
         assert not live.pods["waits"].spec.node_name
-        Errand.may_go.set()
+        Chore.may_go.set()
         assert await live.bound("waits") == ["node-1"]
-        assert Errand.done == nominated == ["waits"]
+        assert Chore.done == nominated == ["waits"]
 
 
 async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_nothing(server, monkeypatch):
     """4.4.2: the node is nominated while the pod waits."""
-    Errand.may_go, Errand.done = asyncio.Event(), []
+    Chore.may_go, Chore.done = asyncio.Event(), []
     is_reached, may_go_on, settle = asyncio.Event(), asyncio.Event(), Reporter.settle
 
     async def slowly(reporter: Reporter, pod: Pod) -> None:
@@ -236,34 +236,34 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
         await may_go_on.wait()
 
     monkeypatch.setattr(Reporter, "settle", slowly)
-    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
-    async with a_live_scheduler(server, config, [Errand]) as live:
+    config = a_configuration(a_profile("default-scheduler", plugins=["Chore"]))
+    async with a_live_scheduler(server, config, [Chore]) as live:
         await live.node("node-1")
-        await live.pod("web", errand="true")
+        await live.pod("web", chore="true")
         await asyncio.wait_for(is_reached.wait(), PATIENCE_SECONDS)
         await live.until(lambda: "web" in live.pods)
         scheduler, uid = live.scheduler, live.pods["web"].uid
         await live.client.bind("default", "web", uid, "elsewhere")
         await live.until(lambda: not scheduler.state.is_assumed(uid) and bool(live.pods["web"].spec.node_name))
         may_go_on.set()
-        Errand.may_go.set()
+        Chore.may_go.set()
         await live.core.bindings.wait_for_current()
         assert uid not in scheduler.reporter._written
         assert not live.pods["web"].status.nominated_node_name
 
 
 @pytest.mark.parametrize(
-    ("errand", "problem"),
+    ("chore", "problem"),
     [
         ("raises", "RuntimeError: the list is lost"),
         ("perhaps", "needs_pre_bind returned 'perhaps'; it must return True or False"),
     ],
 )
-async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(server, errand, problem):
+async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(server, chore, problem):
     """4.4.1: PreBindPreFlight returns whether there is work."""
-    config = a_configuration(a_profile("default-scheduler", plugins=["Errand"]))
-    async with a_live_scheduler(server, config, [Errand]) as live:
+    config = a_configuration(a_profile("default-scheduler", plugins=["Chore"]))
+    async with a_live_scheduler(server, config, [Chore]) as live:
         await live.node("node-1")
-        await live.pod("web", errand=errand)
-        assert await live.refused("web") == f'running PreBindPreFlight "Errand": {problem}'
+        await live.pod("web", chore=chore)
+        assert await live.refused("web") == f'running PreBindPreFlight "Chore": {problem}'
         await live.until(lambda: not live.scheduler.state.is_assumed(live.pods["web"].uid))

@@ -126,7 +126,7 @@ async def test_what_an_attempt_that_failed_added_is_forgotten(server):
     async with a_live_scheduler(server, config, [Fickle]) as live:
         await live.node("node-1")
         await live.pod("web")
-        await live.refused("web", saying="not yet")
+        await live.refused("web", containing="not yet")
         await live.node("node-2")
         await live.bound("web")
         assert live.pods["web"].annotations == {}

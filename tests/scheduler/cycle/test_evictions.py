@@ -42,15 +42,15 @@ async def planned(world: World, *victims: Pod, priority: int = 10) -> Pod:
     return waiting.pod
 
 
-def asked(world: World, *names: str) -> list[tuple[str, str]]:
+def requested(world: World, *names: str) -> list[tuple[str, str]]:
     """What was asked about these pods."""
-    return [each for each in world.server.asked if each[1] in names]
+    return [each for each in world.server.requested if each[1] in names]
 
 
 async def test_a_victim_is_marked_and_deleted_by_its_uid_and_told(world):
     """4.7.b: victims are evicted concurrently."""
     await planned(world, a_victim("low"))
-    assert asked(world, "low") == [("patch", "low"), ("delete", "low")]
+    assert requested(world, "low") == [("patch", "low"), ("delete", "low")]
     marked, deleted = [body for body in world.server.bodies if "uid-low" in str(body)]
     assert marked["metadata"] == {"uid": "uid-low"}
     [condition] = marked["status"]["conditions"]
@@ -70,11 +70,11 @@ async def test_the_last_victim_goes_after_all_others(world):
     """4.7.b, 4.7.c: victims are evicted concurrently; the last victim is evicted after all others."""
     held = world.server.held["delete", "b"] = asyncio.Event()
     await planned(world, a_victim("a"), a_victim("b"), a_victim("last"))
-    assert ("delete", "a") in world.server.asked
-    assert not asked(world, "last")
+    assert ("delete", "a") in world.server.requested
+    assert not requested(world, "last")
     held.set()
     await world.settle()
-    assert asked(world, "last") == [("patch", "last"), ("delete", "last")]
+    assert requested(world, "last") == [("patch", "last"), ("delete", "last")]
 
 
 FAILURES = {
@@ -89,8 +89,8 @@ async def test_when_one_victim_cannot_be_evicted_the_last_stays_and_the_pod_is_t
     """4.7.c, 4.7.d: the last victim is evicted after all others; the preemptor is gated until then."""
     world.server.refusals["delete", "a"] = failure
     await planned(world, a_victim("a"), a_victim("b"), a_victim("last"))
-    assert ("delete", "b") in world.server.asked
-    assert not asked(world, "last")
+    assert ("delete", "b") in world.server.requested
+    assert not requested(world, "last")
     assert world.activated
     assert "Failed to evict pod" in capsys.readouterr().err
 
@@ -110,13 +110,13 @@ ALREADY = {
 }
 
 
-@pytest.mark.parametrize("answer", ALREADY.values(), ids=ALREADY.keys())
-async def test_a_victim_counts_as_evicted_without_an_event_when(world, answer):
+@pytest.mark.parametrize("response", ALREADY.values(), ids=ALREADY.keys())
+async def test_a_victim_counts_as_evicted_without_an_event_when(world, response):
     """4.7.b: victims are evicted concurrently."""
-    world.server.refusals["patch", "a"] = answer
+    world.server.refusals["patch", "a"] = response
     await planned(world, a_victim("a"), a_victim("last"))
-    assert ("delete", "a") not in world.server.asked
-    assert ("delete", "last") in world.server.asked
+    assert ("delete", "a") not in world.server.requested
+    assert ("delete", "last") in world.server.requested
     assert ("Preempted", "a") not in world.events
 
 
@@ -126,13 +126,13 @@ async def test_a_mark_that_the_server_is_too_busy_for_is_tried_again(world):
     del world.server.refusals["patch", "low"]
     world.server.clock.advance(0.01)
     await world.settle()
-    assert asked(world, "low") == [("patch", "low"), ("patch", "low"), ("delete", "low")]
+    assert requested(world, "low") == [("patch", "low"), ("patch", "low"), ("delete", "low")]
 
 
 async def test_victims_that_are_going_already_are_left_to_go(world):
     """4.7.b: victims are evicted concurrently."""
     await planned(world, a_victim("low", going=True))
-    assert not asked(world, "low")
+    assert not requested(world, "low")
     assert not world.under_way.is_under_way("u1")
 
 
@@ -205,8 +205,8 @@ async def test_pods_of_lower_priority_lose_their_nomination_to_the_node(world):
         world.pods.changed(a_pod(name, uid=f"uid-{name}", priority=priority, nominated=node))
         world.queue.done(world.queue.pop().pod.uid)
     await planned(world, a_victim("low"))
-    assert [name for verb, name in world.server.asked if verb == "patch"].count("outbid") == 1
-    assert not asked(world, "equal", "elsewhere")
+    assert [name for verb, name in world.server.requested if verb == "patch"].count("outbid") == 1
+    assert not requested(world, "equal", "elsewhere")
     [body] = [body for body in world.server.bodies if "uid-outbid" in str(body)]
     assert body["status"] == {"nominatedNodeName": None}
 
@@ -222,9 +222,9 @@ async def test_who_got_a_node_before_its_nomination_is_cleared_is_left_alone(wor
     world.pods.changed(a_pod("second", uid="uid-second", priority=5, node="node-2", nominated=NODE))
     held.set()
     await world.settle()
-    assert asked(world, "first", "second") == [("patch", "first")]
+    assert requested(world, "first", "second") == [("patch", "first")]
     assert "uid-second" not in world.reporter._written
-    assert ("delete", "low") in world.server.asked
+    assert ("delete", "low") in world.server.requested
 
 
 async def test_a_nomination_that_cannot_be_cleared_costs_the_pod_its_sleep_and_nothing_else(world, capsys):
@@ -233,7 +233,7 @@ async def test_a_nomination_that_cannot_be_cleared_costs_the_pod_its_sleep_and_n
     world.queue.done(world.queue.pop().pod.uid)
     world.server.refusals["patch", "outbid"] = FAILURES["refused"]
     await planned(world, a_victim("low"))
-    assert ("delete", "low") in world.server.asked
+    assert ("delete", "low") in world.server.requested
     assert world.activated
     assert "Error updating pod" in capsys.readouterr().err
 
@@ -247,7 +247,7 @@ async def test_a_victim_that_waits_for_permission_is_taken_back_in_memory(world)
     world.room.enter(victim, NODE, {"Gang": 60.0})
     verdict = asyncio.ensure_future(world.room.wait(victim, {"Gang": 60.0}))
     await planned(world, victim)
-    assert not asked(world, "low")
+    assert not requested(world, "low")
     assert (await verdict).is_preempted
     [note] = [series.note for series in world.reporter.recorder._series.values() if series.reason == "Preempted"]
     assert note == f"Preempted by pod u1 on node {NODE} (in kube-scheduler memory)."

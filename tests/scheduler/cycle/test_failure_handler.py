@@ -73,7 +73,7 @@ async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, hap
     await world.settle()
     assert world.queue.where(pod) == "absent"
     assert not list(world.queue.in_flight())
-    assert (world.events, world.server.asked) == ([], [])
+    assert (world.events, world.server.requested) == ([], [])
     assert words in capsys.readouterr().err
 
 
@@ -85,7 +85,7 @@ async def test_nothing_is_said_about_a_namesake_made_meanwhile(world):
     world.failures.error(waiting, "no")
     await world.settle()
     assert (world.queue.where(first), world.queue.where(second)) == ("absent", "active")
-    assert (world.events, world.server.asked) == ([], [])
+    assert (world.events, world.server.requested) == ([], [])
 
 
 NOMINATIONS = {
@@ -125,11 +125,11 @@ async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told
     world.failures.pre_enqueue_failed(failing(pod, "no idea 1"))
     await world.settle()
     [body] = world.server.bodies
-    [said] = body["status"]["conditions"]
-    assert (said["reason"], said["message"]) == ("SchedulerError", 'running PreEnqueue plugin "Bad": no idea 1')
+    [logged] = body["status"]["conditions"]
+    assert (logged["reason"], logged["message"]) == ("SchedulerError", 'running PreEnqueue plugin "Bad": no idea 1')
 
     pod.status.conditions = [
-        PodCondition(type="PodScheduled", status="False", reason=said["reason"], message=said["message"])
+        PodCondition(type="PodScheduled", status="False", reason=logged["reason"], message=logged["message"])
     ]
     world.reporter.pending(pod)
     world.failures.pre_enqueue_failed(failing(pod, "no idea 2"))

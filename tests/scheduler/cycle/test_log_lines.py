@@ -63,8 +63,8 @@ async def test_lines_appear_from_their_level_on(server, lines_at, verbosity):
             await live.client.delete(Pod.KIND, name, "default", grace_seconds=0)
         await live.client.delete(Node.KIND, "node-1")
         await live.pod("late")
-        await live.refused("late", saying="no nodes")
-    said = set(re.findall(r'\] "([^"]*)"', stream.getvalue()))
-    assert said & LEVELS.keys() == {line for line, level in LEVELS.items() if level <= verbosity}
+        await live.refused("late", containing="no nodes")
+    logged = set(re.findall(r'\] "([^"]*)"', stream.getvalue()))
+    assert logged & LEVELS.keys() == {line for line, level in LEVELS.items() if level <= verbosity}
     if verbosity >= 2:
         assert 'pod="default/early" node="node-1" evaluatedNodes=1 feasibleNodes=1' in stream.getvalue()

@@ -146,8 +146,8 @@ async def test_a_gated_pod_waits_silently_until_its_gate_is_removed(server):
         await live.bound("other")
         assert live.condition("gated").reason == "SchedulingGated"
         assert await live.events("gated") == []
-        [answer] = await asyncio.to_thread(lambda: query(server.url, {"explain": "default/gated"}).responses)
-        assert answer["gating"]["plugin"] == "SchedulingGates"
+        [response] = await asyncio.to_thread(lambda: query(server.url, {"explain": "default/gated"}).responses)
+        assert response["gating"]["plugin"] == "SchedulingGates"
         await live.client.patch(Pod.KIND, "gated", "default", {"spec": {"schedulingGates": None}}, form="merge")
         assert await live.bound("gated") == ["node-1"]
 
@@ -184,7 +184,7 @@ async def test_many_pods_fill_the_nodes_and_none_beyond_its_room(server):
         await live.until(lambda: sum(bool(pod.spec.node_name) for pod in live.pods.values()) == 10)
         waiting = [name for name in names if not live.pods[name].spec.node_name]
         for name in waiting:
-            assert (await live.refused(name, saying="5")).startswith("0/5 nodes are available: 5 Insufficient cpu.")
+            assert (await live.refused(name, containing="5")).startswith("0/5 nodes are available: 5 Insufficient cpu.")
         on_nodes = [pod.spec.node_name for pod in live.pods.values() if pod.spec.node_name]
         assert {node: on_nodes.count(node) for node in on_nodes} == {f"node-{number}": 2 for number in range(5)}
 

@@ -14,12 +14,12 @@ class Together(Plugin):
     """Does its work when all of its kind have begun theirs."""
 
     pre_bind_in_parallel = True
-    said: list[str] = []
+    logged: list[str] = []
     all_there = asyncio.Event()
 
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
-        self.said.append(self.name)
-        if len(self.said) == 2:
+        self.logged.append(self.name)
+        if len(self.logged) == 2:
             self.all_there.set()
         await self.all_there.wait()
         return None
@@ -31,13 +31,13 @@ class Also(Together):
 
 async def test_neighbours_that_allow_it_are_at_work_at_the_same_time(server):
     """4.4.5: PreBind plugins run in order or in parallel."""
-    Together.said, Together.all_there = [], asyncio.Event()
+    Together.logged, Together.all_there = [], asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Together", "Also"]))
     async with a_live_scheduler(server, config, [Together, Also]) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.bound("web") == ["node-1"]
-    assert Together.said == ["Together", "Also"]
+    assert Together.logged == ["Together", "Also"]
 
 
 class Alone(Plugin):
@@ -81,42 +81,42 @@ def test_who_is_asked_at_the_same_time(plugins, needed, groups):
     assert parallel_groups(plugins, needed) == groups
 
 
-class Told(Plugin):
+class Reported(Plugin):
     """Writes down what happens to it."""
 
-    said: list[str] = []
+    logged: list[str] = []
     pre_bind_in_parallel = True
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
-        self.said.append(f"{self.name} undoes")
+        self.logged.append(f"{self.name} undoes")
 
 
-class WorksOn(Told):
+class WorksOn(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         try:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)  # tidying up may wait as well
-            self.said.append(f"{self.name} ends")
+            self.logged.append(f"{self.name} ends")
         return None
 
 
-class Fails(Told):
+class Fails(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         raise RuntimeError("the disk is gone")
 
 
-class Refuses(Told):
+class Refuses(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         return Refusal("no disk today", "nor tomorrow")
 
 
-class Numbers(Told):
+class Numbers(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         return Refusal(7)  # type: ignore[arg-type]
 
 
-class Nonsense(Told):
+class Nonsense(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         return "done"  # type: ignore[return-value]
 
@@ -140,14 +140,14 @@ ENDS = {
 @pytest.mark.parametrize(("failing", "reason", "message"), ENDS.values(), ids=ENDS.keys())
 async def test_the_first_failure_ends_the_others_and_then_all_is_undone(server, capsys, failing, reason, message):
     """4.4.5, 4.5, Q26: without plugins that refused, so events cannot wake it, and the error backoff holds."""
-    Told.said = []
+    Reported.logged = []
     config = a_configuration(a_profile("default-scheduler", plugins=["WorksOn", failing.name]))
     async with a_live_scheduler(server, config, [WorksOn, failing], clock=ManualClock()) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.refused("web") == message
-        assert Told.said[:3] == ["WorksOn ends", f"{failing.name} undoes", "WorksOn undoes"]
-        assert said_of(live, "web") == reason
+        assert Reported.logged[:3] == ["WorksOn ends", f"{failing.name} undoes", "WorksOn undoes"]
+        assert logged_of(live, "web") == reason
         uid = live.pods["web"].uid
         waiting = live.scheduler.queue.find(uid)
         assert waiting is not None
@@ -159,7 +159,7 @@ async def test_the_first_failure_ends_the_others_and_then_all_is_undone(server, 
     assert failing.name in capsys.readouterr().err
 
 
-def said_of(live: Live, name: str) -> str:
+def logged_of(live: Live, name: str) -> str:
     condition = live.pods[name].condition("PodScheduled")
     return "" if condition is None else condition.reason
 
@@ -198,7 +198,7 @@ class WorksToo(WorksOn):
 
 async def test_a_pod_that_is_preempted_ends_the_work_of_all_who_work_for_it(server):
     """4.4.5, 4.7.b: PreBind plugins run in order or in parallel; victims are evicted concurrently."""
-    Told.said, WorksToo.is_at_work = [], asyncio.Event()
+    Reported.logged, WorksToo.is_at_work = [], asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["WorksOn", "WorksToo"]))
     async with a_live_scheduler(server, config, [WorksOn, WorksToo]) as live:
         await live.node("node-1")
@@ -207,8 +207,8 @@ async def test_a_pod_that_is_preempted_ends_the_work_of_all_who_work_for_it(serv
         await live.until(lambda: "web" in live.pods)
         assert live.core.bindings.preempt(live.pods["web"].uid)
         assert "preempted by a pod of higher priority" in await live.refused("web")
-        assert sorted(Told.said[:2]) == ["WorksOn ends", "WorksToo ends"]
-        assert Told.said[2:4] == ["WorksToo undoes", "WorksOn undoes"]
+        assert sorted(Reported.logged[:2]) == ["WorksOn ends", "WorksToo ends"]
+        assert Reported.logged[2:4] == ["WorksToo undoes", "WorksOn undoes"]
 
 
 class Hangs(Plugin):

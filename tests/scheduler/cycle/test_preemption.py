@@ -94,7 +94,7 @@ async def test_a_second_try_waits_for_the_victims_of_the_first(server):
         await a_pod_of(live, "high", "high")
         await live.until(lambda: live.pods["low"].is_terminating)
         await live.node("node-2", taints=["example.com/no:NoSchedule"])  # large enough to wake the pod
-        await live.refused("high", saying="not eligible due to a terminating pod on the nominated node.")
+        await live.refused("high", containing="not eligible due to a terminating pod on the nominated node.")
         assert live.pods["high"].status.nominated_node_name == "node-1"
         await let_go(live, "low")
         assert await live.bound("high") == ["node-1"]
@@ -104,7 +104,7 @@ async def test_a_pod_that_must_not_preempt_waits(server):
     async with a_live_scheduler(server) as live:
         await a_full_node(live)
         await a_pod_of(live, "patient", "patient")
-        await live.refused("patient", saying="preemption: not eligible due to preemptionPolicy=Never.")
+        await live.refused("patient", containing="preemption: not eligible due to preemptionPolicy=Never.")
         assert not live.pods["low"].is_terminating
 
 
@@ -141,7 +141,7 @@ async def test_a_nomination_that_ends_wakes_those_behind_it(server):
         await live.until(lambda: live.pods["nominated"].status.nominated_node_name == "node-1")
         await live.until(lambda: "node-1" in live.scheduler.state.nominations.nodes)
         await a_pod_of(live, "middle", "behind", cpu="2")
-        await live.refused("behind", saying="Insufficient cpu")
+        await live.refused("behind", containing="Insufficient cpu")
         await live.client.delete(Pod.KIND, "nominated", "default")
         assert await live.bound("behind") == ["node-1"]
 
@@ -221,14 +221,14 @@ def refuse_once(monkeypatch: pytest.MonkeyPatch, live: Live, verb: str) -> list[
     from mooring.base.errors import ApiError
 
     client = live.scheduler.client
-    asked = getattr(client, verb)
+    requested = getattr(client, verb)
     refused: list[str] = []
 
     async def ask(kind: Kind, name: str, *rest: Any, **more: Any) -> Any:
         if not refused:
             refused.append(name)
             raise ApiError(403, "Forbidden", "not this time")
-        return await asked(kind, name, *rest, **more)
+        return await requested(kind, name, *rest, **more)
 
     monkeypatch.setattr(client, verb, ask)
     return refused

@@ -313,9 +313,9 @@ async def test_a_plugin_that_can_neither_start_nor_stop_says_so_and_harms_nobody
         await live.pod("web")
         await live.bound("web")
     assert Stubborn.trace == ["start", "stop"]
-    said = capsys.readouterr().err
-    assert "cannot start" in said
-    assert "cannot stop" in said
+    logged = capsys.readouterr().err
+    assert "cannot start" in logged
+    assert "cannot stop" in logged
 
 
 class OnlyOne(Plugin):
@@ -355,7 +355,7 @@ async def test_what_a_deleted_pod_had_reserved_wakes_others_once_it_is_given_bac
         await live.pod("first")
         await live.until(lambda: "first" in live.pods and live.pods["first"].status.nominated_node_name == "node-1")
         await live.pod("second")
-        await live.refused("second", saying="it is taken")
+        await live.refused("second", containing="it is taken")
         await live.client.delete(Pod.KIND, "first", "default", grace_seconds=0)
         await asyncio.wait_for(OnlyOne.in_vain.wait(), PATIENCE_SECONDS)
         OnlyOne.go.set()

@@ -20,7 +20,7 @@ class Server:
         self.open = asyncio.Event()
         self.open.set()
         self.refusals: list[Exception] = []
-        self.answers_all: Exception | None = None
+        self.responses_all: Exception | None = None
         self.poisoned = ""
         self.uid: str | None = None
         self.now: dict[str, Any] | None = None
@@ -28,8 +28,8 @@ class Server:
 
     async def patch(self, kind, name, namespace, body, *, subresource=None):
         await self.open.wait()
-        if self.answers_all is not None:
-            raise self.answers_all
+        if self.responses_all is not None:
+            raise self.responses_all
         if self.refusals:
             raise self.refusals.pop(0)
         if name == self.poisoned:
@@ -137,9 +137,9 @@ async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_anew(server
     server.refusals = [ApiError(422, "Invalid", "status is odd")]
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
-    said = capsys.readouterr().err
-    assert "default/web" in said
-    assert "status is odd" in said
+    logged = capsys.readouterr().err
+    assert "default/web" in logged
+    assert "status is odd" in logged
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
@@ -163,15 +163,15 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize("answer", TROUBLE.values(), ids=TROUBLE.keys())
-async def test_a_word_is_kept_as_long_as_the_server(server, reporter, capsys, answer):
+@pytest.mark.parametrize("response", TROUBLE.values(), ids=TROUBLE.keys())
+async def test_a_word_is_kept_as_long_as_the_server(server, reporter, capsys, response):
     """4.6: nothing may happen to the pod for a long time; its reason must not be lost."""
-    server.answers_all = answer
+    server.responses_all = response
     reporter.condition(a_pod("web"), "Unschedulable", "no", None)
     await pass_time(server, 100)
     assert server.patches == []
     assert capsys.readouterr().err.count("Error updating pod") == 1
-    server.answers_all = None
+    server.responses_all = None
     await pass_time(server, BACKOFF.limit_seconds + 1)
     assert [status["conditions"][0]["message"] for status in server.patches] == ["no"]
     await pass_time(server, 100)
@@ -241,22 +241,22 @@ async def test_a_word_that_was_overtaken_by_the_binding_is_news_if_that_fails(se
 
 
 async def test_one_word_that_is_never_taken_does_not_hold_up_the_others(server, reporter):
-    server.answers_all = Unreachable("connection refused")
+    server.responses_all = Unreachable("connection refused")
     for name in ("bad", "good", "better"):
         reporter.condition(a_pod(name, uid=name), "Unschedulable", name, None)
     await pass_time(server, 2)
-    server.answers_all, server.poisoned = None, "bad"
+    server.responses_all, server.poisoned = None, "bad"
     await pass_time(server, 2 * BACKOFF.limit_seconds)
     assert sorted(status["conditions"][0]["message"] for status in server.patches) == ["better", "good"]
 
 
 async def test_a_word_that_the_watch_shows_was_taken_after_all(server, reporter):
     pod = a_pod("web")
-    server.answers_all = Unreachable("the connection was cut before the answer came")
+    server.responses_all = Unreachable("the connection was cut before the answer came")
     reporter.condition(pod, "Unschedulable", "no", None)
     await pass_time(server, 1)
     reporter.pending(shown(pod, "no", ""))
-    server.answers_all = None
+    server.responses_all = None
     await pass_time(server, 10)
     assert server.patches == []
 
@@ -289,9 +289,9 @@ GONE = {
 }
 
 
-@pytest.mark.parametrize("answer", GONE.values(), ids=GONE.keys())
-async def test_nothing_more_is_said_about_a_pod_when(server, reporter, capsys, answer):
-    server.refusals = [answer]
+@pytest.mark.parametrize("response", GONE.values(), ids=GONE.keys())
+async def test_nothing_more_is_said_about_a_pod_when(server, reporter, capsys, response):
+    server.refusals = [response]
     reporter.condition(a_pod("web"), "Unschedulable", "no", None)
     await settle()
     server.clock.advance(10)

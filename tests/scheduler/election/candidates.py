@@ -34,7 +34,7 @@ class MemoryLeases:
         spec: dict[str, Any] = self.lease["spec"]
         return spec
 
-    async def _answer(self) -> None:
+    async def _response(self) -> None:
         await asyncio.sleep(0)
         if self.hangs:
             await asyncio.Event().wait()
@@ -43,19 +43,19 @@ class MemoryLeases:
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
         self.gets += 1
-        await self._answer()
+        await self._response()
         if self.lease is None:
             raise ApiError(404, "NotFound", "no such lease")
         return copy.deepcopy(self.lease)
 
     async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
+        await self._response()
         if self.lease is not None:
             raise ApiError(409, "AlreadyExists", "there is one")
         return self._store(body)
 
     async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        await self._answer()
+        await self._response()
         if self.lease is None:
             raise ApiError(404, "NotFound", "no such lease")
         if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
@@ -82,15 +82,15 @@ class FarLeases(MemoryLeases):
         self._near = near
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
+        await self._response()
         return await self._near.get(kind, name, namespace)
 
     async def create(self, kind: Kind, body: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-        await self._answer()
+        await self._response()
         return await self._near.create(kind, body, namespace)
 
     async def update(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        await self._answer()
+        await self._response()
         return await self._near.update(kind, body)
 
 

@@ -86,18 +86,18 @@ async def test_a_leader_whose_renewals_are_answered_late_stops_as_early():
 async def test_an_answer_that_was_waiting_through_the_pause_extends_nothing():
     """The renewal was written before the process was stopped; its answer is read when it wakes."""
     async with a_cluster() as cluster:
-        answered = asyncio.Event()
+        responded = asyncio.Event()
 
         class LateLeases(FarLeases):
             async def update(self, kind, body):
                 lease = await super().update(kind, body)
-                await answered.wait()
+                await responded.wait()
                 return lease
 
         late = LateLeases(cluster.leases)
         one = await cluster.candidate("one", late)
         await cluster.pass_time(2)
-        answered.set()  # and in the same step the clock has moved on
+        responded.set()  # and in the same step the clock has moved on
         cluster.clock.advance(16)
         assert not one.fence.is_open
         late.failure = AWAY

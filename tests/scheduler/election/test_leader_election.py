@@ -37,11 +37,11 @@ async def test_the_first_creates_the_lease_and_leads():
 async def test_a_leader_renews_every_two_seconds_with_one_request():
     async with a_cluster() as cluster:
         one = await cluster.candidate("one")
-        asked = cluster.leases.gets
+        requested = cluster.leases.gets
         await cluster.pass_time(60)
         assert one.leads
         assert cluster.leases.writes == 31
-        assert cluster.leases.gets == asked
+        assert cluster.leases.gets == requested
         assert cluster.leases.spec["leaseTransitions"] == 0
         assert cluster.leases.spec["acquireTime"] != cluster.leases.spec["renewTime"]
 
@@ -197,8 +197,8 @@ async def test_two_that_start_together_do_not_both_lead():
 
 async def test_a_lease_that_we_may_not_touch_is_named_with_the_rule_and_waited_for(capsys):
     async with a_cluster() as cluster:
-        said = 'User "u" cannot get resource "leases" in API group "coordination.k8s.io"'
-        cluster.leases.failure = ApiError(403, "Forbidden", said)
+        logged = 'User "u" cannot get resource "leases" in API group "coordination.k8s.io"'
+        cluster.leases.failure = ApiError(403, "Forbidden", logged)
         waiting = await cluster.candidate("a")
         line = capsys.readouterr().err
         assert "Failed to acquire the lease" in line

@@ -21,23 +21,23 @@ class ExtenderServer:
 
     def __init__(self) -> None:
         self.on: dict[str, Handler] = {}
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.is_asked = asyncio.Event()
+        self.requested: list[tuple[str, dict[str, Any]]] = []
+        self.is_requested = asyncio.Event()
         self.url = ""
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         verb, question = request.path.rpartition("/")[2], json.loads(await request.read())
         assert request.method == "POST"
         assert request.content_type == "application/json"
-        self.asked.append((verb, question))
-        self.is_asked.set()
-        answer = self.on[verb](question)
-        if isinstance(answer, Awaitable):
-            answer = await answer
-        return answer if isinstance(answer, web.Response) else web.json_response(answer)
+        self.requested.append((verb, question))
+        self.is_requested.set()
+        response = self.on[verb](question)
+        if isinstance(response, Awaitable):
+            response = await response
+        return response if isinstance(response, web.Response) else web.json_response(response)
 
     def verbs(self) -> list[str]:
-        return [verb for verb, _ in self.asked]
+        return [verb for verb, _ in self.requested]
 
 
 @asynccontextmanager
@@ -61,7 +61,7 @@ async def extender() -> AsyncIterator[ExtenderServer]:
         yield server
 
 
-def asking(*extenders: dict[str, Any]) -> str:
+def calling(*extenders: dict[str, Any]) -> str:
     """A configuration with these extenders."""
     return HEAD + f"extenders: {json.dumps(extenders)}\n"
 
@@ -82,10 +82,10 @@ def names_of(question: dict[str, Any]) -> list[str]:
 def only(*wanted: str, **failed: dict[str, str]) -> Handler:
     """A filter that lets these nodes through, as whole nodes or by name."""
 
-    def answer(question: dict[str, Any]) -> dict[str, Any]:
+    def response(question: dict[str, Any]) -> dict[str, Any]:
         if question["NodeNames"] is not None:
             return {"NodeNames": [name for name in question["NodeNames"] if name in wanted], **failed}
         nodes = [node for node in question["Nodes"]["items"] if node["metadata"]["name"] in wanted]
         return {"Nodes": {"items": nodes}, **failed}
 
-    return answer
+    return response

@@ -24,10 +24,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:  # the name that http.server asks for
         nodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["Nodes"]["items"]
-        answer = filtered(nodes) if self.path == "/filter" else scored(nodes)
+        response = filtered(nodes) if self.path == "/filter" else scored(nodes)
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
+        self.wfile.write(json.dumps(response).encode())
 
     def log_message(self, format: str, *args: Any) -> None: ...
 

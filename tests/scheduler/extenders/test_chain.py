@@ -34,9 +34,9 @@ FILTERED: dict[str, tuple[Extender, FilterResult, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("config", "answer", "passed"), FILTERED.values(), ids=FILTERED.keys())
-def test_which_nodes_an_answer_lets_through(config, answer, passed):
-    assert accepted(ExtenderClient(config), answer, ["a", "b"]) == passed
+@pytest.mark.parametrize(("config", "response", "passed"), FILTERED.values(), ids=FILTERED.keys())
+def test_which_nodes_an_answer_lets_through(config, response, passed):
+    assert accepted(ExtenderClient(config), response, ["a", "b"]) == passed
 
 
 @pytest.mark.parametrize("config", [CAPABLE, NEEDY])
@@ -46,8 +46,8 @@ def test_a_node_that_was_not_asked_about_is_an_error(config):
 
 
 def test_why_a_node_is_out():
-    answer = FilterResult(failed={"a": "hot", "b": "hot", "z": "far"}, failed_and_unresolvable={"b": "leaks"})
-    assert refusals(answer, ["a", "b", "c"]) == {
+    response = FilterResult(failed={"a": "hot", "b": "hot", "z": "far"}, failed_and_unresolvable={"b": "leaks"})
+    assert refusals(response, ["a", "b", "c"]) == {
         "a": Rejection("hot"),
         "b": Rejection("leaks", code=UNRESOLVABLE),
         "c": NO_REASON,
@@ -86,11 +86,11 @@ class Scripted:
         self._passing = passing
         self._failed = failed or {}
         self._scores = scores
-        self.asked: list[list[str]] = []
+        self.requested: list[list[str]] = []
         self.bound: list[str] = []
 
     async def filter(self, pod: Raw, names: list[str], nodes: list[Raw]) -> FilterResult:
-        self.asked.append(list(names))
+        self.requested.append(list(names))
         if self._passing is None:
             raise ExtenderFault(f"{self.name} is down")
         return FilterResult(node_names=tuple(name for name in names if name in self._passing), failed=self._failed)
@@ -117,13 +117,13 @@ async def test_each_filter_is_asked_about_what_the_one_before_left():
     first, second = Scripted("1", passing="ab", failed={"c": "one"}), Scripted("2", passing="b", failed={"a": "two"})
     refused = await chained(first, second).filter(a_pod(), ["a", "b", "c"])
     assert refused == {"c": Rejection("one"), "a": Rejection("two")}
-    assert (first.asked, second.asked) == ([["a", "b", "c"]], [["a", "b"]])
+    assert (first.requested, second.requested) == ([["a", "b", "c"]], [["a", "b"]])
 
 
 async def test_when_nothing_is_left_nobody_else_is_asked():
     first, second = Scripted("1", passing=""), Scripted("2", passing="a")
     assert await chained(first, second).filter(a_pod(), ["a"]) == {"a": NO_REASON}
-    assert second.asked == []
+    assert second.requested == []
 
 
 async def test_one_that_fails_fails_all_unless_it_is_ignorable():
@@ -131,7 +131,7 @@ async def test_one_that_fails_fails_all_unless_it_is_ignorable():
     good = Scripted("good", passing="a")
     with pytest.raises(ExtenderFault, match="bad is down"):
         await chained(Scripted("bad"), good).filter(a_pod(), ["a", "b"])
-    assert good.asked == []
+    assert good.requested == []
     refused = await chained(Scripted("bad", ignorable=True), good).filter(a_pod(), ["a", "b"])
     assert refused == {"b": NO_REASON}
 

@@ -19,7 +19,7 @@ POD = Raw(b"{}")
 
 @asynccontextmanager
 async def served(
-    answer: Callable[[int], bytes | None], fence: WriteFence | None = None
+    response: Callable[[int], bytes | None], fence: WriteFence | None = None
 ) -> AsyncIterator[tuple[ExtenderClient, list[int]]]:
     """A server that answers the nth request so, or cuts the connection; and on which connection each request came."""
     came: list[int] = []
@@ -34,7 +34,7 @@ async def served(
                 length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
                 await reader.readexactly(int(length.partition(b":")[2]))
                 came.append(number)
-                body = answer(len(came))
+                body = response(len(came))
                 if body is None:
                     break
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

@@ -28,7 +28,7 @@ class Roomy(Plugin):
         return Rejection("taken") if node.pods else None
 
 
-class Asked:
+class Requested:
     """Extenders that accept everything, while something happens."""
 
     def __init__(self, meanwhile: Callable[[int], None] = lambda _: None) -> None:
@@ -49,15 +49,15 @@ class Asked:
         return (ExtenderScores("x", 1, {"b": 9}),)
 
 
-async def decided(asked: Any, state: Any, pod: Pod | None = None) -> Decision:
+async def decided(requested: Any, state: Any, pod: Pod | None = None) -> Decision:
     profile = Profile("p", {Point.FILTER: [(Roomy(), 0)]})
-    return await decide_with(cast(Any, asked), profile, pod or a_pod(), state, attempt=1, seed=0, start=0)
+    return await decide_with(cast(Any, requested), profile, pod or a_pod(), state, attempt=1, seed=0, start=0)
 
 
 async def test_nothing_happens_meanwhile():
-    asked = Asked()
-    decision = await decided(asked, a_cluster(a_node("a"), a_node("b")).state)
-    assert (decision.node, asked.filtered, asked.scored) == ("b", [["a", "b"]], [["a", "b"]])
+    requested = Requested()
+    decision = await decided(requested, a_cluster(a_node("a"), a_node("b")).state)
+    assert (decision.node, requested.filtered, requested.scored) == ("b", [["a", "b"]], [["a", "b"]])
 
 
 async def test_a_node_that_was_taken_meanwhile_is_not_chosen():
@@ -66,10 +66,10 @@ async def test_a_node_that_was_taken_meanwhile_is_not_chosen():
     def take(_: int) -> None:
         state.assume(a_pod("other", uid="other"), "b", 0.0)
 
-    asked = Asked(take)
-    decision = await decided(asked, state)
+    requested = Requested(take)
+    decision = await decided(requested, state)
     assert decision.node == "a"
-    assert len(asked.filtered) == 1
+    assert len(requested.filtered) == 1
 
 
 async def test_a_node_that_went_meanwhile_is_not_chosen_nor_another_on_its_row():
@@ -79,7 +79,7 @@ async def test_a_node_that_went_meanwhile_is_not_chosen_nor_another_on_its_row()
         state.remove_node("b")
         state.set_node(a_node_object("new"))
 
-    decision = await decided(Asked(replace), state)
+    decision = await decided(Requested(replace), state)
     assert decision.node == "a"
 
 
@@ -91,9 +91,9 @@ async def test_where_only_nodes_are_left_that_nobody_asked_about_they_are_asked_
             state.remove_node("a")
             state.set_node(a_node_object("new"))
 
-    asked = Asked(replace)
-    assert (await decided(asked, state)).node == "new"
-    assert asked.filtered == [["a"], ["new"]]
+    requested = Requested(replace)
+    assert (await decided(requested, state)).node == "new"
+    assert requested.filtered == [["a"], ["new"]]
 
 
 async def test_a_cluster_that_never_holds_still_fails_the_attempt():
@@ -103,16 +103,16 @@ async def test_a_cluster_that_never_holds_still_fails_the_attempt():
         state.remove_node(str(time - 1))
         state.set_node(a_node_object(str(time)))
 
-    asked = Asked(replace)
-    decision = await decided(asked, state)
+    requested = Requested(replace)
+    decision = await decided(requested, state)
     assert decision.fault is not None
-    assert (decision.message, len(asked.filtered)) == (OVERTAKEN, ROUNDS)
+    assert (decision.message, len(requested.filtered)) == (OVERTAKEN, ROUNDS)
 
 
 async def test_the_nominated_node_is_asked_about_alone():
-    asked = Asked()
-    decision = await decided(asked, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))
-    assert (decision.node, asked.filtered, asked.scored) == ("a", [["a"]], [])
+    requested = Requested()
+    decision = await decided(requested, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))
+    assert (decision.node, requested.filtered, requested.scored) == ("a", [["a"]], [])
 
 
 async def test_a_nominated_node_that_was_taken_meanwhile_is_given_up():
@@ -122,9 +122,9 @@ async def test_a_nominated_node_that_was_taken_meanwhile_is_given_up():
         if time == 1:
             state.assume(a_pod("other", uid="other"), "a", 0.0)
 
-    asked = Asked(take)
-    assert (await decided(asked, state, a_pod(nominated="a"))).node == "b"
-    assert asked.filtered == [["a"], ["b"]]
+    requested = Requested(take)
+    assert (await decided(requested, state, a_pod(nominated="a"))).node == "b"
+    assert requested.filtered == [["a"], ["b"]]
 
 
 async def test_an_error_about_the_nominated_node_means_that_all_are_looked_at():
@@ -132,9 +132,9 @@ async def test_an_error_about_the_nominated_node_means_that_all_are_looked_at():
         if time == 1:
             raise ExtenderFault("down")
 
-    asked = Asked(fail)
-    assert (await decided(asked, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))).node == "b"
-    assert asked.filtered == [["a"], ["a", "b"]]
+    requested = Requested(fail)
+    assert (await decided(requested, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))).node == "b"
+    assert requested.filtered == [["a"], ["a", "b"]]
 
 
 @pytest.mark.parametrize("nominated", ["", "a"])
@@ -142,7 +142,7 @@ async def test_an_error_fails_the_attempt(nominated):
     def fail(_: int) -> None:
         raise ExtenderFault("down")
 
-    decision = await decided(Asked(fail), a_cluster(a_node("a")).state, a_pod(nominated=nominated))
+    decision = await decided(Requested(fail), a_cluster(a_node("a")).state, a_pod(nominated=nominated))
     assert decision.fault is not None
     assert decision.fault.plugin == "Extender"
     assert decision.message == "down"
@@ -175,11 +175,11 @@ async def test_filters_have_a_time_budget(which, nominated, calls):
         if nominated:
             raise ExtenderFault("down")
 
-    asked = Asked(fail_for_nominated)
+    requested = Requested(fail_for_nominated)
     profile = Profile("p", {Point.PRE_FILTER: [(SlowAt(which), 0)]})
     state = a_cluster(a_node("a"), a_node("b")).state
     budget, pod = TimeBudget(0.05), a_pod(nominated=nominated)
-    decision = await decide_with(cast(Any, asked), profile, pod, state, attempt=1, seed=0, start=0, budget=budget)
+    decision = await decide_with(cast(Any, requested), profile, pod, state, attempt=1, seed=0, start=0, budget=budget)
     assert isinstance(decision.fault, BudgetExceeded)
     assert decision.fault.plugin == "SlowAt"
-    assert len(asked.filtered) == calls
+    assert len(requested.filtered) == calls

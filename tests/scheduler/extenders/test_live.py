@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.scheduler.conftest import PATIENCE_SECONDS, Live, a_live_scheduler, a_profile
-from tests.scheduler.extenders.conftest import an_extender, asking, names_of, only, soon
+from tests.scheduler.extenders.conftest import an_extender, calling, names_of, only, soon
 
 from mooring.base.clock import ManualClock
 from mooring.base.tls import make_identity
@@ -31,27 +31,27 @@ def reason_of(live: Live, name: str) -> str:
 @pytest.mark.parametrize("capable", [False, True], ids=["whole nodes", "names"])
 async def test_a_filter_chooses_among_the_nodes_that_passed(server, extender, capable):
     extender.on["filter"] = only("b")
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": capable})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": capable})
     async with a_live_scheduler(server, config) as live:
         for name in ("a", "b", "c"):
             await live.node(name, labels={"tier": name})
         await live.node("small", cpu="10m")
         await live.pod("web")
         assert await live.bound("web") == ["b"]
-        [(_, question)] = extender.asked
+        [(_, question)] = extender.requested
         assert sorted(names_of(question)) == ["a", "b", "c"]
         assert question["Pod"]["metadata"]["name"] == "web"
 
 
 async def test_objects_are_sent_as_the_api_server_wrote_them(server, extender):
     extender.on["filter"] = only("a")
-    async with a_live_scheduler(server, asking({"urlPrefix": extender.url, "filterVerb": "filter"})) as live:
+    async with a_live_scheduler(server, calling({"urlPrefix": extender.url, "filterVerb": "filter"})) as live:
         await live.node("a")
         status = {"status": {"nodeInfo": {"kernelVersion": "6.1-test"}}}
         await live.client.patch(Node.KIND, "a", None, status, subresource="status")
         await live.pod("web")
         await live.bound("web")
-    question = extender.asked[-1][1]
+    question = extender.requested[-1][1]
     [node] = question["Nodes"]["items"]
     assert node["status"]["nodeInfo"]["kernelVersion"] == "6.1-test"
     assert question["Pod"]["spec"]["containers"][0]["image"] == "pause"
@@ -61,7 +61,7 @@ async def test_objects_are_sent_as_the_api_server_wrote_them(server, extender):
 async def test_refused_nodes_are_counted_and_anything_may_wake_the_pod(server, extender):
     failed = {"FailedNodes": {"a": "too hot", "b": "too hot"}, "failedandunresolvablenodes": {"b": "leaks"}}
     extender.on["filter"] = only(**failed)
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
     async with a_live_scheduler(server, config) as live:
         for name in ("a", "b"):
             await live.node(name)
@@ -79,7 +79,7 @@ async def test_refused_nodes_are_counted_and_anything_may_wake_the_pod(server, e
 async def test_scores_are_weighted_and_added(server, extender):
     extender.on["filter"] = lambda question: {"NodeNames": question["NodeNames"]}
     extender.on["prioritize"] = lambda _: [{"host": "c", "score": 10}, {"Host": "a", "Score": 1}]
-    config = asking(
+    config = calling(
         {
             "urlPrefix": extender.url + "/",
             "filterVerb": "filter",
@@ -102,7 +102,7 @@ async def test_scores_are_weighted_and_added(server, extender):
 
 async def test_a_prioritizer_that_fails_gives_nothing(server, extender):
     extender.on["prioritize"] = lambda _: web.Response(status=500)
-    config = asking({"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 1})
+    config = calling({"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 1})
     async with a_live_scheduler(server, config) as live:
         await live.node("a")
         await live.node("b")
@@ -112,7 +112,7 @@ async def test_a_prioritizer_that_fails_gives_nothing(server, extender):
 
 
 async def test_a_binder_binds_in_place_of_the_plugins(server, extender):
-    config = asking({"urlPrefix": extender.url, "bindVerb": "bind"})
+    config = calling({"urlPrefix": extender.url, "bindVerb": "bind"})
     async with a_live_scheduler(server, config) as live:
 
         async def bind(question: dict[str, Any]) -> dict[str, str]:
@@ -124,12 +124,14 @@ async def test_a_binder_binds_in_place_of_the_plugins(server, extender):
         await live.pod("web")
         assert await live.bound("web") == ["a"]
         uid = live.pods["web"].uid
-        assert extender.asked == [("bind", {"PodName": "web", "PodNamespace": "default", "PodUID": uid, "Node": "a"})]
+        assert extender.requested == [
+            ("bind", {"PodName": "web", "PodNamespace": "default", "PodUID": uid, "Node": "a"})
+        ]
 
 
 async def test_a_binder_that_cannot_bind_fails_the_attempt_and_the_place_is_free_again(server, extender):
     extender.on["bind"] = lambda _: {"Error": "the node is asleep"}
-    async with a_live_scheduler(server, asking({"urlPrefix": extender.url, "bindVerb": "bind"})) as live:
+    async with a_live_scheduler(server, calling({"urlPrefix": extender.url, "bindVerb": "bind"})) as live:
         await live.node("a")
         await live.pod("web")
         assert (await live.refused("web")).endswith("returned an error for bind: the node is asleep")
@@ -172,7 +174,7 @@ async def test_an_extender_that_fails_fails_the_attempt(server, extender, handle
     extender.on["filter"] = handler
     # A busy machine must not make those slow that are not.
     patience = "200ms" if "0.2 s" in message else "1m"
-    config = asking(
+    config = calling(
         {"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": patience}
     )
     async with a_live_scheduler(server, config) as live:
@@ -186,7 +188,7 @@ async def test_an_extender_that_fails_fails_the_attempt(server, extender, handle
 
 
 async def test_an_extender_that_is_down_is_named(server, unused_tcp_port):
-    config = asking({"urlPrefix": f"http://user:secret@127.0.0.1:{unused_tcp_port}/x", "filterVerb": "filter"})
+    config = calling({"urlPrefix": f"http://user:secret@127.0.0.1:{unused_tcp_port}/x", "filterVerb": "filter"})
     async with a_live_scheduler(server, config) as live:
         await live.node("a")
         await live.pod("web")
@@ -205,7 +207,7 @@ async def test_an_ignorable_extender_that_is_down_is_passed_over_and_asked_last(
         "weight": 1,
         "ignorable": True,
     }
-    config = asking(down, {"urlPrefix": extender.url, "filterVerb": "filter"})
+    config = calling(down, {"urlPrefix": extender.url, "filterVerb": "filter"})
     async with a_live_scheduler(server, config) as live:
         await live.node("a")
         await live.node("b")
@@ -216,59 +218,59 @@ async def test_an_ignorable_extender_that_is_down_is_passed_over_and_asked_last(
 async def test_an_extender_is_asked_only_about_pods_with_its_resources_which_need_not_fit(server, extender):
     extender.on["filter"] = only("b")
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "managedResources": managed})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "managedResources": managed})
     async with a_live_scheduler(server, config) as live:
         await live.node("a")
         await live.pod("plain")
         await live.bound("plain")
-        assert extender.asked == []
+        assert extender.requested == []
         await live.node("b")
         await a_pod_with(live, "fast", **{"example.com/gpu": "1"})
         assert await live.bound("fast") == ["b"]
-        assert len(extender.asked) == 1
+        assert len(extender.requested) == 1
 
 
 async def test_the_cluster_may_change_while_an_extender_thinks(server, extender):
-    may_answer = asyncio.Event()
+    may_response = asyncio.Event()
 
     async def slowly(question: dict[str, Any]) -> dict[str, Any]:
-        if len(extender.asked) == 1:
-            await may_answer.wait()
+        if len(extender.requested) == 1:
+            await may_response.wait()
         return {"NodeNames": question["NodeNames"]}
 
     extender.on["filter"] = slowly
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
     async with a_live_scheduler(server, config) as live:
         await live.node("old")
         await live.pod("web")
-        await extender.is_asked.wait()
+        await extender.is_requested.wait()
         await live.client.delete(Node.KIND, "old")
         await live.node("new")
         known = live.scheduler.state.node
         await soon(lambda: known("old") is None and known("new") is not None)
-        may_answer.set()
+        may_response.set()
         assert await live.bound("web") == ["new"]
-        assert [names_of(question) for _, question in extender.asked] == [["old"], ["new"]]
+        assert [names_of(question) for _, question in extender.requested] == [["old"], ["new"]]
 
 
 async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(server, extender):
-    may_answer = asyncio.Event()
+    may_response = asyncio.Event()
 
     async def slowly(question: dict[str, Any]) -> dict[str, Any]:
-        await may_answer.wait()
+        await may_response.wait()
         return {"NodeNames": question["NodeNames"]}
 
     extender.on["filter"] = slowly
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
     async with a_live_scheduler(server, config) as live:
         await live.node("a")
         await live.pod("web")
-        await extender.is_asked.wait()
+        await extender.is_requested.wait()
         await live.until(lambda: "web" in live.pods)
         uid = live.pods["web"].uid
         await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
         await soon(lambda: live.scheduler.pods.latest(uid) is None)
-        may_answer.set()
+        may_response.set()
         await live.pod("next")
         assert await live.bound("next") == ["a"]
         assert live.scheduler.state.pod(uid) is None
@@ -276,12 +278,12 @@ async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(se
 
 async def test_the_scheduler_ends_at_once_though_an_extender_thinks(server, extender):
     extender.on["filter"] = lambda _: asyncio.Event().wait()
-    config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "1h"})
+    config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "1h"})
     async with asyncio.timeout(PATIENCE_SECONDS):
         async with a_live_scheduler(server, config) as live:
             await live.node("a")
             await live.pod("web")
-            await extender.is_asked.wait()
+            await extender.is_requested.wait()
     assert not live.scheduler.state.is_assumed(live.pods["web"].uid)
 
 
@@ -292,24 +294,24 @@ async def test_over_https_with_a_ca_and_without(server):
         ca = base64.b64encode(identity.ca_pem.encode()).decode()
         checked = {"enableHTTPS": True, "tlsConfig": {"caData": ca, "serverName": "localhost"}}
         for extra in (checked, {"enableHTTPS": True}):
-            config = asking({"urlPrefix": extender.url, "filterVerb": "filter", **extra})
+            config = calling({"urlPrefix": extender.url, "filterVerb": "filter", **extra})
             async with a_live_scheduler(server, config) as live:
                 if not await live.client.list(Node.KIND):
                     await live.node("a")
                 name = f"web-{len(extra)}"
                 await live.pod(name)
                 assert await live.bound(name) == ["a"]
-        assert len(extender.asked) == 2
+        assert len(extender.requested) == 2
 
 
 async def test_a_certificate_that_is_not_trusted_fails_the_attempt(server):
     async with an_extender(make_identity(["127.0.0.1"], "extender").ssl_context()) as extender:
-        config = asking({"urlPrefix": extender.url, "filterVerb": "filter"})
+        config = calling({"urlPrefix": extender.url, "filterVerb": "filter"})
         async with a_live_scheduler(server, config) as live:
             await live.node("a")
             await live.pod("web")
             assert "certificate verify failed" in await live.refused("web")
-            assert extender.asked == []
+            assert extender.requested == []
 
 
 class Rack(Plugin):
@@ -322,7 +324,7 @@ class Rack(Plugin):
 
 async def test_a_pod_whose_binding_plugins_added_to_is_not_handed_to_an_extender_that_cannot_carry_it(server, extender):
     extender.on["bind"] = lambda _: {}
-    config = asking({"urlPrefix": extender.url, "bindVerb": "bind"})
+    config = calling({"urlPrefix": extender.url, "bindVerb": "bind"})
     config += "profiles:\n" + a_profile("default-scheduler", plugins=["Rack"])
     async with a_live_scheduler(server, config, [Rack], clock=ManualClock()) as live:
         await live.node("node-1")

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from tests.scheduler.conftest import Live, a_live_scheduler
 from tests.scheduler.cycle.test_preemption import a_pod_of, classes
-from tests.scheduler.extenders.conftest import asking
+from tests.scheduler.extenders.conftest import calling
 
 
 async def full(live: Live, *names: str) -> dict[str, str]:
@@ -26,24 +26,24 @@ async def test_victims_are_where_the_extender_allows_them(server, extender, is_c
     def preempt(question: dict[str, Any]) -> dict[str, Any]:
         if is_capable:
             assert question["NodeNameToVictims"] is None
-            told = question["NodeNameToMetaVictims"]
+            reported = question["NodeNameToMetaVictims"]
         else:
             assert question["NodeNameToMetaVictims"] is None
-            told = {
+            reported = {
                 node: {"pods": [{"uid": pod["metadata"]["uid"]} for pod in victims["Pods"]]}
                 for node, victims in question["NodeNameToVictims"].items()
             }
-        assert sorted(told) == ["a", "b", "c"]
-        return {"nodeNameToMetaVictims": {"b": told["b"]}}
+        assert sorted(reported) == ["a", "b", "c"]
+        return {"nodeNameToMetaVictims": {"b": reported["b"]}}
 
     extender.on["preempt"] = preempt
-    config = asking({"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": is_capable})
+    config = calling({"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": is_capable})
     async with a_live_scheduler(server, config) as live:
         lows = await full(live, "a", "b", "c")
         await a_pod_of(live, "high", "high")
         assert await live.bound("high") == ["b"]
         assert sorted(live.pods) == sorted([lows["a"], lows["c"], "high"])
-        assert extender.asked[0][1]["Pod"]["metadata"]["name"] == "high"
+        assert extender.requested[0][1]["Pod"]["metadata"]["name"] == "high"
 
 
 REFUSALS: dict[str, tuple[Any, str]] = {
@@ -73,19 +73,19 @@ REFUSALS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("handler", "message"), REFUSALS.values(), ids=REFUSALS.keys())
 async def test_without_a_proper_answer_nobody_is_evicted_and_the_pod_says_why(server, extender, handler, message):
     extender.on["preempt"] = handler
-    config = asking({"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True})
+    config = calling({"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True})
     async with a_live_scheduler(server, config) as live:
         lows = await full(live, "a")
         await a_pod_of(live, "high", "high")
-        told = await live.refused("high")
-        assert told == f"0/1 nodes are available: 1 Insufficient cpu. {message.format(extender.url)}"
+        reported = await live.refused("high")
+        assert reported == f"0/1 nodes are available: 1 Insufficient cpu. {message.format(extender.url)}"
         assert live.condition("high").reason == "Unschedulable"
         assert not live.pods[lows["a"]].is_terminating
 
 
 async def test_an_ignorable_extender_that_fails_changes_nothing(server, extender):
     extender.on["preempt"] = lambda _: web.Response(status=503)
-    config = asking({"urlPrefix": extender.url, "preemptVerb": "preempt", "ignorable": True})
+    config = calling({"urlPrefix": extender.url, "preemptVerb": "preempt", "ignorable": True})
     async with a_live_scheduler(server, config) as live:
         await full(live, "a")
         await a_pod_of(live, "high", "high")
@@ -101,13 +101,13 @@ async def test_the_nominated_node_is_asked_about_alone_and_the_others_where_it_i
 
     extender.on |= {"preempt": preempt, "filter": refuse_a}
     verbs = {"preemptVerb": "preempt", "filterVerb": "filter"}
-    config = asking({"urlPrefix": extender.url, "nodeCacheCapable": True, **verbs})
+    config = calling({"urlPrefix": extender.url, "nodeCacheCapable": True, **verbs})
     async with a_live_scheduler(server, config) as live:
         await full(live, "a")
         await a_pod_of(live, "high", "high")
         await live.until(lambda: "low-a" not in live.pods)
         await live.node("b")
         assert await live.bound("high") == ["b"]
-        asked = [question["NodeNames"] for verb, question in extender.asked if verb == "filter"]
-        assert ["a"] in asked
-        assert sorted(asked[-1]) == ["a", "b"]
+        requested = [question["NodeNames"] for verb, question in extender.requested if verb == "filter"]
+        assert ["a"] in requested
+        assert sorted(requested[-1]) == ["a", "b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.scheduler.conftest import a_live_scheduler
-from tests.scheduler.extenders.conftest import asking
+from tests.scheduler.extenders.conftest import calling
 
 from mooring.objects import Node
 
@@ -26,7 +26,7 @@ async def address() -> AsyncIterator[str]:
 
 async def test_it_filters_and_scores_and_pods_wait_for_what_it_wants(server, address):
     verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 100}
-    async with a_live_scheduler(server, asking({"urlPrefix": address, **verbs})) as live:
+    async with a_live_scheduler(server, calling({"urlPrefix": address, **verbs})) as live:
         await live.node("a")
         await live.node("b", labels={"quiet": "no"})
         await live.pod("web")

@@ -67,7 +67,7 @@ def test_a_question(written, meant):
     assert json.loads(written) == meant
 
 
-ANSWERS: dict[str, tuple[str, FilterResult]] = {
+RESPONSES: dict[str, tuple[str, FilterResult]] = {
     "names": ('{"NodeNames": ["a"]}', FilterResult(node_names=("a",))),
     "whole nodes, of which only the names count": (
         '{"Nodes": {"kind": "NodeList", "items": [{"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {}}]}}',
@@ -95,7 +95,7 @@ ANSWERS: dict[str, tuple[str, FilterResult]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "meant"), ANSWERS.values(), ids=ANSWERS.keys())
+@pytest.mark.parametrize(("body", "meant"), RESPONSES.values(), ids=RESPONSES.keys())
 def test_an_answer_to_filter(body, meant):
     assert read_filter(body.encode()) == meant
 

@@ -23,11 +23,11 @@ async def test_what_agrees_is_said_to_agree_and_everything_is_dumped(
         await live.bound("web")
         await live.refused("too-big")
         assert await live.scheduler.inspect() == []
-    said = capsys.readouterr().err
-    assert '"Compared the cache with the API server" differences=0' in said
-    assert '"Dump of cached NodeInfo" node="one" pods="default/web"' in said
-    assert "unschedulable=1" in said
-    assert 'refusedBy="NodeResourcesFit"' in said
+    logged = capsys.readouterr().err
+    assert '"Compared the cache with the API server" differences=0' in logged
+    assert '"Dump of cached NodeInfo" node="one" pods="default/web"' in logged
+    assert "unschedulable=1" in logged
+    assert 'refusedBy="NodeResourcesFit"' in logged
 
 
 async def test_a_difference_that_lasts_is_named(server: EmbeddedApiServer, capsys: pytest.CaptureFixture[str]):

@@ -13,9 +13,9 @@ from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 
 def questions_to(server: str) -> list[dict[str, Any]]:
-    asked = query(server, {"explain": "default/web"})
-    assert asked.problems == []
-    return asked.responses
+    requested = query(server, {"explain": "default/web"})
+    assert requested.problems == []
+    return requested.responses
 
 
 async def test_a_scheduler_answers_those_who_ask_about_its_server():
@@ -28,11 +28,13 @@ async def test_a_scheduler_answers_those_who_ask_about_its_server():
 
 
 async def test_two_schedulers_of_one_server_both_answer():
-    controls = [ExplainSocket("https://one", answer) for answer in (lambda _: {"number": 1}, lambda _: {"number": 2})]
+    controls = [
+        ExplainSocket("https://one", response) for response in (lambda _: {"number": 1}, lambda _: {"number": 2})
+    ]
     for control in controls:
         await control.open()
     answers = await asyncio.to_thread(questions_to, "https://one")
-    assert sorted(answer["number"] for answer in answers) == [1, 2]
+    assert sorted(response["number"] for response in answers) == [1, 2]
     for control in controls:
         await control.close()
 
@@ -40,8 +42,8 @@ async def test_two_schedulers_of_one_server_both_answer():
 async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
     control = ExplainSocket("https://one", lambda question: {"value": question["missing"]})
     await control.open()
-    [answer] = await asyncio.to_thread(questions_to, "https://one")
-    assert "error" in answer
+    [response] = await asyncio.to_thread(questions_to, "https://one")
+    assert "error" in response
     await control.close()
 
 
@@ -62,8 +64,8 @@ async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
 async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
     control = ExplainSocket("https://one", lambda _: {"odd": object()})
     await control.open()
-    [answer] = await asyncio.to_thread(questions_to, "https://one")
-    assert "invalid request" in answer["error"]
+    [response] = await asyncio.to_thread(questions_to, "https://one")
+    assert "invalid request" in response["error"]
     await control.close()
 
 

@@ -30,14 +30,14 @@ Event = dict[str, Any]
 class Server:
     def __init__(self) -> None:
         self.events: list[Event | Exception] = []
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     async def list(self, kind: Any, namespace: str, *, field_selector: str) -> list[Event]:
-        self.asked.append(field_selector)
-        answer = self.events.pop(0) if self.events else {}
-        if isinstance(answer, Exception):
-            raise answer
-        return [answer] if answer else []
+        self.requested.append(field_selector)
+        response = self.events.pop(0) if self.events else {}
+        if isinstance(response, Exception):
+            raise response
+        return [response] if response else []
 
 
 class ExtenderResults:
@@ -95,9 +95,9 @@ async def test_what_somebody_else_binds_is_counted_and_told(scene, capsys, name)
     (note,) = scene.reporter.notes
     assert note.startswith("Bound to node-2 by default-scheduler-host-7, which serves schedulerName default-scheduler")
     assert "another schedulerName" in note
-    said = capsys.readouterr().err
-    assert "Another scheduler is binding pods of this profile" in said
-    assert 'by="default-scheduler-host-7"' in said
+    logged = capsys.readouterr().err
+    assert "Another scheduler is binding pods of this profile" in logged
+    assert 'by="default-scheduler-host-7"' in logged
 
 
 async def test_many_are_counted_and_told_once_in_a_while(scene, capsys):
@@ -124,14 +124,14 @@ async def test_the_event_may_come_after_the_binding(scene):
     scene.at_work().server.events = [{}, ApiError(500, "", "busy"), {"source": {"component": "old", "host": "h"}}]
     await scene.shown("other", "node-2")
     assert "by h, which" in scene.reporter.notes[0]
-    assert len(scene.server.asked) == 3
+    assert len(scene.server.requested) == 3
 
 
 async def test_without_the_right_to_list_events_it_is_said_where_to_look(scene):
     scene.at_work().server.events = [ApiError(403, "Forbidden", "no")]
     await scene.shown("other", "node-2")
     assert "this scheduler may not list events" in scene.reporter.notes[0]
-    assert len(scene.server.asked) == 1
+    assert len(scene.server.requested) == 1
 
 
 async def test_who_stands_by_has_no_rivals(scene):
@@ -178,7 +178,7 @@ async def test_in_a_live_scheduler(server, monkeypatch):
             found: list[Any] = []
             while not found:
                 found = [event for event in await live.events("taken") if event["reason"] == "BoundByAnother"]
-        (told,) = found
-        assert "by the-other" in told["note"]
-        assert told["type"] == "Warning"
+        (reported,) = found
+        assert "by the-other" in reported["note"]
+        assert reported["type"] == "Warning"
         assert f'{METRIC}{{profile="default-scheduler"}} 1.0' in live.scheduler.metrics.text().decode()

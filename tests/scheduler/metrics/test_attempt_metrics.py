@@ -23,7 +23,7 @@ from mooring.testing import a_node_object, a_pod
 
 POINT = "scheduler_framework_extension_point_duration_seconds"
 PLUGIN = "scheduler_plugin_execution_duration_seconds"
-ASKED = "scheduler_plugin_evaluation_total"
+REQUESTED = "scheduler_plugin_evaluation_total"
 PLACES = (Point.PRE_FILTER, Point.FILTER, Point.POST_FILTER, Point.PRE_SCORE, Point.SCORE, Point.RESERVE, Point.PERMIT)
 
 
@@ -49,8 +49,10 @@ class Bench:
         decision = decide(profile, a_pod("web"), self.state, watch=attempts.begin())
         attempts.decided(profile, decision)
         if decision.node is not None:
-            answer: PlacementRefused | PluginFault | Permitted = reserve(profile, decision) or permit(profile, decision)
-            attempts.placed(profile, decision, answer)
+            response: PlacementRefused | PluginFault | Permitted = reserve(profile, decision) or permit(
+                profile, decision
+            )
+            attempts.placed(profile, decision, response)
         attempts.over(decision)
         return decision
 
@@ -139,11 +141,11 @@ def test_other_attempts_tell_points_alone(bench):
 
 
 class Refusing(Plugin):
-    def __init__(self, *, at: str, answer: Callable[[], object]) -> None:
-        self._at, self._answer = at, answer
+    def __init__(self, *, at: str, response: Callable[[], object]) -> None:
+        self._at, self._response = at, response
 
     def _say(self, point: str) -> object:
-        return self._answer() if point == self._at else None
+        return self._response() if point == self._at else None
 
     def pre_filter(self, pod, cycle):
         return self._say("pre_filter")
@@ -196,9 +198,9 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize(("at", "answer", "expected"), STATUSES.values(), ids=STATUSES.keys())
-def test_a_points_status(bench, at, answer, expected):
-    bench.attempt(Refusing(at=at, answer=answer))
+@pytest.mark.parametrize(("at", "response", "expected"), STATUSES.values(), ids=STATUSES.keys())
+def test_a_points_status(bench, at, response, expected):
+    bench.attempt(Refusing(at=at, response=response))
     assert expected in bench.points()
 
 
@@ -207,22 +209,22 @@ def test_a_plan_is_a_success(bench):
         def post_filter(self, pod, refused, what_if):
             return Plan(nominate="n0")
 
-    bench.attempt(Helping(at="filter", answer=lambda: Rejection("no")))
+    bench.attempt(Helping(at="filter", response=lambda: Rejection("no")))
     assert ("PostFilter", "Success") in bench.points()
 
 
 def test_a_plugin_that_skips_is_timed_but_not_counted(bench):
-    bench.attempt(Refusing(at="pre_filter", answer=lambda: Skip()))
+    bench.attempt(Refusing(at="pre_filter", response=lambda: Skip()))
     assert ("PreFilter", "Skip") in bench.seen(f"{PLUGIN}_count", plugin="Refusing")
-    asked = bench.seen(ASKED, plugin="Refusing")
-    assert ("PreFilter",) not in asked
-    assert asked["Score",] == 1
+    requested = bench.seen(REQUESTED, plugin="Refusing")
+    assert ("PreFilter",) not in requested
+    assert requested["Score",] == 1
 
 
 def test_attempts_are_counted_however_many_nodes_there_are(bench):
     for _ in range(3):
         bench.attempt(Taking(bench.clock))
-    assert set(bench.seen(ASKED, plugin="Taking").values()) == {3}
+    assert set(bench.seen(REQUESTED, plugin="Taking").values()) == {3}
 
 
 def test_profiles_that_are_gone_are_not_kept(bench):
@@ -230,7 +232,7 @@ def test_profiles_that_are_gone_are_not_kept(bench):
     gc.collect()
     assert gone() is None
     bench.attempt(Taking(bench.clock))
-    assert set(bench.seen(ASKED, plugin="Taking").values()) == {2}
+    assert set(bench.seen(REQUESTED, plugin="Taking").values()) == {2}
 
 
 # The warning
@@ -238,9 +240,9 @@ def test_profiles_that_are_gone_are_not_kept(bench):
 
 def test_who_makes_an_attempt_slow_is_named(bench, capsys):
     bench.attempt(Taking(bench.clock, filter=SURELY_SLOW_SECONDS))
-    said = capsys.readouterr().err
-    assert "One plugin takes most of a slow scheduling attempt" in said
-    assert 'plugin="Taking" extensionPoint="Filter" pluginSeconds=0.5' in said
+    logged = capsys.readouterr().err
+    assert "One plugin takes most of a slow scheduling attempt" in logged
+    assert 'plugin="Taking" extensionPoint="Filter" pluginSeconds=0.5' in logged
     assert bench.seen("mooring_plugin_slow_attempts_total") == {("Filter", "Taking"): 1}
 
 

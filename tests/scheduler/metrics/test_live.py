@@ -65,9 +65,9 @@ async def test_extension_points_are_timed(server: EmbeddedApiServer):
         assert seen[f"{plugin}{{extension_point=Filter,plugin=NodeResourcesFit,status=Success}}"] == 1
         assert seen[f"{plugin}{{extension_point=PreFilter,plugin=NodeAffinity,status=Skip}}"] == 1
         assert seen[f"{plugin}{{extension_point=Bind,plugin=DefaultBinder,status=Success}}"] == 1
-        asked = "scheduler_plugin_evaluation_total"
-        assert seen[f"{asked}{{extension_point=Score,plugin=NodeResourcesFit,{PROFILE}}}"] == 1
-        assert f"{asked}{{extension_point=PreFilter,plugin=NodeAffinity,{PROFILE}}}" not in seen
+        requested = "scheduler_plugin_evaluation_total"
+        assert seen[f"{requested}{{extension_point=Score,plugin=NodeResourcesFit,{PROFILE}}}"] == 1
+        assert f"{requested}{{extension_point=PreFilter,plugin=NodeAffinity,{PROFILE}}}" not in seen
         assert seen["scheduler_event_handling_duration_seconds_count{event=NodeAdd}"] >= 1
         assert seen["scheduler_event_handling_duration_seconds_count{event=UnschedulablePodAdd}"] == 1
         assert "scheduler_goroutines{operation=binding}" in seen
@@ -79,8 +79,8 @@ async def test_a_pod_that_no_event_helps_was_asked_about(server: EmbeddedApiServ
         await live.pod("too-big", cpu="64")
         await live.refused("too-big")
         await live.node("as-small")
-        asked = "scheduler_queueing_hint_execution_duration_seconds_count"
-        await until_shown(live, f"{asked}{{event=NodeAdd,hint=QueueSkip,plugin=NodeResourcesFit}}")
+        requested = "scheduler_queueing_hint_execution_duration_seconds_count"
+        await until_shown(live, f"{requested}{{event=NodeAdd,hint=QueueSkip,plugin=NodeResourcesFit}}")
 
 
 class Slowly(Plugin):

@@ -65,10 +65,10 @@ def test_the_metrics_of_a_gate_that_is_off_are_absent():
 
 
 def test_a_metric_without_series_is_absent_as_the_go_client_has_it():
-    told = SchedulerMetrics(FeatureGates(), ManualClock(START)).text()
-    assert b"scheduler_schedule_attempts_total" not in told
-    assert b"scheduler_preemption_attempts_total 0.0" in told
-    assert b"scheduler_preemption_victims_count 0.0" in told
+    reported = SchedulerMetrics(FeatureGates(), ManualClock(START)).text()
+    assert b"scheduler_schedule_attempts_total" not in reported
+    assert b"scheduler_preemption_attempts_total 0.0" in reported
+    assert b"scheduler_preemption_victims_count 0.0" in reported
 
 
 def test_help_begins_with_the_stability():
@@ -150,9 +150,9 @@ def test_who_leads_is_told_where_somebody_is_elected():
 
 def test_a_plugin_counts_what_it_likes():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
-    asked = metrics.plugins.counter("quota_questions_total", "Questions.", "team")
-    asked.inc(team="red")
-    asked.inc(2, team="red")
+    requested = metrics.plugins.counter("quota_questions_total", "Questions.", "team")
+    requested.inc(team="red")
+    requested.inc(2, team="red")
     metrics.plugins.gauge("quota_left", "What is left.").set(5)
     metrics.plugins.histogram("quota_seconds", "How long.", buckets=(1.0, 2.0)).observe(1.5)
     assert value(metrics, "quota_questions_total", team="red") == 3
@@ -169,7 +169,7 @@ def test_two_instances_of_a_plugin_share_their_metrics():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "logged"),
     [
         ("scheduler_mine", "names that begin with scheduler_ are kube-scheduler's"),
         ("2fast", "is not the name of a metric"),
@@ -177,10 +177,10 @@ def test_two_instances_of_a_plugin_share_their_metrics():
         ("quota_left", "is there already, as another type"),
     ],
 )
-def test_a_name_that_cannot_be_had_is_refused(name, said):
+def test_a_name_that_cannot_be_had_is_refused(name, logged):
     plugins = SchedulerMetrics(FeatureGates(), ManualClock(START)).plugins
     plugins.gauge("quota_left", "What is left.")
-    with pytest.raises(Fault, match=said):
+    with pytest.raises(Fault, match=logged):
         plugins.counter(name, "Mine.")
 
 

@@ -27,7 +27,7 @@ def shown(text: bytes) -> dict[tuple[str, str, str, str], float]:
     }
 
 
-def told(pod: Pod) -> dict[str, float]:
+def reported(pod: Pod) -> dict[str, float]:
     """`request cpu` → value."""
     resources = PodResources()
     page = resources.served()
@@ -35,7 +35,7 @@ def told(pod: Pod) -> dict[str, float]:
     return {f"{what} {resource}": value for (what, _, resource, _), value in shown(page()).items()}
 
 
-def asking(limits: dict[str, Any] | None = None, **requests: Any) -> Container:
+def calling(limits: dict[str, Any] | None = None, **requests: Any) -> Container:
     return Container(resources=ResourceRequirements(requests=requests, limits=limits or {}))
 
 
@@ -48,41 +48,41 @@ def built(*containers: Container, **spec: Any) -> Pod:
 
 
 def a_sidecar(**requests: Any) -> Container:
-    sidecar = asking(**requests)
+    sidecar = calling(**requests)
     sidecar.restart_policy = "Always"
     return sidecar
 
 
 CASES: dict[str, tuple[Pod, dict[str, float]]] = {
-    "containers add up": (built(asking(cpu="100m"), asking(cpu="250m")), {"request cpu": 0.35}),
+    "containers add up": (built(calling(cpu="100m"), calling(cpu="250m")), {"request cpu": 0.35}),
     "an init container that asks for more counts alone": (
-        built(asking(cpu="1"), init_containers=[asking(cpu="3")]),
+        built(calling(cpu="1"), init_containers=[calling(cpu="3")]),
         {"request cpu": 3},
     ),
     "a sidecar counts beside what comes after it": (
-        built(asking(cpu="1"), init_containers=[a_sidecar(cpu="500m"), asking(cpu="2")]),
+        built(calling(cpu="1"), init_containers=[a_sidecar(cpu="500m"), calling(cpu="2")]),
         {"request cpu": 2.5},
     ),
     "what the whole pod asks for replaces the sum": (
-        built(asking(cpu="1"), resources=ResourceRequirements(requests={"cpu": "4"})),
+        built(calling(cpu="1"), resources=ResourceRequirements(requests={"cpu": "4"})),
         {"request cpu": 4},
     ),
     "overhead is added to requests, and only to limits that there are": (
-        built(asking({"cpu": "2"}, cpu="1"), overhead={"cpu": "1", "memory": "1Mi"}),
+        built(calling({"cpu": "2"}, cpu="1"), overhead={"cpu": "1", "memory": "1Mi"}),
         {"request cpu": 2, "request memory": 2**20, "limit cpu": 3},
     ),
     "resources that scheduling does not count are told too": (
-        built(asking(storage="1Ki")),
+        built(calling(storage="1Ki")),
         {"request storage": 1024},
     ),
-    "nothing is not told": (built(asking(cpu="0")), {}),
-    "what cannot be read is not told": (built(asking(cpu="many", memory="1Ki")), {"request memory": 1024}),
+    "nothing is not told": (built(calling(cpu="0")), {}),
+    "what cannot be read is not told": (built(calling(cpu="many", memory="1Ki")), {"request memory": 1024}),
 }
 
 
 @pytest.mark.parametrize(("pod", "expected"), CASES.values(), ids=CASES.keys())
 def test_what_a_pod_asks_for(pod, expected):
-    assert told(pod) == expected
+    assert reported(pod) == expected
 
 
 def test_labels_are_kube_schedulers():

@@ -81,8 +81,8 @@ def test_an_attempt_is_a_trace_of_points_and_plugins(collector):
 
     spans = {(span["name"], span["parentSpanId"]): span for span in collector.spans}
     whole = spans["schedule", ""]
-    told = {each["key"]: each["value"]["stringValue"] for each in whole["attributes"]}
-    assert told == {"pod": "default/web", "profile": "default-scheduler", "attempt": "1", "node": decision.node}
+    reported = {each["key"]: each["value"]["stringValue"] for each in whole["attributes"]}
+    assert reported == {"pod": "default/web", "profile": "default-scheduler", "attempt": "1", "node": decision.node}
     filtering = spans["Filter", whole["spanId"]]
     turn = spans["Taking", filtering["spanId"]]
     assert int(turn["endTimeUnixNano"]) - int(turn["startTimeUnixNano"]) == pytest.approx(250e6, rel=0.01)

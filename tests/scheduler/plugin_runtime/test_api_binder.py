@@ -24,12 +24,12 @@ class Server:
         self.transport = self
         self.failures = list(failures)
         self.pod: dict[str, Any] = {"metadata": {"uid": uid}, "spec": {"nodeName": node} if node else {}}
-        self.asked = 0
+        self.requested = 0
         self.silent = silent
         self.pauses: list[float] = []
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, **metadata: dict[str, str]) -> None:
-        self.asked += 1
+        self.requested += 1
         self.metadata = metadata
         if self.failures:
             raise self.failures.pop(0)
@@ -50,7 +50,7 @@ async def bind(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "asked"),
+    ("server", "requested"),
     [
         pytest.param(Server(), 1, id="the first time"),
         pytest.param(Server(LOST, LOST), 3, id="when the server answers again"),
@@ -64,13 +64,13 @@ async def bind(server: Server) -> None:
         pytest.param(Server(LOST, NO_TIME), 3, id="when a server that came back has time"),
     ],
 )
-async def test_the_pod_is_bound(server: Server, asked: int):
+async def test_the_pod_is_bound(server: Server, requested: int):
     await bind(server)
-    assert server.asked == asked
+    assert server.requested == requested
 
 
 @pytest.mark.parametrize(
-    ("server", "answer"),
+    ("server", "response"),
     [
         pytest.param(Server(ASSIGNED, node="here"), ASSIGNED, id="somebody else bound it"),
         pytest.param(Server(LOST, ASSIGNED, node="elsewhere"), ASSIGNED, id="somebody else was faster"),
@@ -81,8 +81,8 @@ async def test_the_pod_is_bound(server: Server, asked: int):
         pytest.param(Server(NO_TIME, NO_TIME, node="elsewhere"), NO_TIME, id="another bound it meanwhile"),
     ],
 )
-async def test_the_pod_is_not_bound_if(server: Server, answer: Exception):
-    with pytest.raises(type(answer), match=str(answer)):
+async def test_the_pod_is_not_bound_if(server: Server, response: Exception):
+    with pytest.raises(type(response), match=str(response)):
         await bind(server)
 
 

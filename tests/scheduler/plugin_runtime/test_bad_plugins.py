@@ -29,13 +29,13 @@ from mooring.scheduler.plugin_runtime.plugin_errors import NAME
 NO_IDEA = RuntimeError("no idea")
 
 
-def fails_at(point: str, answer: Any = NO_IDEA, **more: Any) -> type[Plugin]:
+def fails_at(point: str, response: Any = NO_IDEA, **more: Any) -> type[Plugin]:
     """A plugin with one extension point, which raises this or answers it."""
 
     def act(self: Plugin, *_: Any) -> Any:
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        if isinstance(response, BaseException):
+            raise response
+        return response
 
     async def act_later(self: Plugin, *_: Any) -> Any:
         return act(self)
@@ -130,8 +130,8 @@ async def test_a_plugin_that(server, capsys, plugin, point, words):
         assert live.condition("theirs").reason == "SchedulerError"
         [event, *_] = await live.events("theirs")
         assert (event["reason"], words in event["note"]) == ("FailedScheduling", True)
-        said = capsys.readouterr().err.replace("\\", "")
-        assert words in said or ('plugin="Bad"' in said and words.removeprefix(AT_THE_GATE) in said)
+        logged = capsys.readouterr().err.replace("\\", "")
+        assert words in logged or ('plugin="Bad"' in logged and words.removeprefix(AT_THE_GATE) in logged)
         assert errors(live) == {("Bad", point)}
 
         await live.pod("ours")
@@ -199,7 +199,7 @@ async def binds(live: Live) -> None:
 
 async def fails_to_bind(live: Live) -> None:
     await live.pod("web", scheduler="broken")
-    await live.refused("web", saying="so that something must be undone")
+    await live.refused("web", containing="so that something must be undone")
 
 
 async def is_woken(live: Live) -> None:
@@ -218,9 +218,9 @@ class BadHint(Plugin):
     name = "Bad"
 
     def events(self) -> list[Hint]:
-        return [Hint(Node, Action.ADD, self._cannot_tell)]
+        return [Hint(Node, Action.ADD, self._cannot_report)]
 
-    def _cannot_tell(self, pod: Pod, before: Node | None, after: Node) -> bool:
+    def _cannot_report(self, pod: Pod, before: Node | None, after: Node) -> bool:
         raise RuntimeError("no idea")
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
@@ -266,9 +266,9 @@ async def test_where_the_pod_is_not_told_log_and_metric_name_a_plugin_that(serve
         await live.pod("ours")
         await live.bound("ours")
         assert ("Bad", point) in errors(live)
-    said = capsys.readouterr().err
-    assert "Bad" in said
-    assert "no idea" in said or "returned 1" in said
+    logged = capsys.readouterr().err
+    assert "Bad" in logged
+    assert "no idea" in logged or "returned 1" in logged
 
 
 class NeverStarts(Plugin):
@@ -288,9 +288,9 @@ async def test_a_plugin_that_never_starts_is_named_and_not_waited_for(server, ca
         await live.pod("web")
         assert await live.bound("web") == ["node-1"]
         assert errors(live) == {("NeverStarts", "Start")}
-    said = capsys.readouterr().err
-    assert "NeverStarts]" in said
-    assert "it has not started within 0.05 s" in said
+    logged = capsys.readouterr().err
+    assert "NeverStarts]" in logged
+    assert "it has not started within 0.05 s" in logged
 
 
 class BadOrder(Plugin):
@@ -349,7 +349,7 @@ async def test_a_kind_that_the_server_lacks_holds_only_the_profile_that_needs_it
         await live.bound("ours")
 
         await live.client.create(CRDS, WIDGETS)
-        assert (await live.refused("theirs", saying="widget.")).startswith(
+        assert (await live.refused("theirs", containing="widget.")).startswith(
             "0/1 nodes are available: 1 node(s) had no widget."
         )
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "node-1"}}

@@ -45,8 +45,8 @@ async def address() -> AsyncIterator[str]:
 
 
 async def test_an_answer_is_its_status_and_its_body(http, address):
-    answer = await http.get(address, params={"q": "up"}, headers={"Authorization": "Bearer x"})
-    assert (answer.status, answer.json()) == (200, {"query": {"q": "up"}, "token": "Bearer x"})
+    response = await http.get(address, params={"q": "up"}, headers={"Authorization": "Bearer x"})
+    assert (response.status, response.json()) == (200, {"query": {"q": "up"}, "token": "Bearer x"})
 
 
 @pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/moved", 302)])
@@ -87,12 +87,12 @@ async def test_closing_before_the_first_request_leaves_it_usable(http, address):
 
 @pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/broken-json", 503), ("/moved", 302)])
 async def test_reading_a_response_that_is_no_success_names_address_and_status(http, address, path, status):
-    answer = await http.get(f"{address}{path}?token=secret")
+    response = await http.get(f"{address}{path}?token=secret")
     with pytest.raises(Fault, match=f"^{address}{path} responded with status {status}$"):
-        answer.json()
+        response.json()
 
 
 async def test_a_body_that_is_no_json_says_so_when_it_is_read(http, address):
-    answer = await http.get(f"{address}/text?token=secret")
+    response = await http.get(f"{address}/text?token=secret")
     with pytest.raises(Fault, match=f"^{address}/text responded with something that is not JSON: "):
-        answer.json()
+        response.json()

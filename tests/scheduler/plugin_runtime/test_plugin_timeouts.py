@@ -36,33 +36,33 @@ async def settle() -> None:
 
 
 async def test_an_answer_in_time_is_the_answer(cycle, clock):
-    async def answer() -> str:
+    async def response() -> str:
         await clock.sleep(59)
         return "done"
 
-    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    requested = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, response))
     await settle()
     clock.advance(59)
-    assert await asked == "done"
+    assert await requested == "done"
 
 
 async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
     ended = []
 
-    async def answer() -> None:
+    async def response() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(True)
 
-    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    requested = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, response))
     await settle()
     clock.advance(59)
     await settle()
-    assert not asked.done()
+    assert not requested.done()
     clock.advance(1)
     with pytest.raises(PluginFault) as problem:
-        await asked
+        await requested
     assert str(problem.value) == 'running PreBind plugin "Slow": it did not end within 1m0s'
     assert (problem.value.plugin, problem.value.point) == ("Slow", "PreBind")
     assert ended == [True]
@@ -71,24 +71,24 @@ async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
 async def test_whoever_does_not_let_itself_be_cancelled_is_left_behind(cycle, clock, capsys):
     may_end = asyncio.Event()
 
-    async def answer() -> None:
+    async def response() -> None:
         while not may_end.is_set():
             try:
                 await may_end.wait()
             except asyncio.CancelledError:
                 continue
 
-    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    requested = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, response))
     await settle()
     clock.advance(60)
     await settle()
-    assert not asked.done()
+    assert not requested.done()
     clock.advance(GRACE_SECONDS)
     with pytest.raises(PluginFault, match="did not end within 1m0s"):
-        await asked
-    said = capsys.readouterr().err
-    assert "Slow]" in said
-    assert "ignores its cancellation" in said
+        await requested
+    logged = capsys.readouterr().err
+    assert "Slow]" in logged
+    assert "ignores its cancellation" in logged
     may_end.set()
     await settle()
 
@@ -99,33 +99,33 @@ async def test_a_plugin_that_bounds_its_waiting_itself_is_waited_for(cycle, cloc
 
     may_end = asyncio.Event()
 
-    async def answer() -> str:
+    async def response() -> str:
         await may_end.wait()
         return "at last"
 
-    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Patient(), ExtensionPoint.PRE_BIND, answer))
+    requested = asyncio.create_task(PluginCaller(clock).call(cycle, Patient(), ExtensionPoint.PRE_BIND, response))
     await settle()
     clock.advance(1e9)
     await settle()
-    assert not asked.done()
+    assert not requested.done()
     may_end.set()
-    assert await asked == "at last"
+    assert await requested == "at last"
 
 
 async def test_who_is_cancelled_while_it_asks_cancels_whom_it_asked(cycle, clock):
     ended = []
 
-    async def answer() -> None:
+    async def response() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(True)
 
-    asked = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, answer))
+    requested = asyncio.create_task(PluginCaller(clock).call(cycle, Slow(), ExtensionPoint.PRE_BIND, response))
     await settle()
-    asked.cancel()
+    requested.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
+        await requested
     assert ended == [True]
 
 
@@ -148,7 +148,7 @@ async def test_a_patience_that_is_none_is_named(cycle, clock, nonsense):
     class Odd(Plugin):
         longest_wait_seconds = nonsense
 
-    async def answer() -> None: ...
+    async def response() -> None: ...
 
     with pytest.raises(PluginFault, match=r'"Odd": longest_wait_seconds is .*; it must be a positive number'):
-        await PluginCaller(clock).call(cycle, Odd(), ExtensionPoint.PRE_BIND, answer)
+        await PluginCaller(clock).call(cycle, Odd(), ExtensionPoint.PRE_BIND, response)

@@ -87,10 +87,10 @@ class Busy:
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
-        self.asked = 0
+        self.requested = 0
 
     async def patch(self, kind: object, name: str, namespace: str, body: Any, *, subresource: Any) -> dict[str, Any]:
-        self.asked += 1
+        self.requested += 1
         if self.failures:
             raise self.failures.pop(0)
         return {"metadata": {"name": name, "namespace": namespace, "annotations": body["metadata"]["annotations"]}}
@@ -104,15 +104,15 @@ LOST, INVALID = Unreachable("the connection was cut"), ApiError(422, "Invalid", 
 async def test_what_may_pass_is_retried(failures):
     server: Any = Busy(*failures)
     written = await ApiPodWriter(server, InstantClock()).patch(a_pod("web"), annotations={"a": "1"})
-    assert (written.annotations, server.asked) == ({"a": "1"}, len(failures) + 1)
+    assert (written.annotations, server.requested) == ({"a": "1"}, len(failures) + 1)
 
 
-@pytest.mark.parametrize(("failures", "asked"), [([NO_TIME] * 9, 4), ([INVALID] * 9, 1)])
-async def test_retries_are_bounded(failures, asked):
+@pytest.mark.parametrize(("failures", "requested"), [([NO_TIME] * 9, 4), ([INVALID] * 9, 1)])
+async def test_retries_are_bounded(failures, requested):
     server: Any = Busy(*failures)
     with pytest.raises(ApiError, match=str(failures[0])):
         await ApiPodWriter(server, InstantClock()).patch(a_pod("web"), annotations={"a": "1"})
-    assert server.asked == asked
+    assert server.requested == requested
 
 
 async def test_a_shadow_writes_nothing(server, client):

@@ -47,9 +47,9 @@ async def test_failed_work_is_named_and_started_again_after_ever_longer_pauses(c
         clock.advance(pause)
     await settle()
     assert [later - earlier for earlier, later in itertools.pairwise(tries)] == [1, 2, 4]
-    said = capsys.readouterr().err
-    assert "Load]" in said
-    assert "no answer from Prometheus" in said
+    logged = capsys.readouterr().err
+    assert "Load]" in logged
+    assert "no answer from Prometheus" in logged
     await supervisor.stop()
 
 

@@ -12,19 +12,19 @@ from mooring.scheduler.plugin_runtime import watchdog
 from mooring.scheduler.plugin_runtime.watchdog import Watchdog
 
 
-class Said:
+class Logged:
     """The warnings, and a way to wait for one."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, dict[str, Any]]] = []
-        self.is_told = threading.Event()
+        self.is_reported = threading.Event()
         self.is_over = threading.Event()
         self.is_named = threading.Event()
         """Somebody else may hold up a busy machine before the plugin does."""
 
     def warning(self, words: str, **values: Any) -> None:
         self.lines.append((words, values))
-        self.is_told.set()
+        self.is_reported.set()
         if words == "Scheduling resumed":
             self.is_over.set()
         if values.get("plugin"):
@@ -32,14 +32,14 @@ class Said:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Said:
-    said = Said()
-    monkeypatch.setattr(watchdog, "_log", said)
-    return said
+def logged(monkeypatch: pytest.MonkeyPatch) -> Logged:
+    logged = Logged()
+    monkeypatch.setattr(watchdog, "_log", logged)
+    return logged
 
 
-def computes_until(told: threading.Event) -> None:
-    assert told.wait(PATIENCE_SECONDS), "nobody was told"
+def computes_until(reported: threading.Event) -> None:
+    assert reported.wait(PATIENCE_SECONDS), "nobody was told"
 
 
 class Computes(Plugin):
@@ -52,36 +52,36 @@ class Computes(Plugin):
         return None
 
 
-async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(server, said, monkeypatch):
+async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(server, logged, monkeypatch):
     """Isolation: a slow synchronous call is named."""
-    monkeypatch.setattr(Computes, "complaint", said.is_named)
+    monkeypatch.setattr(Computes, "complaint", logged.is_named)
     monkeypatch.setattr(watchdog.Watchdog.__init__, "__kwdefaults__", {"look_seconds": 0.01, "patience_seconds": 0.05})
     config = a_configuration(a_profile("default-scheduler", plugins=["Computes"]))
     async with a_live_scheduler(server, config, [Computes]) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.bound("web") == ["node-1"]
-    named = [values for words, values in said.lines if words == "A plugin blocks all scheduling"]
+    named = [values for words, values in logged.lines if words == "A plugin blocks all scheduling"]
     assert named
     assert (named[0]["plugin"], named[0]["method"]) == ("Computes", "filter")
     assert "test_watchdog.py:" in named[0]["at"]
 
 
-async def test_what_is_no_plugins_fault_is_told_by_its_place(said, monkeypatch):
+async def test_what_is_no_plugins_fault_is_told_by_its_place(logged, monkeypatch):
     monkeypatch.setattr("mooring.scheduler.plugin_runtime.blocking_code._modules", dict)  # this module has a plugin
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
-        computes_until(said.is_told)
-    words, values = said.lines[0]
+        computes_until(logged.is_reported)
+    words, values = logged.lines[0]
     assert (words, values["plugin"], values["seconds"] > 0) == ("Something blocks all scheduling", "", True)
 
 
-async def test_when_it_goes_on_that_is_told_too(said):
+async def test_when_it_goes_on_that_is_told_too(logged):
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
-        computes_until(said.is_told)
-        await asyncio.get_running_loop().run_in_executor(None, computes_until, said.is_over)
+        computes_until(logged.is_reported)
+        await asyncio.get_running_loop().run_in_executor(None, computes_until, logged.is_over)
 
 
-async def test_the_watch_ends_with_what_is_watched(said):
+async def test_the_watch_ends_with_what_is_watched(logged):
     with (watched := Watchdog()):
         assert watched._thread.is_alive()
     assert not watched._thread.is_alive()

@@ -136,7 +136,7 @@ async def test_a_pod_waits_for_its_claim_then_for_devices_and_is_bound_with_them
         assert live.pods["trains"].condition("PodScheduled") is None  # its claim is missing: it is in no queue
 
         await a_claim(live, "training")
-        await live.refused("trains", saying=f"0/1 nodes are available: 1 {CANNOT_ALLOCATE}. still not schedulable")
+        await live.refused("trains", containing=f"0/1 nodes are available: 1 {CANNOT_ALLOCATE}. still not schedulable")
 
         await a_slice(live, "node-1", "gpu-0")
         assert await live.bound("trains") == ["node-1"]
@@ -172,7 +172,7 @@ async def test_the_last_device_goes_to_one_pod_and_to_the_next_when_that_one_is_
         assert in_flight() == 1
 
         await a_pod(live, "second", "two")
-        await live.refused("second", saying=f"0/1 nodes are available: 1 {CANNOT_ALLOCATE}. still not schedulable")
+        await live.refused("second", containing=f"0/1 nodes are available: 1 {CANNOT_ALLOCATE}. still not schedulable")
         Door.doors[0].let_in(first)
         assert await live.bound("first") == ["node-1"]
         assert in_flight() == 0
@@ -189,7 +189,7 @@ async def test_a_claim_can_be_shared_and_is_allocated_once(server: EmbeddedApiSe
         first = await a_pod(live, "first", "shared", door="closed")
         await until(lambda: Door.doors[0].holds(first))
         await a_pod(live, "second", "shared")
-        await live.refused("second", saying="resource claim default/shared is in the process of being allocated")
+        await live.refused("second", containing="resource claim default/shared is in the process of being allocated")
         Door.doors[0].let_in(first)
         assert await live.bound("first", "second") == ["node-1", "node-1"]
         claim = await claim_of(live, "shared")
@@ -218,7 +218,7 @@ async def test_a_failure_half_way_leaves_nothing_behind(server: EmbeddedApiServe
         await until(lambda: Door.doors[0].holds(pod))
         await live.client.delete(ResourceClaim.KIND, "two", "default")
         Door.doors[0].let_in(pod)
-        await live.refused("trains", saying="add finalizer to claim default/two: ")
+        await live.refused("trains", containing="add finalizer to claim default/two: ")
         one = await claim_of(live, "one")
         assert (devices_of(one), users_of(one)) == (["gpu-0"], [])  # as kube-scheduler leaves it: the next try uses it
         assert in_flight() == 0
@@ -234,7 +234,7 @@ async def test_an_allocation_that_stands_in_the_way_is_given_back(server: Embedd
         selector = {"nodeSelectorTerms": [{"matchFields": [elsewhere]}]}
         await print_line(live, "training", {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}})
         await a_pod(live, "trains", "training")
-        await live.refused("trains", saying=f"0/1 nodes are available: 1 {NOT_AVAILABLE}. {DEALLOCATED}")
+        await live.refused("trains", containing=f"0/1 nodes are available: 1 {NOT_AVAILABLE}. {DEALLOCATED}")
         assert await live.bound("trains") == ["node-1"]
         claim = await claim_of(live, "training")
         assert claim["status"]["allocation"]["devices"]["results"][0]["pool"] == "node-1"

@@ -43,7 +43,7 @@ async def test_a_gang_whose_last_member_finds_no_room_gives_its_places_back(serv
         await live.refused("one")
         await live.pod("two", cpu="1", **pair)
         await live.refused("two")
-        await live.refused("one", saying="rejected due to timeout after waiting 200ms at plugin Gang")
+        await live.refused("one", containing="rejected due to timeout after waiting 200ms at plugin Gang")
         await live.client.delete(Pod.KIND, "one", "default")
         await live.client.delete(Pod.KIND, "two", "default")
         await live.pod("three", cpu="1")
@@ -89,25 +89,25 @@ async def test_a_team_waits_for_its_quota_to_grow_or_to_be_freed(server):
         await live.pod("first", cpu="1", team="red")
         await live.bound("first")
         await live.pod("second", cpu="1", team="red")
-        assert "team red has 0m of its 1000m CPU left" in await live.refused("second", saying="team")
+        assert "team red has 0m of its 1000m CPU left" in await live.refused("second", containing="team")
         await live.pod("blue", cpu="1", team="blue")
         await live.bound("blue")
 
         await live.client.patch(QUOTA, "red", None, {"spec": {"cpu": "2"}}, form="merge")
         assert await live.bound("second") == ["node-1"]
         await live.pod("third", cpu="1", team="red")
-        await live.refused("third", saying="team")
+        await live.refused("third", containing="team")
         await live.client.delete(Pod.KIND, "first", "default", grace_seconds=0)
         assert await live.bound("third") == ["node-1"]
 
 
 async def test_what_a_background_task_publishes_decides(server):
-    asked, asked_twice = [], asyncio.Event()
+    requested, requested_twice = [], asyncio.Event()
 
     async def prometheus(request: web.BaseRequest) -> web.Response:
-        asked.append(request.query["query"])
-        if len(asked) == 2:
-            asked_twice.set()  # so the first answer has been published
+        requested.append(request.query["query"])
+        if len(requested) == 2:
+            requested_twice.set()  # so the first answer has been published
         used = {"busy": "3.9", "idle": "0.1"}
         result = [{"metric": {"node": node}, "value": [0, cpu]} for node, cpu in used.items()]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
@@ -128,7 +128,7 @@ async def test_what_a_background_task_publishes_decides(server):
         async with a_live_scheduler(server, config, [str(CONTRACT / "load_aware.py")]) as live:
             await live.node("busy")
             await live.node("idle")
-            await asyncio.wait_for(asked_twice.wait(), PATIENCE_SECONDS)
+            await asyncio.wait_for(requested_twice.wait(), PATIENCE_SECONDS)
             await live.pod("web")
             assert await live.bound("web") == ["idle"]
             decision = live.scheduler.decision_log.read("default/web")

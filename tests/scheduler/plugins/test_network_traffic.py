@@ -14,7 +14,7 @@ from mooring.plugins.examples import network_traffic
 
 
 @pytest.fixture(autouse=True)
-def answers_stay_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def responses_stay_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prometheus is asked every few milliseconds here; a busy machine must not turn its last answer stale."""
     monkeypatch.setattr(network_traffic, "FRESH_REFRESHES", 100_000)
 
@@ -28,14 +28,14 @@ class StandIn:
         self.page: str | None = None
         self.hangs = False
         self.address = ""
-        self.asked = 0
+        self.requested = 0
         self.over = asyncio.Event()
         self._news = asyncio.Event()
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def response(self, request: web.BaseRequest) -> web.StreamResponse:
         assert request.path == "/api/v1/query"
         assert "sum_over_time(node_network_receive_bytes_total{" in request.query["query"]
-        self.asked += 1
+        self.requested += 1
         self._news.set()
         if self.hangs:
             await self.over.wait()
@@ -48,11 +48,11 @@ class StandIn:
 
     async def heard(self, more: int) -> None:
         """Wait for so many further queries: when the second comes, the first one's answer was taken in."""
-        await self.heard_in_all(self.asked + more)
+        await self.received_in_all(self.requested + more)
 
-    async def heard_in_all(self, wanted: int) -> None:
+    async def received_in_all(self, wanted: int) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while self.asked < wanted:
+            while self.requested < wanted:
                 self._news.clear()
                 await self._news.wait()
 
@@ -71,7 +71,7 @@ class StandIn:
 @pytest.fixture
 async def prometheus() -> AsyncIterator[StandIn]:
     stand_in = StandIn()
-    runner = web.ServerRunner(web.Server(stand_in.answer))
+    runner = web.ServerRunner(web.Server(stand_in.response))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     stand_in.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -95,9 +95,9 @@ async def test_the_pod_goes_where_least_is_received(server, prometheus, capsys):
         await prometheus.heard(2)
         await live.pod("next")
         assert await live.bound("next") == ["busy"]
-    said = capsys.readouterr().err
-    assert "[NetworkTraffic] node 'busy' bandwidth: 9000000" in said
-    assert "[NetworkTraffic] node 'quiet' bandwidth: 1000000" in said
+    logged = capsys.readouterr().err
+    assert "[NetworkTraffic] node 'busy' bandwidth: 9000000" in logged
+    assert "[NetworkTraffic] node 'quiet' bandwidth: 1000000" in logged
 
 
 async def test_a_node_that_prometheus_has_lost_does_not_win_by_silence(server, prometheus):
@@ -110,14 +110,14 @@ async def test_a_node_that_prometheus_has_lost_does_not_win_by_silence(server, p
         assert await live.bound("web") == ["quiet"]
 
 
-async def until_said(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+async def until_logged(words: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What was logged until these words came: nobody else is told when a background task has failed."""
-    said = ""
+    logged = ""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while words not in said:
+        while words not in logged:
             await asyncio.sleep(0)
-            said += capsys.readouterr().err
-    return said
+            logged += capsys.readouterr().err
+    return logged
 
 
 async def test_the_token_is_read_again_when_it_has_changed(server, prometheus, tmp_path: Path, capsys):
@@ -125,7 +125,7 @@ async def test_the_token_is_read_again_when_it_has_changed(server, prometheus, t
     token.write_text("old\n", encoding="utf-8")
     prometheus.token = "new"
     async with a_live_scheduler(server, prometheus.configuration(bearerTokenFile=str(token))) as live:
-        await until_said(f"{prometheus.address} responded 401", capsys)
+        await until_logged(f"{prometheus.address} responded 401", capsys)
         token.write_text("new\n", encoding="utf-8")
         await prometheus.heard(3)
         await live.node("busy")
@@ -153,14 +153,14 @@ async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometh
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
-        await prometheus.heard_in_all(1)
+        await prometheus.received_in_all(1)
 
 
 async def test_prometheus_is_asked_again_when_it_did_not_answer_in_time(server, prometheus, capsys):
     prometheus.hangs = True
     async with a_live_scheduler(server, prometheus.configuration()):
-        await until_said(f"{prometheus.address} did not respond within 1 s", capsys)
-        await prometheus.heard_in_all(2)
+        await until_logged(f"{prometheus.address} did not respond within 1 s", capsys)
+        await prometheus.received_in_all(2)
 
 
 async def test_pods_are_scheduled_while_the_ca_file_cannot_be_read(server, prometheus, tmp_path: Path, capsys):
@@ -168,9 +168,9 @@ async def test_pods_are_scheduled_while_the_ca_file_cannot_be_read(server, prome
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
-        said = await until_said("none.pem cannot be used", capsys)
-    assert (said + capsys.readouterr().err).count("none.pem cannot be used") == 1
-    assert prometheus.asked == 0
+        logged = await until_logged("none.pem cannot be used", capsys)
+    assert (logged + capsys.readouterr().err).count("none.pem cannot be used") == 1
+    assert prometheus.requested == 0
 
 
 async def test_pods_are_scheduled_while_nobody_is_at_the_address(server, prometheus, capsys):
@@ -179,5 +179,5 @@ async def test_pods_are_scheduled_while_nobody_is_at_the_address(server, prometh
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
-        said = await until_said("http://127.0.0.1:1 cannot be reached", capsys)
-    assert (said + capsys.readouterr().err).count("http://127.0.0.1:1 cannot be reached") == 1
+        logged = await until_logged("http://127.0.0.1:1 cannot be reached", capsys)
+    assert (logged + capsys.readouterr().err).count("http://127.0.0.1:1 cannot be reached") == 1

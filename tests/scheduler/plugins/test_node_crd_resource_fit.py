@@ -41,7 +41,7 @@ async def test_its_pods_wait_for_the_kind_and_others_go_on(server: EmbeddedApiSe
         assert await live.bound("other") == ["node-1"]
 
         await install(live)
-        await live.refused("early", saying="0/1 nodes are available: 1 CRD for node not found.")
+        await live.refused("early", containing="0/1 nodes are available: 1 CRD for node not found.")
         await live.client.create(KIND, an_object("node-1"))
         assert await live.bound("early") == ["node-1"]
 
@@ -54,7 +54,7 @@ async def test_an_object_that_admits_the_pod_wakes_it(server: EmbeddedApiServer,
         await live.node("node-1")
         await live.node("node-2")
         await live.pod("web", scheduler="secondary-scheduler")
-        await live.refused("web", saying="Node does not enable resource cpu")
+        await live.refused("web", containing="Node does not enable resource cpu")
         if later == "changes":
             await live.client.patch(KIND, "node-1", None, {"spec": {"resourcesFilter": {"cpu": True}}}, form="merge")
             assert await live.bound("web") == ["node-1"]

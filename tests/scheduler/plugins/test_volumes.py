@@ -178,11 +178,11 @@ async def test_of_two_pods_that_want_one_volume_one_gets_it(server: EmbeddedApiS
             await a_claim(live, name)
             await a_pod(live, name, name)
         for name in ("first", "second"):
-            await live.refused(name, saying=BIND_CONFLICT)
+            await live.refused(name, containing=BIND_CONFLICT)
         await a_local_volume(live, "node-1")
         await live.until(lambda: any(pod.spec.node_name for pod in live.pods.values()))
         [loser] = [pod.name for pod in live.pods.values() if not pod.spec.node_name]
-        await live.refused(loser, saying=BIND_CONFLICT)
+        await live.refused(loser, containing=BIND_CONFLICT)
         assert not live.pods[loser].spec.node_name
 
 
@@ -194,7 +194,7 @@ async def test_a_provisioner_that_never_answers_costs_an_attempt_and_leaves_noth
         await a_pod(live, "web")
         await live.until(lambda: "web" in live.pods and bool(live.pods["web"].status.nominated_node_name))
         late = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
-        assert await live.refused("web", saying="binding volumes") == late
+        assert await live.refused("web", containing="binding volumes") == late
         assert live.condition("web").reason == "SchedulerError"
         async with a_provisioner(live):
             assert await live.bound("web")
@@ -212,7 +212,7 @@ async def test_when_the_provisioner_gives_up_the_pod_is_tried_again(server: Embe
         given_up = {"metadata": {"annotations": {SELECTED_NODE: None, "example.com/tried": "yes"}}}
         await live.client.patch(PersistentVolumeClaim.KIND, "data", "default", given_up, form="merge")
         why = 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"'
-        assert await live.refused("web", saying="binding volumes") == why
+        assert await live.refused("web", containing="binding volumes") == why
         async with a_provisioner(live):
             assert await live.bound("web")
 
@@ -228,7 +228,7 @@ async def test_what_is_deleted_while_it_is_waited_for_ends_the_waiting(server: E
         uid = live.pods["web"].uid
         if gone == "the claim":
             await live.client.delete(PersistentVolumeClaim.KIND, "data", "default")
-            await live.refused("web", saying='persistentvolumeclaim "data" not found')
+            await live.refused("web", containing='persistentvolumeclaim "data" not found')
         else:
             await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
             await live.until(lambda: "web" not in live.pods)

@@ -24,8 +24,8 @@ class Recorder:
     def __init__(self) -> None:
         self.events: list[tuple[ObjectReference, dict[str, str]]] = []
 
-    def record(self, about: ObjectReference, **said: str) -> None:
-        self.events.append((about, said))
+    def record(self, about: ObjectReference, **logged: str) -> None:
+        self.events.append((about, logged))
 
 
 class Files:
@@ -146,9 +146,9 @@ async def test_success_is_counted_logged_and_told(world, capsys):
         "last_reload_success_timestamp_seconds": world.clock.now(),
     }
     assert '"Configuration reloaded" version=2 built="Pin" profilesAdded="new"' in capsys.readouterr().err
-    [(about, said)] = world.recorder.events
+    [(about, logged)] = world.recorder.events
     assert (about.kind, about.namespace, about.name) == ("Lease", "kube-system", "lease")
-    assert (said["type"], said["reason"], said["action"]) == ("Normal", "ConfigurationReloaded", "Reload")
+    assert (logged["type"], logged["reason"], logged["action"]) == ("Normal", "ConfigurationReloaded", "Reload")
 
 
 async def test_a_changed_file_that_changes_nothing_is_said(world, capsys):
@@ -176,9 +176,11 @@ async def test_failure_is_counted_logged_and_told_and_the_time_of_success_stays(
         "last_reload_success_timestamp_seconds": began,
     }
     assert "Configuration not reloaded; keeping the last good version" in capsys.readouterr().err
-    [(_, said)] = world.recorder.events
-    assert (said["type"], said["reason"]) == ("Warning", "ConfigurationReloadFailed")
-    assert said["note"] == "Version 1 of the configuration stays in use, because it will not do: profiles[0]: is wrong"
+    [(_, logged)] = world.recorder.events
+    assert (logged["type"], logged["reason"]) == ("Warning", "ConfigurationReloadFailed")
+    assert (
+        logged["note"] == "Version 1 of the configuration stays in use, because it will not do: profiles[0]: is wrong"
+    )
 
 
 @pytest.mark.parametrize("error", [Fault("broken"), KeyError("zone"), SystemExit(3), asyncio.CancelledError()])

@@ -170,8 +170,8 @@ def ours(*plugins: str, args: str = "", name: str = "default-scheduler") -> str:
 
 
 def argued(plugin: str, **args: object) -> str:
-    said = ", ".join(f"{name}: {value}" for name, value in args.items())
-    return f"[{{name: {plugin}, args: {{{said}}}}}]"
+    logged = ", ".join(f"{name}: {value}" for name, value in args.items())
+    return f"[{{name: {plugin}, args: {{{logged}}}}}]"
 
 
 def trace() -> str:
@@ -182,7 +182,7 @@ async def test_a_pod_that_a_plugin_refused_is_placed_once_the_plugin_is_switched
     async with a_live_scheduler(server, a_configuration(ours("Refuser")), ALL) as live:
         await live.node("only")
         await live.pod("mine")
-        await live.refused("mine", saying="were refused")
+        await live.refused("mine", containing="were refused")
         adopted = await reloaded(live, ours(), plugins=ALL)
         assert adopted.retired == ["Refuser"]
         assert await live.bound("mine") == ["only"]

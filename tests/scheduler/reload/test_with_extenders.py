@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.scheduler.conftest import PATIENCE_SECONDS, a_live_scheduler
-from tests.scheduler.extenders.conftest import an_extender, asking, only
+from tests.scheduler.extenders.conftest import an_extender, calling, only
 from tests.scheduler.reload.changes import a_registry
 
 from mooring.config import load_configuration
@@ -14,19 +14,19 @@ from mooring.config import load_configuration
 
 async def test_a_version_takes_over_when_the_extenders_have_answered(server):
     async with an_extender() as extender:
-        may_answer = asyncio.Event()
+        may_response = asyncio.Event()
 
         async def thinks(question: dict[str, Any]) -> Any:
-            await may_answer.wait()
+            await may_response.wait()
             return only("a")(question)
 
         extender.on["filter"] = thinks
-        config = asking({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "30s"})
+        config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "30s"})
         async with a_live_scheduler(server, config) as live:
             await live.node("a")
             await live.pod("early")
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await extender.is_asked.wait()
+                await extender.is_requested.wait()
             registry = a_registry()
             text = config + "profiles: [{schedulerName: default-scheduler}, {schedulerName: extra}]\n"
             new = load_configuration(text, source="new.yaml", registry=registry).configuration
@@ -34,7 +34,7 @@ async def test_a_version_takes_over_when_the_extenders_have_answered(server):
             for _ in range(100):
                 await asyncio.sleep(0)
             assert live.scheduler.version == 1
-            may_answer.set()
+            may_response.set()
             assert (await adopting).added == ["extra"]
             await live.pod("late", scheduler="extra")
             assert await live.bound("early", "late") == ["a", "a"]

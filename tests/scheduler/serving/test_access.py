@@ -18,17 +18,17 @@ class Cluster:
 
     def __init__(self, tokens: dict[str, User] | None = None, allowed: set[tuple[str, str, str]] | None = None) -> None:
         self.tokens, self.allowed = tokens or {}, allowed or set()
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.is_down = False
 
     async def user_of(self, token: str) -> User | None:
-        self.asked.append(f"token {token}")
+        self.requested.append(f"token {token}")
         if self.is_down:
             raise Fault("nobody answers")
         return self.tokens.get(token)
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
-        self.asked.append(f"{user.name} {verb} {path}")
+        self.requested.append(f"{user.name} {verb} {path}")
         if self.is_down:
             raise Fault("nobody answers")
         return (user.name, verb, path) in self.allowed
@@ -46,7 +46,7 @@ async def test_whoever_may_is_let_in_and_the_cluster_is_asked_once():
         user = await access.check("get", "/metrics", A_TOKEN)
     assert user.name == "alice"
     assert user.groups == ("readers", "system:authenticated")
-    assert cluster.asked == ["token secret", "alice get /metrics"]
+    assert cluster.requested == ["token secret", "alice get /metrics"]
 
 
 async def test_after_ten_seconds_the_cluster_is_asked_again():
@@ -71,15 +71,15 @@ async def test_a_right_that_was_taken_away_holds_ten_seconds_at_most():
 
 
 @pytest.mark.parametrize(
-    ("shown", "error", "said"),
+    ("shown", "error", "logged"),
     [
         pytest.param(NOTHING, Forbidden, 'User "system:anonymous" cannot get path "/metrics"', id="nobody"),
         pytest.param(Shown("wrong"), Unauthenticated, "Unauthorized", id="a token that is nobody's"),
         pytest.param(A_TOKEN, Forbidden, 'User "alice" cannot get path "/metrics"', id="a user without the right"),
     ],
 )
-async def test_everybody_else_stays_outside(shown, error, said):
-    with pytest.raises(error, match=said):
+async def test_everybody_else_stays_outside(shown, error, logged):
+    with pytest.raises(error, match=logged):
         await an_access(Cluster({"secret": ALICE})).check("get", "/metrics", shown)
 
 
@@ -88,13 +88,13 @@ async def test_a_probe_is_answered_also_when_the_cluster_is_down(path):
     cluster = Cluster()
     cluster.is_down = True
     await an_access(cluster).check("get", path, Shown("whatever"))
-    assert cluster.asked == []
+    assert cluster.requested == []
 
 
 async def test_the_administrators_group_needs_no_asking():
     cluster = Cluster({"secret": User("root", ("system:masters",))})
     await an_access(cluster).check("get", "/metrics", A_TOKEN)
-    assert cluster.asked == ["token secret"]
+    assert cluster.requested == ["token secret"]
 
 
 async def test_where_there_is_no_cluster_to_ask_a_token_says_nothing_and_nobody_is_let_in():
@@ -110,8 +110,8 @@ async def test_a_cluster_that_does_not_answer_lets_nobody_in_and_is_asked_again(
     for _ in range(3):
         with pytest.raises(Unauthenticated):
             await access.check("get", "/metrics", A_TOKEN)
-    said = capsys.readouterr().err
-    assert said.count("create tokenreviews.authentication.k8s.io") == 1, "said once a minute, not once a request"
+    logged = capsys.readouterr().err
+    assert logged.count("create tokenreviews.authentication.k8s.io") == 1, "said once a minute, not once a request"
     cluster.is_down = False
     await access.check("get", "/metrics", A_TOKEN)
 
@@ -126,9 +126,9 @@ async def test_rights_that_cannot_be_asked_for_are_named(capsys):
         ) as undecided:
             await access.check("get", "/metrics", NOTHING)
         assert "nobody answers" not in str(undecided.value), "why is for the operator alone"
-    said = capsys.readouterr().err
-    assert said.count("create subjectaccessreviews.authorization.k8s.io") == 1
-    assert "nobody answers" in said
+    logged = capsys.readouterr().err
+    assert logged.count("create subjectaccessreviews.authorization.k8s.io") == 1
+    assert "nobody answers" in logged
 
 
 async def test_users_who_differ_in_anything_are_asked_about_separately():
@@ -141,7 +141,7 @@ async def test_users_who_differ_in_anything_are_asked_about_separately():
     for token in ("one", "two"):
         with pytest.raises(Forbidden):
             await access.check("get", "/metrics", Shown(token))
-    assert cluster.asked.count("alice get /metrics") == 2
+    assert cluster.requested.count("alice get /metrics") == 2
 
 
 async def test_a_path_may_be_opened_with_everything_below_it():

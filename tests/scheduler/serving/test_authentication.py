@@ -19,7 +19,7 @@ from mooring.scheduler.serving.users import ANONYMOUS
 
 CLIENTS, FRONT, OTHERS = an_authority("clients"), an_authority("front"), an_authority("others")
 BOB = CLIENTS.issue("bob", ["ops", "dev"])
-PROXY, STRANGER = FRONT.issue("front-proxy"), FRONT.issue("stranger")
+PROXY, FOREIGNER = FRONT.issue("front-proxy"), FRONT.issue("stranger")
 MALLORY = OTHERS.issue("root", ["system:masters"])
 EXPIRED = CLIENTS.issue("late", life=timedelta(minutes=-1))
 NAMELESS = CLIENTS.issue("", ["ops"])
@@ -72,7 +72,7 @@ CASES = {
         "bob",
     ),
     "a front proxy that names nobody is nobody": (Shown(certificate=PROXY.der), None),
-    "a front proxy's authority makes no front proxy": (Shown(certificate=STRANGER.der, headers=AS_ALICE), None),
+    "a front proxy's authority makes no front proxy": (Shown(certificate=FOREIGNER.der, headers=AS_ALICE), None),
     "a certificate of others": (Shown(certificate=MALLORY.der), None),
     "an expired certificate": (Shown(certificate=EXPIRED.der), None),
     "a certificate without a name is nobody's": (Shown(certificate=NAMELESS.der), ANONYMOUS.name),
@@ -97,8 +97,8 @@ async def test_where_no_authority_is_known_a_certificate_says_nothing():
 
 async def test_one_authority_for_both_is_one_for_both():
     both = Authorities(Bundle.read(FRONT.pem, "a test"), FrontProxy(Bundle.read(FRONT.pem, "a test")))
-    spoken_for = await who(Shown(certificate=STRANGER.der, headers=AS_ALICE), both)
-    itself = await who(Shown(certificate=STRANGER.der), both)
+    spoken_for = await who(Shown(certificate=FOREIGNER.der, headers=AS_ALICE), both)
+    itself = await who(Shown(certificate=FOREIGNER.der), both)
     assert [user.name for user in (spoken_for, itself) if user is not None] == ["alice", "stranger"]
 
 
@@ -156,14 +156,14 @@ async def test_an_authority_that_is_replaced_is_no_longer_believed():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "logged"),
     [
         ({"client-ca-file": "hello"}, "client-ca-file\n.*holds no certificate in PEM"),
         ({"requestheader-allowed-names": "front"}, "requestheader-allowed-names\n.*must be a JSON list of strings"),
     ],
 )
-async def test_what_is_published_wrongly_is_named_and_changes_nothing(changed, said):
+async def test_what_is_published_wrongly_is_named_and_changes_nothing(changed, logged):
     authorities = Authorities()
-    with pytest.raises(OperatorMistake, match=said):
+    with pytest.raises(OperatorMistake, match=logged):
         await authorities.look_up(AuthorityOptions(), ConfigMaps(PUBLISHED | changed))
     assert authorities == Authorities()

@@ -59,7 +59,7 @@ def a_pair(folder: Path, name: str, hosts: Sequence[str] = ("localhost",)) -> tu
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("requested", "shown"),
     [
         (None, "everybody"),
         ("unknown.example", "everybody"),
@@ -71,7 +71,7 @@ def a_pair(folder: Path, name: str, hosts: Sequence[str] = ("localhost",)) -> tu
         ("in.certificate", "extracted"),
     ],
 )
-def test_a_host_gets_the_certificate_that_is_kept_for_it(tmp_path, asked, shown):
+def test_a_host_gets_the_certificate_that_is_kept_for_it(tmp_path, requested, shown):
     certificate, key = a_pair(tmp_path, "everybody")
     named = (
         NamedPair(*a_pair(tmp_path, "web"), ("web.example",)),
@@ -80,7 +80,7 @@ def test_a_host_gets_the_certificate_that_is_kept_for_it(tmp_path, asked, shown)
         NamedPair(*a_pair(tmp_path, "extracted", ["in.certificate"])),
     )
     options = TlsOptions(cert_file=certificate, key_file=key, named=named)
-    assert shown_by(ServingCertificates(options, ["localhost"], NOW), asked) == shown
+    assert shown_by(ServingCertificates(options, ["localhost"], NOW), requested) == shown
 
 
 def test_a_renewed_certificate_needs_no_restart(tmp_path):
@@ -241,9 +241,9 @@ def test_what_is_spoken_otherwise_than_asked_is_said():
         curves=(24, 23),
     )
     assert settings.mistakes() == []
-    told = {warning.path: warning.message for warning in settings.warnings()}
-    assert "TLS_RSA_WITH_RC4_128_SHA" in told["--tls-cipher-suites"]
-    assert "prime256v1" in told["--tls-curve-preferences"]
+    reported = {warning.path: warning.message for warning in settings.warnings()}
+    assert "TLS_RSA_WITH_RC4_128_SHA" in reported["--tls-cipher-suites"]
+    assert "prime256v1" in reported["--tls-curve-preferences"]
 
 
 @pytest.mark.parametrize("curve", CURVES)

@@ -53,14 +53,14 @@ ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
     ],
 )
 def test_an_endpoint_answers(health, endpoint, options, is_well, text):
-    answer = health.run(endpoint, **options)
-    assert (answer.is_well, answer.text) == (is_well, text)
+    response = health.run(endpoint, **options)
+    assert (response.is_well, response.text) == (is_well, text)
 
 
 def test_one_check_tells_what_is_wrong():
-    answer = ILL.run_one("readyz", "sync")
-    assert answer is not None
-    assert (answer.is_well, answer.text) == (False, "internal server error: the lease could not be renewed\n")
+    response = ILL.run_one("readyz", "sync")
+    assert response is not None
+    assert (response.is_well, response.text) == (False, "internal server error: the lease could not be renewed\n")
     assert ILL.run_one("readyz", "moon") is None
 
 

@@ -18,12 +18,12 @@ class Reviewer:
 
     def __init__(self) -> None:
         self.reviews = 0
-        self.may_answer = asyncio.Event()
-        self.may_answer.set()
+        self.may_response = asyncio.Event()
+        self.may_response.set()
 
     async def user_of(self, token: str) -> User | None:
         self.reviews += 1
-        await self.may_answer.wait()
+        await self.may_response.wait()
         return User("prometheus") if token == "good" else None
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
@@ -66,17 +66,17 @@ async def test_one_client_does_not_use_up_the_share_of_another():
 async def test_reviews_at_once_are_bounded():
     reviewer = Reviewer()
     access = an_access(ManualClock(), reviewer)
-    reviewer.may_answer.clear()
-    asked = [
+    reviewer.may_response.clear()
+    requested = [
         asyncio.ensure_future(access.check("get", "/metrics", Shown(token=f"{client} {at}", client=f"10.0.0.{client}")))
         for client in range(9)
         for at in range(9)
     ]
     await asyncio.sleep(0)
     assert reviewer.reviews == 16
-    reviewer.may_answer.set()
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert {type(answer) for answer in answers} == {Unauthenticated, TooManyRequests}
+    reviewer.may_response.set()
+    responses = await asyncio.gather(*requested, return_exceptions=True)
+    assert {type(response) for response in responses} == {Unauthenticated, TooManyRequests}
     with pytest.raises(Unauthenticated):
         await access.check("get", "/metrics", Shown(token="another", client="10.0.0.1"))
 

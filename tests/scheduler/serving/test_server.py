@@ -90,9 +90,11 @@ async def fetch(
     shown = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
         aiohttp.ClientSession() as session,
-        session.request(method, url, ssl=tls or trusting(), headers={**shown, **(headers or {})}, data=data) as answer,
+        session.request(
+            method, url, ssl=tls or trusting(), headers={**shown, **(headers or {})}, data=data
+        ) as response,
     ):
-        return answer.status, await answer.text()
+        return response.status, await response.text()
 
 
 def status(code: int, reason: str, message: str, **more: object) -> str:
@@ -135,7 +137,7 @@ async def test_only_reading_is_answered(cluster):
 
 def test_a_busy_main_thread_costs_no_answer():
     """The thread that asks is not ours: ours does nothing but wait for it."""
-    answers = []
+    responses = []
     with serving(a_server()) as url:
 
         def ask() -> None:
@@ -145,12 +147,12 @@ def test_a_busy_main_thread_costs_no_answer():
                 trusting().wrap_socket(plain) as secured,
             ):
                 secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-                answers.append(secured.recv(4096).split(b"\r\n")[0])
+                responses.append(secured.recv(4096).split(b"\r\n")[0])
 
         probe = threading.Thread(target=ask)
         probe.start()
         probe.join()
-    assert answers == [b"HTTP/1.1 200 OK"]
+    assert responses == [b"HTTP/1.1 200 OK"]
 
 
 def test_a_port_in_use_is_named():
@@ -252,15 +254,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG.keys())
-def test_what_cannot_be_served_with_is_named(tmp_path, monkeypatch, options, said):
+@pytest.mark.parametrize(("options", "logged"), WRONG.values(), ids=WRONG.keys())
+def test_what_cannot_be_served_with_is_named(tmp_path, monkeypatch, options, logged):
     monkeypatch.chdir(tmp_path)
     pair = an_authority("a test").issue("server", hosts=["localhost"])
     pair.write(tmp_path, "server")
     pair.write(tmp_path, "locked", password=b"secret")
     an_authority("a test").write(tmp_path, "other")
     Path("words").write_text("hello")
-    with pytest.raises(OperatorMistake, match=f"(?s){said}"):
+    with pytest.raises(OperatorMistake, match=f"(?s){logged}"):
         a_server(**options).start()
 
 
@@ -289,25 +291,25 @@ async def test_a_long_token_is_read(cluster):
 
 
 @pytest.mark.parametrize(
-    ("sent", "answer", "line"),
+    ("sent", "response", "line"),
     [
         (b"GET metrics HTTP/1.1\r\n\r\n", b"400 Bad Request", "Malformed HTTP request"),
         (b"GET / HTTP/1.1\r\nA: " + b"secret" * 20_000, b" 431 Request Header", "Request refused: too large"),
     ],
 )
-async def test_what_is_no_http_makes_one_short_line_at_verbosity_2(monkeypatch, capfd, sent, answer, line):
+async def test_what_is_no_http_makes_one_short_line_at_verbosity_2(monkeypatch, capfd, sent, response, line):
     for verbosity, lines in ((0, 0), (2, 1)):
         monkeypatch.setattr(log.settings(), "verbosity", verbosity)
         with serving(a_server()) as url:
             port = int(url.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting())
             writer.write(sent)
-            assert answer in await reader.read()
+            assert response in await reader.read()
             writer.close()
-        said = capfd.readouterr().err
-        assert said.count(f'"{line}" srcIP="127.0.0.1"') == lines
-        assert "Traceback" not in said
-        assert "secret" not in said
+        logged = capfd.readouterr().err
+        assert logged.count(f'"{line}" srcIP="127.0.0.1"') == lines
+        assert "Traceback" not in logged
+        assert "secret" not in logged
 
 
 async def test_client_certificates_are_told_apart_by_their_authority(tmp_path):
@@ -320,7 +322,7 @@ async def test_client_certificates_are_told_apart_by_their_authority(tmp_path):
     root = clients.issue("root", ["system:masters"]).client_context(tmp_path)
     bob = clients.issue("bob").client_context(tmp_path)
     proxy = front.issue("proxy", ["system:masters"]).client_context(tmp_path)
-    stranger = an_authority("others").issue("root", ["system:masters"]).client_context(tmp_path)
+    foreigner = an_authority("others").issue("root", ["system:masters"]).client_context(tmp_path)
     as_root = {"X-Remote-User": "root", "X-Remote-Group": "system:masters"}
     with serving(a_server(authorities=authorities)) as url:
         assert await fetch(f"{url}/metrics", tls=root) == (200, "up 1\n")
@@ -330,7 +332,7 @@ async def test_client_certificates_are_told_apart_by_their_authority(tmp_path):
         assert await fetch(f"{url}/metrics", tls=proxy, headers=as_root) == (200, "up 1\n")
         assert (await fetch(f"{url}/metrics", headers=as_root))[0] == 403
         with pytest.raises(aiohttp.ClientError):
-            await fetch(f"{url}/metrics", tls=stranger)
+            await fetch(f"{url}/metrics", tls=foreigner)
 
 
 JSON_FLAGZ = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
@@ -338,18 +340,18 @@ JSON_FLAGZ = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
 
 async def test_flags_and_status_are_told_to_people_and_to_programs(cluster):
     with serving(a_server(cluster)) as url:
-        told = (await fetch(f"{url}/flagz", cluster.token))[1]
-        assert told.startswith("\nkube-scheduler flagz\nWarning: ")
-        assert told.endswith("\nconfig:c.yaml\nv:0\n")
-        code, told = await fetch(f"{url}/flagz", cluster.token, headers={"Accept": JSON_FLAGZ})
-        assert (code, json.loads(told)["flags"]) == (200, {"config": "c.yaml", "v": "0"})
-        code, told = await fetch(f"{url}/flagz", cluster.token, headers={"Accept": "application/json"})
-        assert (code, json.loads(told)["reason"]) == (406, "NotAcceptable")
-        told = (await fetch(f"{url}/statusz", cluster.token))[1]
-        assert "\nBinary version: 9.9\nEmulation version: 1.36\nPaths: /flagz /metrics\n" in told
+        reported = (await fetch(f"{url}/flagz", cluster.token))[1]
+        assert reported.startswith("\nkube-scheduler flagz\nWarning: ")
+        assert reported.endswith("\nconfig:c.yaml\nv:0\n")
+        code, reported = await fetch(f"{url}/flagz", cluster.token, headers={"Accept": JSON_FLAGZ})
+        assert (code, json.loads(reported)["flags"]) == (200, {"config": "c.yaml", "v": "0"})
+        code, reported = await fetch(f"{url}/flagz", cluster.token, headers={"Accept": "application/json"})
+        assert (code, json.loads(reported)["reason"]) == (406, "NotAcceptable")
+        reported = (await fetch(f"{url}/statusz", cluster.token))[1]
+        assert "\nBinary version: 9.9\nEmulation version: 1.36\nPaths: /flagz /metrics\n" in reported
         as_yaml = JSON_FLAGZ.replace("json", "yaml").replace("Flagz", "Statusz")
-        told = (await fetch(f"{url}/statusz", cluster.token, headers={"Accept": as_yaml}))[1]
-        assert yaml.safe_load(told)["binaryVersion"] == "9.9"
+        reported = (await fetch(f"{url}/statusz", cluster.token, headers={"Accept": as_yaml}))[1]
+        assert yaml.safe_load(reported)["binaryVersion"] == "9.9"
 
 
 async def test_the_verbosity_can_be_set_by_those_who_may(cluster):
@@ -391,11 +393,11 @@ async def test_people_get_line_breaks():
     with serving(a_server()) as url:
         one_line = (await fetch(f"{url}/metrics"))[1]
         assert one_line.count("\n") == 1
-        for told in (
+        for reported in (
             await fetch(f"{url}/metrics", headers={"User-Agent": "curl/8"}),
             await fetch(f"{url}/metrics?pretty=true"),
         ):
-            assert json.dumps(json.loads(one_line), indent=2) == told[1]
+            assert json.dumps(json.loads(one_line), indent=2) == reported[1]
 
 
 TRICKS = [
@@ -425,10 +427,10 @@ def test_no_way_of_asking_gets_a_byte_without_the_right(server_of_secrets, targe
     host, port = server_of_secrets
     with socket.create_connection((host, port)) as plain, trusting().wrap_socket(plain) as secured:
         secured.sendall(f"{method} {target} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
-        answer = b"".join(iter(lambda: secured.recv(4096), b""))
-    assert b"up 1" not in answer
+        response = b"".join(iter(lambda: secured.recv(4096), b""))
+    assert b"up 1" not in response
     is_a_probe = target.startswith(("/healthz?", "/healthz#"))
-    assert answer.split(b" ")[1] in ((b"200",) if is_a_probe and b"200" in answer else (b"400", b"403"))
+    assert response.split(b" ")[1] in ((b"200",) if is_a_probe and b"200" in response else (b"400", b"403"))
 
 
 @pytest.fixture(scope="module")

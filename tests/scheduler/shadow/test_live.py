@@ -46,21 +46,21 @@ class Watching:
     """A shadow; what it told, and waiting for more."""
 
     def __init__(self) -> None:
-        self.told: list[Comparison] = []
+        self.reported: list[Comparison] = []
         self._news = asyncio.Event()
         self.run: ShadowRun
 
     def tell(self, comparison: Comparison) -> None:
-        self.told.append(comparison)
+        self.reported.append(comparison)
         self._news.set()
 
     async def of(self, pod: str, subject: Subject = Subject.BINDING) -> Comparison:
         """Wait until it has told of this pod."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                for told in self.told:
-                    if told.pod == f"default/{pod}" and told.subject is subject:
-                        return told
+                for reported in self.reported:
+                    if reported.pod == f"default/{pod}" and reported.subject is subject:
+                        return reported
                 self._news.clear()
                 await self._news.wait()
 
@@ -118,12 +118,12 @@ async def test_it_agrees_with_a_scheduler_of_the_same_rules_and_only_reads(
             await live.pod(name)
         await live.pod("huge", cpu="64")
         await live.pod("named-by-nobody", scheduler="somebody-else")
-        told = [await watching.of(name) for name in names]
+        reported = [await watching.of(name) for name in names]
         refusal = await watching.of("huge", Subject.REFUSAL)
-        assert {each.result for each in told} == {"agree"}
+        assert {each.result for each in reported} == {"agree"}
         assert (refusal.result, refusal.theirs["message"]) == ("agree", await live.refused("huge"))
         assert watching.run.shadow.waiting == 1
-    assert not [each for each in watching.told if each.pod == "default/named-by-nobody"]
+    assert not [each for each in watching.reported if each.pod == "default/named-by-nobody"]
     assert {method for agent, method in requests if agent == "mooring-shadow"} == {"GET"}
     assert {method for agent, method in requests if agent != "mooring-shadow"} > {"GET", "POST"}
     assert ONLY_READS not in capfd.readouterr().err, "nothing even tried to write"
@@ -134,10 +134,10 @@ async def test_a_filter_that_only_we_have_is_named(server: EmbeddedApiServer):
     async with a_live_scheduler(server) as live, a_shadow(server, ours, [NotA]) as watching:
         await live.node("a")
         await live.pod("web")
-        told = await watching.of("web")
-    assert (told.result, told.judgement.plugin) == ("differ", "NotA")
-    assert told.judgement.why == "NotA refuses a: node(s) called a"
-    assert told.ours["rejections"][0]["plugin"] == "NotA"
+        reported = await watching.of("web")
+    assert (reported.result, reported.judgement.plugin) == ("differ", "NotA")
+    assert reported.judgement.why == "NotA refuses a: node(s) called a"
+    assert reported.ours["rejections"][0]["plugin"] == "NotA"
 
 
 async def test_a_score_that_only_we_give_is_named(server: EmbeddedApiServer):
@@ -149,9 +149,9 @@ async def test_a_score_that_only_we_give_is_named(server: EmbeddedApiServer):
         await live.pod("first", cpu="1")
         await live.bound("first")
         await live.pod("second", cpu="1")
-        told = await watching.of("second")
-    assert (told.result, told.judgement.plugin) == ("differ", "NodeResourcesFit")
-    gaps = {row["plugin"]: row["gap"] for row in told.judgement.evidence["scores"]}
+        reported = await watching.of("second")
+    assert (reported.result, reported.judgement.plugin) == ("differ", "NodeResourcesFit")
+    gaps = {row["plugin"]: row["gap"] for row in reported.judgement.evidence["scores"]}
     assert gaps["NodeResourcesFit"] == max(gaps.values()) > 0
 
 
@@ -160,8 +160,8 @@ async def test_a_gate_that_only_we_have_is_named(server: EmbeddedApiServer):
     async with a_live_scheduler(server) as live, a_shadow(server, ours, [Mondays]) as watching:
         await live.node("a")
         await live.pod("web")
-        told = await watching.of("web")
-    assert (told.result, told.judgement.cause, told.judgement.plugin) == ("differ", "gate", "Mondays")
+        reported = await watching.of("web")
+    assert (reported.result, reported.judgement.cause, reported.judgement.plugin) == ("differ", "gate", "Mondays")
 
 
 async def test_room_is_made_where_we_would_make_it(server: EmbeddedApiServer, requests: list[tuple[str, str]]):
@@ -172,9 +172,9 @@ async def test_room_is_made_where_we_would_make_it(server: EmbeddedApiServer, re
         await live.client.create(PRIORITIES, {"metadata": {"name": "urgent"}, "value": 1000})
         urgent = {"metadata": {"name": "urgent"}, "spec": {"priorityClassName": "urgent", "containers": [CONTAINER]}}
         await live.client.create(Pod.KIND, urgent, "default")
-        told = await watching.of("urgent", Subject.PREEMPTION)
-        assert (told.result, told.theirs["nominated"]) == ("agree", "a")
-        assert told.judgement.evidence["evict"] == ["default/low"]
+        reported = await watching.of("urgent", Subject.PREEMPTION)
+        assert (reported.result, reported.theirs["nominated"]) == ("agree", "a")
+        assert reported.judgement.evidence["evict"] == ["default/low"]
         # There is no kubelet that would end it.
         await live.client.delete(Pod.KIND, "low", "default", grace_seconds=0)
         assert (await watching.of("urgent")).result == "agree"
@@ -186,8 +186,8 @@ async def test_pods_of_another_name_are_decided_with_the_first_profile(server: E
     async with a_live_scheduler(server, theirs) as live, a_shadow(server, scheduler_name="theirs") as watching:
         await live.node("a")
         await live.pod("web", scheduler="theirs")
-        told = await watching.of("web")
-    assert (told.result, told.profile) == ("agree", "theirs")
+        reported = await watching.of("web")
+    assert (reported.result, reported.profile) == ("agree", "theirs")
 
 
 async def test_everything_is_counted(server: EmbeddedApiServer):

@@ -31,18 +31,18 @@ TASTE = {"a": 9, "b": 1}
 def test_a_binding_to_the_best_node_agrees():
     watched = Watched(scoring("Taste", TASTE))
     watched.changed(watched.comes("web"), node="a")
-    [told] = watched.told
-    assert (told.result, told.subject, told.theirs) == ("agree", Subject.BINDING, {"node": "a"})
-    assert told.ours["node"] == "a"
-    assert told.earlier is not None
-    assert told.earlier.node == "a"
+    [reported] = watched.reported
+    assert (reported.result, reported.subject, reported.theirs) == ("agree", Subject.BINDING, {"node": "a"})
+    assert reported.ours["node"] == "a"
+    assert reported.earlier is not None
+    assert reported.earlier.node == "a"
 
 
 def test_a_difference_is_told_at_once_where_nobody_else_waits():
     watched = Watched(scoring("Taste", TASTE))
     watched.changed(watched.comes("web"), node="b")
-    [told] = watched.told
-    assert (told.result, told.judgement.plugin) == ("differ", "Taste")
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.plugin) == ("differ", "Taste")
 
 
 def test_pods_bound_meanwhile_are_counted():
@@ -51,7 +51,7 @@ def test_pods_bound_meanwhile_are_counted():
     watched.changed(first, node="a")
     watched.changed(second, node="b")
     assert watched.results() == {"first": "agree", "second": "agree"}
-    assert [told.moment for told in watched.told] == [Moment.THEN, Moment.THEN]
+    assert [reported.moment for reported in watched.reported] == [Moment.THEN, Moment.THEN]
 
 
 def test_our_earlier_decision_explains_what_their_own_work_has_changed_since():
@@ -60,25 +60,25 @@ def test_our_earlier_decision_explains_what_their_own_work_has_changed_since():
     watched = Watched(rejecting("Volumes", walls), scoring("Taste", TASTE))
     pod = watched.comes("web", volumes=[{"persistentVolumeClaim": {"claimName": "data"}}])
     watched.changed(watched.comes("other"), node="a")
-    watched.told.clear()
+    watched.reported.clear()
     walls["a"] = Rejection("node(s) had volume conflicts")
     watched.changed(pod, node="a")
-    [told] = watched.told
-    assert (told.result, told.moment) == ("agree", Moment.EARLIER)
+    [reported] = watched.reported
+    assert (reported.result, reported.moment) == ("agree", Moment.EARLIER)
 
 
 def test_a_binding_that_overtook_the_one_decided_before_it():
     watched = Watched(emptiest(), nodes=("a", "b"))
     watched.changed(watched.comes("zero"), node="b")
-    watched.told.clear()
+    watched.reported.clear()
     # Decided in this order: first to a, then second, which finds both equally full.
     first, second = watched.comes("first"), watched.comes("second")
     watched.changed(second, node="b")
-    assert not watched.told, "it may be explained yet"
+    assert not watched.reported, "it may be explained yet"
     watched.changed(first, node="a")
     assert watched.results() == {"second": "agree", "first": "agree"}
-    [told] = [told for told in watched.told if told.pod == "default/second"]
-    assert told.moment is Moment.BESIDE
+    [reported] = [reported for reported in watched.reported if reported.pod == "default/second"]
+    assert reported.moment is Moment.BESIDE
 
 
 def test_a_binding_that_was_overtaken():
@@ -87,8 +87,8 @@ def test_a_binding_that_was_overtaken():
     watched.changed(second, node="a")
     watched.changed(first, node="a")
     assert watched.results()["first"] == "agree"
-    [told] = [told for told in watched.told if told.pod == "default/first"]
-    assert told.moment is Moment.BESIDE
+    [reported] = [reported for reported in watched.reported if reported.pod == "default/first"]
+    assert reported.moment is Moment.BESIDE
 
 
 def test_a_difference_that_nothing_explains_is_told_in_time():
@@ -96,7 +96,7 @@ def test_a_difference_that_nothing_explains_is_told_in_time():
     watched.comes("waits-for-ever")
     watched.changed(watched.comes("web"), node="b")
     watched.shadow.settle()
-    assert not watched.told
+    assert not watched.reported
     watched.clock.advance(BESIDE_SECONDS)
     watched.shadow.settle()
     assert watched.results() == {"web": "differ"}
@@ -115,7 +115,7 @@ def test_a_difference_waits_for_no_pod_that_is_refused_or_gone(end: str):
     watched = Watched(scoring("Taste", TASTE))
     before = watched.comes("before")
     watched.changed(watched.comes("web"), node="b")
-    assert not watched.told
+    assert not watched.reported
     if end == "refused":
         watched.changed(before, refused="no")
     else:
@@ -146,12 +146,12 @@ def test_a_pod_that_went_just_now_may_have_been_there_yet():
     there = watched.changed(there, node="a")
     web = watched.comes("web", is_decided=False)
     watched.changed(watched.comes("other", is_decided=False), node="b")
-    watched.told.clear()
+    watched.reported.clear()
     # With both there, the nodes are equal; now a is emptier.
     watched.feed.deleted(there)
     watched.changed(web, node="b")
-    [told] = watched.told
-    assert (told.result, told.moment) == ("agree", Moment.BESIDE)
+    [reported] = watched.reported
+    assert (reported.result, reported.moment) == ("agree", Moment.BESIDE)
     assert watched.state.pod(there.uid) is None
 
 
@@ -202,7 +202,7 @@ def test_a_scheduler_with_our_rules_agrees_in_whatever_order_its_bindings_appear
         watched.changed(pod, node=node)
     watched.shadow.settle(everything=True)
     assert set(watched.results().values()) == {"agree"}
-    assert len(watched.told) == count
+    assert len(watched.reported) == count
 
 
 # What cannot be compared
@@ -211,8 +211,8 @@ def test_a_scheduler_with_our_rules_agrees_in_whatever_order_its_bindings_appear
 def test_a_pod_that_has_its_node_when_it_is_first_seen():
     watched = Watched(emptiest())
     watched.feed.changed(a_pod("web", node="a"))
-    [told] = watched.told
-    assert (told.result, told.judgement.why) == ("not_comparable", SEEN_WITH_NODE)
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.why) == ("not_comparable", SEEN_WITH_NODE)
 
 
 def test_pods_placed_before_we_came_are_history():
@@ -220,17 +220,17 @@ def test_pods_placed_before_we_came_are_history():
     pod = a_pod("web", node="a")
     watched.feed.listed([pod])
     watched.changed(pod, node="a")
-    assert not watched.told
+    assert not watched.reported
 
 
 def test_a_pod_that_got_its_node_while_we_could_not_look():
     watched = Watched(emptiest())
     web = watched.comes("web")
     watched.feed.listed([a_pod("web", uid=web.uid, node="a"), a_pod("other", node="b")])
-    assert {told.judgement.why for told in watched.told} == {MISSED}
+    assert {reported.judgement.why for reported in watched.reported} == {MISSED}
     assert watched.results() == {"web": "not_comparable", "other": "not_comparable"}
     watched.feed.listed([a_pod("web", uid=web.uid, node="a")])
-    assert len(watched.told) == 2
+    assert len(watched.reported) == 2
 
 
 def test_a_pod_that_goes_before_it_gets_a_node():
@@ -238,22 +238,22 @@ def test_a_pod_that_goes_before_it_gets_a_node():
     watched.feed.deleted(watched.comes("deleted"))
     watched.comes("not-in-the-next-list")
     watched.feed.listed([])
-    assert [told.judgement.why for told in watched.told] == [GONE, GONE]
+    assert [reported.judgement.why for reported in watched.reported] == [GONE, GONE]
     assert watched.shadow.waiting == 0
 
 
 def test_a_node_that_we_do_not_know():
     watched = Watched(emptiest())
     watched.changed(watched.comes("web"), node="new")
-    [told] = watched.told
-    assert (told.result, told.judgement.why) == ("not_comparable", "we do not know node new")
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.why) == ("not_comparable", "we do not know node new")
 
 
 def test_a_pod_that_we_cannot_decide_about():
     watched = Watched(emptiest(), hindrance=lambda _pod: "claims have not been listed")
     watched.changed(watched.comes("web"), node="a")
-    [told] = watched.told
-    assert (told.result, told.judgement.why) == ("not_comparable", "claims have not been listed")
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.why) == ("not_comparable", "claims have not been listed")
 
 
 def test_where_extenders_have_a_say_only_the_decision_that_heard_them_counts():
@@ -261,14 +261,14 @@ def test_where_extenders_have_a_say_only_the_decision_that_heard_them_counts():
     watched.changed(watched.comes("one"), node="a")
     watched.changed(watched.comes("two"), node="b")
     assert watched.results() == {"one": "agree", "two": "not_comparable"}
-    assert watched.told[1].judgement.why == EXTENDED
+    assert watched.reported[1].judgement.why == EXTENDED
 
 
 def test_pods_of_other_schedulers_are_not_told_of():
     watched = Watched(emptiest())
     watched.feed.changed(a_pod("web", scheduler="somebody-else"))
     watched.feed.changed(a_pod("web", scheduler="somebody-else", node="a"))
-    assert not watched.told
+    assert not watched.reported
 
 
 def test_a_comparison_that_fails_costs_nothing_but_itself(capfd: pytest.CaptureFixture[str]):
@@ -290,9 +290,9 @@ def test_a_comparison_that_fails_costs_nothing_but_itself(capfd: pytest.CaptureF
 def test_a_pod_that_a_gate_of_ours_keeps_out():
     watched = Watched(emptiest(), gate=lambda _pod: Refusal("not before Monday"))
     watched.changed(watched.comes("web"), node="a")
-    [told] = watched.told
-    assert (told.result, told.judgement.cause, told.judgement.plugin) == ("differ", Cause.GATE, "Gate")
-    assert told.judgement.why == "Gate keeps the pod out of our queue: not before Monday"
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.cause, reported.judgement.plugin) == ("differ", Cause.GATE, "Gate")
+    assert reported.judgement.why == "Gate keeps the pod out of our queue: not before Monday"
 
 
 WALLS = {"a": Rejection("wall"), "b": Rejection("wall")}
@@ -304,7 +304,7 @@ def test_refusals_are_compared_each_time_they_say_something_new():
     pod = watched.changed(watched.comes("web"), refused=SAME_WORDS)
     pod = watched.changed(pod, refused=SAME_WORDS)
     watched.changed(pod, refused="0/2 nodes are available: 2 Insufficient cpu.")
-    assert [(told.result, told.subject) for told in watched.told] == [
+    assert [(reported.result, reported.subject) for reported in watched.reported] == [
         ("agree", Subject.REFUSAL),
         ("words", Subject.REFUSAL),
     ]
@@ -313,14 +313,14 @@ def test_refusals_are_compared_each_time_they_say_something_new():
 def test_what_they_said_before_we_came_is_not_compared():
     watched = Watched(emptiest())
     watched.changed(a_pod("web"), refused="0/9 nodes are available")
-    assert not watched.told
+    assert not watched.reported
 
 
 def test_they_refuse_a_pod_that_we_would_place():
     watched = Watched(scoring("Taste", TASTE))
     watched.changed(watched.comes("web"), refused="0/2 nodes are available: 2 Insufficient cpu.")
-    [told] = watched.told
-    assert (told.result, told.judgement.cause) == ("differ", Cause.PLACED)
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.cause) == ("differ", Cause.PLACED)
 
 
 def test_a_refusal_that_was_true_when_the_pod_came():
@@ -329,8 +329,8 @@ def test_a_refusal_that_was_true_when_the_pod_came():
     pod = watched.comes("web")
     walls.clear()
     watched.changed(pod, refused=SAME_WORDS)
-    [told] = watched.told
-    assert (told.result, told.moment) == ("agree", Moment.EARLIER)
+    [reported] = watched.reported
+    assert (reported.result, reported.moment) == ("agree", Moment.EARLIER)
 
 
 def test_a_refusal_between_two_states_is_not_judged():
@@ -339,17 +339,17 @@ def test_a_refusal_between_two_states_is_not_judged():
     pod = watched.comes("web")
     walls.clear()
     watched.changed(pod, refused="0/2 nodes are available: 1 wall, 1 Insufficient cpu.")
-    [told] = watched.told
-    assert (told.result, told.judgement.why) == ("not_comparable", CHANGED)
+    [reported] = watched.reported
+    assert (reported.result, reported.judgement.why) == ("not_comparable", CHANGED)
 
 
 def test_a_refusal_that_they_took_back_a_moment_later():
     watched = Watched(scoring("Taste", TASTE))
     watched.comes("waits-for-ever")
     pod = watched.changed(watched.comes("web"), refused="0/2 nodes are available")
-    assert not watched.told
+    assert not watched.reported
     watched.changed(pod, node="a")
-    assert [(told.subject, told.result, told.judgement.why) for told in watched.told] == [
+    assert [(reported.subject, reported.result, reported.judgement.why) for reported in watched.reported] == [
         (Subject.REFUSAL, "not_comparable", PLACED_SOON),
         (Subject.BINDING, "agree", "best"),
     ]
@@ -358,17 +358,17 @@ def test_a_refusal_that_they_took_back_a_moment_later():
 def test_a_node_that_is_named_before_the_binding_is_compared_then_and_once():
     watched = Watched(scoring("Taste", TASTE))
     pod = watched.changed(watched.comes("web"), nominated="b")
-    [told] = watched.told
-    assert (told.result, told.subject, told.judgement.plugin) == ("differ", Subject.BINDING, "Taste")
+    [reported] = watched.reported
+    assert (reported.result, reported.subject, reported.judgement.plugin) == ("differ", Subject.BINDING, "Taste")
     watched.changed(pod, node="b", nominated="b")
-    assert len(watched.told) == 1
+    assert len(watched.reported) == 1
 
 
 def test_a_binding_to_another_node_than_the_one_named_is_compared_again():
     watched = Watched(scoring("Taste", TASTE))
     pod = watched.changed(watched.comes("web"), nominated="a")
     watched.changed(pod, node="b", nominated="a")
-    assert [told.result for told in watched.told] == ["agree", "differ"]
+    assert [reported.result for reported in watched.reported] == ["agree", "differ"]
 
 
 def test_room_is_compared_when_the_nomination_shows():
@@ -379,7 +379,7 @@ def test_room_is_compared_when_the_nomination_shows():
     watched.changed(watched.comes("right"), refused=SAME_WORDS, nominated="a")
     watched.changed(watched.comes("wrong"), refused=SAME_WORDS, nominated="b")
     watched.shadow.settle(everything=True)
-    assert [(told.subject, told.result) for told in watched.told] == [
+    assert [(reported.subject, reported.result) for reported in watched.reported] == [
         (Subject.PREEMPTION, "agree"),
         (Subject.PREEMPTION, "differ"),
     ]
@@ -393,5 +393,5 @@ def test_room_that_has_been_made_already_is_compared_with_the_plan_of_before():
     pod = watched.comes("web")
     del walls["b"]
     watched.changed(pod, refused=SAME_WORDS, nominated="a")
-    [told] = watched.told
-    assert (told.subject, told.result, told.moment) == (Subject.PREEMPTION, "agree", Moment.EARLIER)
+    [reported] = watched.reported
+    assert (reported.subject, reported.result, reported.moment) == (Subject.PREEMPTION, "agree", Moment.EARLIER)

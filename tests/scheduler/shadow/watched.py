@@ -49,9 +49,9 @@ class Watched:
         self.profile = a_profile(*plugins)
         rules = ProfileRules(hints={}, pre_enqueue=[("Gate", gate)] if gate else [])
         self.queue = SchedulingQueue(self.clock, sort_key=lambda queued: queued.timestamp, profiles={NAME: rules})
-        self.told: list[Comparison] = []
+        self.reported: list[Comparison] = []
         profiles = {NAME: self.profile}
-        self.shadow = Shadow(profiles, self.state, self.queue, self.clock, self.told.append, **options)
+        self.shadow = Shadow(profiles, self.state, self.queue, self.clock, self.reported.append, **options)
         pods = PodFeed(self.state, self.queue, [NAME])
         before, after = BeforeUpdate(self.shadow, self.state, [NAME]), AfterUpdate(self.shadow)
         metrics = SchedulerMetrics(FeatureGates(), self.clock)
@@ -91,6 +91,6 @@ class Watched:
 
     def results(self) -> Mapping[str, str]:
         """Pod → result; each pod once."""
-        names = [comparison.pod.partition("/")[2] for comparison in self.told]
+        names = [comparison.pod.partition("/")[2] for comparison in self.reported]
         assert len(set(names)) == len(names), f"told twice of one: {names}"
-        return {name: told.result.value for name, told in zip(names, self.told, strict=True)}
+        return {name: reported.result.value for name, reported in zip(names, self.reported, strict=True)}

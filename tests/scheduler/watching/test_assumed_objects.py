@@ -20,13 +20,13 @@ class Cluster:
     """A store that the watch has filled with one claim, of version 9."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
         self.store = ObjectStore(ResourceClaim, self.publish, lambda: None)
         self.store.listed([a_claim(9)])
-        self.heard.clear()
+        self.received.clear()
 
     def publish(self, event: ClusterEvent, old: KubeObject | None, new: KubeObject | None) -> None:
-        self.heard.append(event.label)
+        self.received.append(event.label)
 
     @property
     def users(self) -> list[str] | None:
@@ -43,7 +43,7 @@ def test_what_was_written_is_read_and_wakes_those_who_wait_for_it_once(cluster):
     assert cluster.store.assume(a_claim(11, "web"))
     assert cluster.users == ["web"]
     cluster.store.changed(a_claim(11, "web"))
-    assert cluster.heard == ["resource.k8s.io/ResourceClaimUpdate"]
+    assert cluster.received == ["resource.k8s.io/ResourceClaimUpdate"]
 
 
 def test_indexes_know_it_too(cluster):

@@ -39,17 +39,17 @@ class World:
 
     def __init__(self) -> None:
         self.state = State()
-        self.heard: list[str] = []
-        self.told: list[str] = []
+        self.received: list[str] = []
+        self.reported: list[str] = []
         hints = [Hint(kind, Action.ALL) for kind in BROADCAST_KINDS]
         rules = {OURS: ProfileRules(hints={"Fit": hints})}
         self.queue = SchedulingQueue(ManualClock(), sort_key=lambda queued: queued.timestamp, profiles=rules)
         self._on, self.queue.on_event = self.queue.on_event, self._listen  # type: ignore[method-assign]
-        self.pods = PodFeed(self.state, self.queue, [OURS], [Recorder(self.told)])
+        self.pods = PodFeed(self.state, self.queue, [OURS], [Recorder(self.reported)])
         self.nodes = NodeFeed(self.state, self.queue)
 
     def _listen(self, event: Any, old: Any = None, new: Any = None, **more: Any) -> str:
-        self.heard.append(event.label)
+        self.received.append(event.label)
         return self._on(event, old, new, **more)
 
     def where(self, pod: Pod) -> str:
@@ -67,7 +67,7 @@ class World:
 def world() -> World:
     world = World()
     world.nodes.listed([a_node_object("node-1"), a_node_object("node-2")])
-    world.heard.clear()
+    world.received.clear()
     return world
 
 
@@ -92,7 +92,7 @@ def test_a_pod_of_ours_without_a_node_waits(world):
     world.pods.changed(pod)
     assert world.where(pod) == "active"
     assert world.pods.latest(pod.uid) is pod
-    assert world.heard == []
+    assert world.received == []
 
 
 def test_a_pod_of_another_scheduler_is_left_alone_until_it_has_a_node(world):
@@ -102,7 +102,7 @@ def test_a_pod_of_another_scheduler_is_left_alone_until_it_has_a_node(world):
     assert (world.where(pod), world.pods.latest(pod.uid), world.state.pod(pod.uid)) == ("absent", None, None)
     world.pods.changed(newer(pod, node_name="node-1"))
     assert world.state.node("node-1").requested("cpu") == 1000
-    assert world.told == []
+    assert world.reported == []
 
 
 def test_an_update_that_is_none_is_ignored(world):
@@ -127,7 +127,7 @@ def test_a_deleted_pod_waits_no_longer(world):
     pod = a_pod("web")
     world.pods.changed(pod)
     world.pods.deleted(pod)
-    assert (world.where(pod), world.pods.latest(pod.uid), world.told) == ("absent", None, ["deleted web"])
+    assert (world.where(pod), world.pods.latest(pod.uid), world.reported) == ("absent", None, ["deleted web"])
 
 
 def test_a_pod_made_again_under_its_name_is_another_pod(world):
@@ -146,7 +146,7 @@ def test_a_running_pod_made_again_under_its_name_gives_its_place_back(world):
     world.pods.changed(second)
     assert world.state.node("node-1").requested("cpu") == 0
     assert world.where(second) == "active"
-    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+    assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
 
 
 # Pods on nodes
@@ -159,7 +159,7 @@ def test_a_placed_pod_counts_and_everybody_hears_of_it(world):
     world.pods.changed(pod)
     assert world.state.node("node-1").requested("cpu") == 1000
     assert world.pods.node_of(pod.uid) == "node-1"
-    assert world.heard == ["AssignedPodAdd"]
+    assert world.received == ["AssignedPodAdd"]
 
 
 def test_a_pod_that_goes_frees_its_place_once(world):
@@ -169,7 +169,7 @@ def test_a_pod_that_goes_frees_its_place_once(world):
     world.pods.deleted(pod)
     world.pods.deleted(pod)
     assert world.state.node("node-1").requested("cpu") == 0
-    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+    assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
 
 
 def test_a_pod_that_shrinks_is_heard_of(world):
@@ -178,7 +178,7 @@ def test_a_pod_that_shrinks_is_heard_of(world):
     world.pods.changed(pod)
     small = [Container(name="main", resources=ResourceRequirements(requests={"cpu": "1"}))]
     world.pods.changed(newer(pod, containers=small))
-    assert world.heard == ["AssignedPodAdd", "AssignedPodUpdatePodScaleDown"]
+    assert world.received == ["AssignedPodAdd", "AssignedPodUpdatePodScaleDown"]
     assert world.state.node("node-1").requested("cpu") == 1000
 
 
@@ -194,7 +194,7 @@ def test_a_pod_that_somebody_else_bound_leaves_the_queue(world):
     pod = a_pod("web")
     world.pods.changed(pod)
     world.pods.changed(newer(pod, node_name="node-2"))
-    assert (world.where(pod), world.pods.latest(pod.uid), world.told) == ("absent", None, ["placed web"])
+    assert (world.where(pod), world.pods.latest(pod.uid), world.reported) == ("absent", None, ["placed web"])
     assert world.state.pending(PodsWhere()) == []
 
 
@@ -204,7 +204,7 @@ def test_a_pod_that_lost_its_node_is_believed_to_have_lost_it(world):
     world.pods.listed([newer(pod, node_name="")])
     assert world.state.pod(pod.uid) is None
     assert world.where(pod) == "active"
-    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+    assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
 
 
 # Pods on their way
@@ -219,7 +219,7 @@ def test_the_watch_confirms_what_was_assumed_and_nothing_counts_twice(world):
     world.pods.changed(newer(pod, node_name="node-1"))
     assert not world.state.is_assumed(pod.uid)
     assert world.state.node("node-1").requested("cpu") == 1000
-    assert world.heard == ["AssignedPodAdd"]
+    assert world.received == ["AssignedPodAdd"]
 
 
 def test_the_watch_shows_another_node_than_was_assumed_and_that_place_is_free(world):
@@ -229,7 +229,7 @@ def test_the_watch_shows_another_node_than_was_assumed_and_that_place_is_free(wo
     world.attempt(pod)
     world.pods.changed(newer(pod, node_name="node-2"))
     assert [world.state.node(name).requested("cpu") for name in ("node-1", "node-2")] == [0, 1000]
-    assert world.heard == ["AssignedPodAdd", "AssignedPodDelete"]
+    assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
 
 
 @pytest.mark.parametrize("is_past_permit", [False, True])
@@ -243,7 +243,7 @@ def test_an_update_of_an_assumed_pod_brings_it_nowhere(world, is_past_permit):
     world.pods.changed(update)
     assert world.where(pod) == ("absent" if is_past_permit else "in flight")
     assert world.pods.latest(pod.uid) is update
-    assert world.told == []
+    assert world.reported == []
 
 
 def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
@@ -254,7 +254,7 @@ def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
     leaving = going(pod)
     world.pods.changed(leaving)
     world.pods.changed(newer(leaving))
-    assert world.told == ["deleted web"]
+    assert world.reported == ["deleted web"]
 
 
 def test_an_assumed_pod_that_is_deleted_is_left_to_whoever_assumed_it(world):
@@ -262,7 +262,7 @@ def test_an_assumed_pod_that_is_deleted_is_left_to_whoever_assumed_it(world):
     world.pods.changed(pod)
     world.attempt(pod)
     world.pods.deleted(pod)
-    assert world.told == ["deleted web"]
+    assert world.reported == ["deleted web"]
     assert world.where(pod) == "in flight"
     assert world.state.is_assumed(pod.uid)
 
@@ -284,9 +284,9 @@ def test_a_list_replaces_what_was_known(world):
 def test_the_same_list_again_changes_nothing(world):
     pods = [a_pod("waits"), a_pod("runs", node="node-1")]
     world.pods.listed(pods)
-    heard = list(world.heard)
+    received = list(world.received)
     world.pods.listed(pods)
-    assert world.heard == heard
+    assert world.received == received
 
 
 # Nodes
@@ -302,25 +302,25 @@ def test_nodes_come_change_and_go(world):
     world.nodes.changed(a_node_object("node-3"))
     world.nodes.changed(a_changed_node("node-3", "2", labels={"zone": "a"}))
     world.nodes.deleted(a_changed_node("node-3", "3"))
-    assert world.heard == ["NodeAdd", "NodeUpdateNodeLabel", "NodeDelete"]
+    assert world.received == ["NodeAdd", "NodeUpdateNodeLabel", "NodeDelete"]
     assert world.state.node("node-3") is None
 
 
 def test_a_heartbeat_wakes_nobody(world):
     """3.2: changed fields decide which events are raised."""
     world.nodes.changed(a_changed_node("node-1", "2"))
-    assert world.heard == []
+    assert world.received == []
 
 
 def test_a_list_without_a_node_removes_it(world):
     world.nodes.listed([a_node_object("node-2")])
-    assert world.heard == ["NodeDelete"]
+    assert world.received == ["NodeDelete"]
     assert world.state.node_count == 1
 
 
 def test_a_node_that_was_never_known_cannot_go(world):
     world.nodes.deleted(a_node_object("stranger"))
-    assert world.heard == []
+    assert world.received == []
 
 
 def test_a_node_offering_nonsense_offers_nothing(world, capsys):

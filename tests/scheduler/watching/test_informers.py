@@ -28,14 +28,14 @@ def a_quota(name: str, version: str = "1", namespace: str = "shop") -> Quota:
 
 class Listener:
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
         self.synced = 0
         self.store = ObjectStore(Quota, self.publish, self.on_synced)
 
     def publish(self, event: ClusterEvent, old: KubeObject | None, new: KubeObject | None) -> None:
         about = new or old
         assert about is not None
-        self.heard.append(f"{event.label} {about.metadata.name}")
+        self.received.append(f"{event.label} {about.metadata.name}")
 
     def on_synced(self) -> None:
         self.synced += 1
@@ -62,7 +62,7 @@ def test_each_change_is_an_event_of_the_kind(listener):
     listener.store.changed(a_quota("red", "2"))
     listener.store.deleted(a_quota("red", "3"))
     kind = "quotas.v1.example.com"
-    assert listener.heard == [f"{kind}Add red", f"{kind}Update red", f"{kind}Delete red"]
+    assert listener.received == [f"{kind}Add red", f"{kind}Update red", f"{kind}Delete red"]
     assert list(listener.store.all()) == []
 
 
@@ -70,14 +70,14 @@ def test_what_says_nothing_new_is_no_event(listener):
     listener.store.changed(a_quota("red"))
     listener.store.changed(a_quota("red"))
     listener.store.deleted(a_quota("unknown"))
-    assert len(listener.heard) == 1
+    assert len(listener.received) == 1
 
 
 def test_a_list_brings_and_takes(listener):
     listener.store.listed([a_quota("stays"), a_quota("goes")])
-    listener.heard.clear()
+    listener.received.clear()
     listener.store.listed([a_quota("stays"), a_quota("comes")])
-    assert [heard.rpartition(".com")[2] for heard in listener.heard] == ["Delete goes", "Add comes"]
+    assert [received.rpartition(".com")[2] for received in listener.received] == ["Delete goes", "Add comes"]
     assert listener.synced == 2
 
 
