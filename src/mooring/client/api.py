@@ -1,6 +1,6 @@
 """The verbs of the Kubernetes API on any kind of object, with its errors as ours.
 
-Bodies and answers are plain JSON documents (`dict`), because what is read is often written back and must keep
+Request and response bodies are plain JSON documents (`dict`), because what is read is often written back and must keep
 the fields we do not know. `get_as` and the `Reflector` decode into structs, for those who only read.
 """
 
@@ -59,12 +59,13 @@ _document_list_decoder = Decoder(_DocumentList)
 
 
 class ApiClient:
-    """Speaks to one API server, from one event loop. Without a namespace, one object is sought in the connection's own.
+    """The client of one API server, for one event loop. Without a namespace, one object is sought in the connection's
+    own.
 
-    Every refusal is an ApiError; no answer at all is Unreachable, whose message names the host and where its address
-    came from. A 429 is waited out as the server asks. `qps` and `burst` pace the requests (none, or a negative qps: no
-    limit); `in_flight` bounds how many wait for an answer at once. Watches count in neither. `fence` holds writes back
-    while it is closed; `observer` sees every request.
+    Every error response is an ApiError; no response at all is Unreachable, whose message names the host and where its
+    address came from. After a 429 the request is retried as Retry-After requires. `qps` and `burst` pace the requests
+    (none, or a negative qps: no limit); `in_flight` bounds how many wait for a response at once. Watches count in
+    neither. `fence` holds writes back while it is closed; `observer` sees every request.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class ApiClient:
         return ApiClient(self.connection, clock=self.clock, user_agent=user_agent, **self._limits)
 
     async def server_version(self) -> Document:
-        """The server's `/version`: the first contact. Says within seconds when nobody answers."""
+        """The server's `/version`: the first contact. Raises within seconds when the server does not respond."""
         return self._document(await self.transport.request("GET", "/version", seconds=FIRST_CONTACT_SECONDS))
 
     async def get(

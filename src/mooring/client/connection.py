@@ -1,4 +1,4 @@
-"""What is needed to speak to one API server: its address, how to trust it, and who we are.
+"""What a connection to one API server needs: its address, how to trust it, and the client's credentials.
 
 A `Connection` is a value; it opens nothing. Where it comes from is `kubeconfig`'s affair, how its credentials
 are kept fresh is `credentials`'.
@@ -35,7 +35,7 @@ class ExecPlugin:
 
 @dataclass(frozen=True)
 class Impersonation:
-    """Act as somebody else (`as`, `as-uid`, `as-groups`, `as-user-extra`)."""
+    """Impersonate another user (`as`, `as-uid`, `as-groups`, `as-user-extra`)."""
 
     user: str
     uid: str = ""
@@ -101,7 +101,7 @@ class Connection:
         if certificate is not None:
             try:
                 with readable_path(certificate) as certificate_path, readable_path(key or certificate) as key_path:
-                    # Without a password callback OpenSSL would ask at the terminal, and wait.
+                    # Without a password callback OpenSSL would prompt at the terminal, and wait.
                     context.load_cert_chain(certificate_path, key_path, password=_no_password)
             except (ssl.SSLError, ValueError) as error:
                 raise OperatorMistake(

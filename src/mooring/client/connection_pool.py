@@ -316,7 +316,7 @@ def _set_options(sock: socket.socket) -> None:
 def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> asyncio.Future[list[Any]]:
     """The addresses of a name, from a thread that nothing waits for.
 
-    asyncio's own lookup runs on a pool that the loop joins at its end, so a name server that does not answer would
+    asyncio's own lookup runs on a pool that the loop joins at its end, so a name server that does not respond would
     hold the program long after the request gave up.
     """
     found: asyncio.Future[list[Any]] = loop.create_future()

@@ -1,6 +1,6 @@
 """Carries requests to one API server over HTTP/1.1 and returns bytes, or raises why there was no response.
 
-It bounds how many requests are in flight and how many start per second, waits when the server asks to (429, or a
+It bounds how many requests are in flight and how many start per second, waits when the server requires it (429, or a
 failure with Retry-After), renews credentials that the server refused, and sends no write that its fence holds back.
 What the bytes mean is `api`'s affair; how they travel is `connection_pool`'s and `http1`'s.
 """
@@ -349,7 +349,7 @@ def _why(error: BaseException) -> str:
 
 
 class _Pace:
-    """At most `qps` requests a second, after a burst. Says so when that holds us back."""
+    """At most `qps` requests a second, after a burst. Client-side throttling is logged."""
 
     def __init__(self, qps: float, burst: int | None, clock: Clock) -> None:
         self._qps, self._burst, self._clock = qps, float(max(burst or 1, 1)), clock
@@ -357,7 +357,7 @@ class _Pace:
         self._logged_at = float("-inf")
 
     async def wait(self, method: str, path: str) -> float:
-        """Until the request may go; answers how long that took."""
+        """Wait until the request may go; returns how long that took."""
         now, seconds = self._clock.monotonic(), 0.0
         self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
         self._at = now

@@ -77,7 +77,7 @@ class MetaVictims:
 
 
 def read_filter(body: bytes) -> FilterResult:
-    fields = _fields(body, "the answer")
+    fields = _fields(body, "the response")
     names = _read(fields, "NodeNames", list[str | None] | None)
     return FilterResult(
         node_names=None if names is None else tuple(name or "" for name in names),
@@ -91,7 +91,7 @@ def read_filter(body: bytes) -> FilterResult:
 def read_priorities(body: bytes) -> dict[str, int]:
     """Score by node; one that is named twice has the sum."""
     scores: dict[str, int] = {}
-    for item in _decoded(body, list[Raw] | None, "the answer") or []:
+    for item in _decoded(body, list[Raw] | None, "the response") or []:
         fields = _fields(item, "an item")
         host = _read(fields, "Host", str | None) or ""
         scores[host] = _wrapped(scores.get(host, 0) + (_read(fields, "Score", Int64 | None) or 0))
@@ -100,11 +100,11 @@ def read_priorities(body: bytes) -> dict[str, int]:
 
 def read_binding(body: bytes) -> str:
     """What went wrong, or nothing."""
-    return _read(_fields(body, "the answer"), "Error", str | None) or ""
+    return _read(_fields(body, "the response"), "Error", str | None) or ""
 
 
 def read_victims(body: bytes) -> dict[str, MetaVictims]:
-    fields = _fields(body, "the answer")
+    fields = _fields(body, "the response")
     by_node = _read(fields, "NodeNameToMetaVictims", dict[str, Raw] | None) or {}
     return {
         node: _meta_victims(_fields(victims, f"NodeNameToMetaVictims[{node}]")) for node, victims in by_node.items()
