@@ -73,10 +73,10 @@ def gates_option(command: F) -> F:
     def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> FeatureGates:
         from mooring.framework.gates import read_gates
 
-        read = read_gates(values)
-        for warning in read.warnings:
+        parsed = read_gates(values)
+        for warning in parsed.warnings:
             _log.warning(warning.message, flag=warning.path)
-        return read.gates
+        return parsed.gates
 
     return click.option(
         "--feature-gates",

@@ -46,7 +46,7 @@ class _Status(msgspec.Struct, rename="camel"):
     expiration_timestamp: str | None = None
 
 
-class _Credential(msgspec.Struct, rename="camel"):
+class _PrintedCredential(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
     status: _Status | None = None
@@ -99,7 +99,7 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> ExecCredenti
 def _understood(output: bytes, plugin: ExecPlugin, connection: Connection) -> ExecCredential:
     blame = f"{connection.source}: credential plugin {plugin.command}"
     try:
-        credential = decode(output, _Credential)
+        credential = decode(output, _PrintedCredential)
     except msgspec.DecodeError as error:
         raise Fault(f"{blame} did not print an ExecCredential: {error}") from error
     if credential.kind != "ExecCredential" or credential.api_version != plugin.api_version:
