@@ -95,8 +95,13 @@ async def test_up_installs_the_kinds_of_its_plugins_and_follows_their_classes():
 
             write(home, racks__py=SECOND)
             await asyncio.to_thread(program.mentions, '"Configuration reloaded" version=2')
-            assert "Updated the definition of racks.example.com, which ByRack reads." in program.out
-            assert "Installed the definition of shelves.example.com, which ByRack reads." in program.out
+            # Another stream than the log's: its lines may be read a moment later.
+            await asyncio.to_thread(
+                program.mentions, "Updated the definition of racks.example.com, which ByRack reads."
+            )
+            await asyncio.to_thread(
+                program.mentions, "Installed the definition of shelves.example.com, which ByRack reads."
+            )
             assert await properties(client, "racks.example.com") == {"height", "depth"}
             assert await properties(client, "shelves.example.com") == {"level"}
 
