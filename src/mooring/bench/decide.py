@@ -72,7 +72,7 @@ def fill(services: Services, wanted: Workload, nodes: int, running: int) -> None
 def _timed(
     workload: str, nodes: int, profile: Profile, state: State, cache: DecisionCache, waiting: Sequence[Pod]
 ) -> DecisionCost:
-    journal = DecisionLog(Services().clock)
+    decision_log = DecisionLog(Services().clock)
     deciding = assuming = reporting = 0
     for seed, pod in enumerate(waiting):
         began = time.process_time_ns()
@@ -80,7 +80,7 @@ def _timed(
         decided = time.process_time_ns()
         _assume(state, decision)
         assumed = time.process_time_ns()
-        journal.write(pod, decision.evidence())
+        decision_log.write(pod, decision.evidence())
         reported = time.process_time_ns()
         deciding += decided - began
         assuming += assumed - decided

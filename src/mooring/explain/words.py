@@ -1,4 +1,4 @@
-"""From evidence (plain data, as `Decision.evidence` and the scheduler's journal give it) to text."""
+"""From evidence (plain data, as `Decision.evidence` and the decision log give it) to text."""
 
 from __future__ import annotations
 
