@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +18,7 @@ from mooring.engine import Decision, Permitted, Profile
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Rejection
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.cycle.binding_cycle import Placement
-from mooring.scheduler.cycle.scheduling_cycle import Outcome
+from mooring.scheduler.cycle.scheduling_cycle import Outcome, SchedulingCycle
 from mooring.scheduler.wiring import Core, build_core, complete
 from mooring.testing import a_node_object, a_pod
 
@@ -144,3 +147,15 @@ async def test_a_pod_whose_plugins_read_a_kind_that_is_not_listed_waits_until_it
 def terminating(pod: Pod) -> Pod:
     pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     return pod
+
+
+def test_the_scheduling_cycle_fits_on_one_screen():
+    assert len(inspect.getsource(SchedulingCycle.schedule_one).splitlines()) <= 80
+
+
+def test_the_path_of_a_pod_is_documented_in_at_most_eight_files():
+    page = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    path = page.partition("# The path of a pod\n")[2].partition("\n## ")[0]
+    files = re.findall(r"^\d+\. \[`([\w/]+\.py)`\]", path, flags=re.MULTILINE)
+    assert 5 <= len(files) <= 8
+    assert "scheduler/cycle/scheduling_cycle.py" in files
