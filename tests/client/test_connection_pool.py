@@ -67,7 +67,7 @@ async def pool_to(port: int, *, host: str = "127.0.0.1", **proxied: Any) -> Asyn
     try:
         yield pool
     finally:
-        pool.close()
+        await pool.close()
 
 
 async def exchange(pool: ConnectionPool, **options: Any) -> bytes:
@@ -149,8 +149,19 @@ async def test_connections_of_certificates_that_were_replaced_are_closed(authori
         pool = ConnectionPool(Endpoint.of(f"https://127.0.0.1:{port}"), None, None)
         for context in (before, before, after):
             await exchange(pool, context=context)
-        pool.close()
+        await pool.close()
     assert peer.connections == [1, 1, 2]
+
+
+async def test_no_socket_is_open_when_close_returns(monkeypatch):
+    opened: list[socket.socket] = []
+    monkeypatch.setattr(connection_pool, "_set_options", opened.append)
+    async with serving(Peer(lambda _: OK)) as port, pool_to(port) as pool:
+        await asyncio.gather(exchange(pool), exchange(pool))
+        taken = pool.take_idle(None)
+        await pool.close()
+        assert [sock.fileno() for sock in opened] == [-1, -1]
+        assert taken is not None
 
 
 async def test_a_cancelled_request_closes_its_connection():
@@ -227,7 +238,7 @@ class TestProxies:
             through = Endpoint.of(f"{scheme}://ada:s3cret@127.0.0.1:{proxy_port}")
             pool = ConnectionPool(Endpoint.of(f"https://127.0.0.1:{port}"), through, None)
             assert await exchange(pool, context=trust) == b"ok"
-            pool.close()
+            await pool.close()
         password = base64.b64encode(b"ada:s3cret").decode()
         lines = heads[0].decode().split("\r\n")
         assert lines[0] == f"CONNECT 127.0.0.1:{port} HTTP/1.1"
@@ -252,7 +263,7 @@ class TestProxies:
             pool = ConnectionPool(Endpoint.of("https://127.0.0.1:9"), Endpoint.of(f"http://127.0.0.1:{port}"), None)
             with pytest.raises(BadResponse, match=message):
                 await exchange(pool, context=ssl.create_default_context())
-            pool.close()
+            await pool.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

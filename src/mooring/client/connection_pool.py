@@ -174,7 +174,7 @@ class ConnectionPool:
         self._taken.discard(connection)
         connection.abort()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Every connection, at once; what is in flight ends without a response."""
         if self._closing_idle is not None:
             self._closing_idle.cancel()
@@ -184,6 +184,7 @@ class ConnectionPool:
         self._idle.clear()
         for connection in tuple(self._taken):
             connection.abort()
+        await asyncio.sleep(0)  # asyncio closes the sockets in its next pass
 
     def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         self._closing_idle = None

@@ -122,7 +122,7 @@ class Transport:
     async def close(self) -> None:
         self._is_closed = True
         if self._pool is not None:
-            self._pool.close()
+            await self._pool.close()
             self._pool = None
 
     async def pause(self, seconds: float) -> None:

@@ -74,7 +74,7 @@ class ExtenderClient:
 
     async def close(self) -> None:
         if self._pool is not None:
-            self._pool.close()
+            await self._pool.close()
 
     def _about(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> bytes:
         if self.config.node_cache_capable:
