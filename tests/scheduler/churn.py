@@ -26,7 +26,7 @@ from mooring.objects import Kind, Node
 from mooring.objects.placed import placed
 
 ELSEWHERE = "elsewhere"
-"""Where somebody else binds pods; no node has the name, so nobody's room is taken."""
+"""Where another scheduler binds pods; no node has the name, so no node's room is taken."""
 ACTORS = 4
 NAMES = 40
 NODES = 5
@@ -56,7 +56,7 @@ class HurriedClock:
 
 
 class Troublemaker(Plugin):
-    """Says no, raises, or waits, as the pod's name and the attempt decide; uids would not follow from the seed."""
+    """Refuses, raises, or waits, as the pod's name and the attempt decide; uids would not follow from the seed."""
 
     seed = 0
     is_calm = False
@@ -74,7 +74,7 @@ class Troublemaker(Plugin):
         drawn = self._draw(point, pod, cycle)
         if drawn < IN_TIME_OF_NEED // 3:
             raise RuntimeError(f"{point} broke")
-        return Refusal(f"{point} said no") if drawn < IN_TIME_OF_NEED else None
+        return Refusal(f"{point} refused") if drawn < IN_TIME_OF_NEED else None
 
     def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         return self._goes_wrong("reserve", pod, cycle)
@@ -140,7 +140,7 @@ class Witness:
 
 
 class Actor:
-    """Somebody who uses the cluster, in no particular order."""
+    """A user of the cluster, acting in no particular order."""
 
     def __init__(self, client: ApiClient, seed: str) -> None:
         self._client = client
@@ -239,7 +239,7 @@ async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int 
     await _make_priorities(server)
     for life in range(1, lives + 1):
         Troublemaker.is_calm = False
-        # No flush of the unschedulable: it would hide a pod that nobody wakes.
+        # No flush of the unschedulable: it would hide a pod that no event requeues.
         options: dict[str, Any] = {"clock": HurriedClock(), "max_unschedulable_seconds": 1e9}
         async with a_live_scheduler(server, config, [Troublemaker], **options) as live:
             witness = Witness()
@@ -337,7 +337,7 @@ class Examination:
         return all(pod.spec.scheduling_gates or pod.is_terminating for pod in waiting)
 
     def _nominations_are_theirs(self) -> None:
-        """A place is held for those who wait and whose status says so, and for nobody else."""
+        """A place is held for waiting pods whose status names it, and for no others."""
         held = self._scheduler.state.nominations
         waiting = {
             pod.uid: pod.status.nominated_node_name or None
@@ -374,8 +374,8 @@ class Examination:
             condition = pod.condition("PodScheduled")
             if pod.is_terminating or pod.name.startswith("last-"):
                 continue
-            assert condition is not None, f"nothing was said about {pod.key}"
+            assert condition is not None, f"there is no condition on {pod.key}"
             if not pod.spec.node_name:
                 assert (condition.status, bool(condition.message)) == ("False", True), pod.key
             elif pod.spec.node_name != ELSEWHERE:
-                assert condition.status == "True", f"{pod.key} is bound and its condition says {condition.message}"
+                assert condition.status == "True", f"{pod.key} is bound and its condition is {condition.message}"

@@ -83,7 +83,7 @@ class Live:
         await self.client.create(Pod.KIND, document, "default")
 
     async def until(self, happened: Callable[[], bool]) -> None:
-        """Looks after every change that the watch shows, and now and then: the scheduler may hear of it after us."""
+        """Looks after every change that the watch shows, and now and then: the scheduler may receive it after us."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not happened():
                 self._changed.clear()
@@ -92,12 +92,12 @@ class Live:
                         await self._changed.wait()
 
     async def bound(self, *names: str) -> list[str]:
-        """Wait until these pods have nodes; tells which."""
+        """Wait until these pods have nodes; returns which."""
         await self.until(lambda: all(name in self.pods and self.pods[name].spec.node_name for name in names))
         return [self.pods[name].spec.node_name for name in names]
 
     async def refused(self, name: str, *, containing: str = "") -> str:
-        """Wait until the pod's condition says why it waits; tells what."""
+        """Wait until the pod's condition names why it waits; returns the message."""
 
         def message() -> str:
             pod = self.pods.get(name)
@@ -108,9 +108,9 @@ class Live:
         return message()
 
     def condition(self, name: str) -> PodCondition:
-        """What the pod says about its scheduling."""
+        """The pod's condition PodScheduled."""
         found = self.pods[name].condition("PodScheduled")
-        assert found is not None, f"nothing was said about {name}"
+        assert found is not None, f"there is no condition on {name}"
         return found
 
     async def events(self, name: str) -> list[dict[str, Any]]:
@@ -164,7 +164,7 @@ async def a_live_scheduler(
 
 @pytest.fixture
 def unused_tcp_port() -> Iterator[int]:
-    """Nobody listens there, nor will anybody while the test runs: it is ours."""
+    """No process listens there, nor will one while the test runs: it is ours."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]

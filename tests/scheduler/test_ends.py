@@ -35,12 +35,12 @@ class NeverStarts(Plugin):
 
 
 class Halting:
-    """An API server that answers up to a point, and hangs there."""
+    """An API server that responds up to a point, and hangs there."""
 
     def __init__(self, *, silent: str, version: int = 200) -> None:
         self.silent = silent
         self.version = version
-        """How it answers when it is asked for its version."""
+        """The status of its response to a request for its version."""
         self.hung = asyncio.Event()
         self._release = asyncio.Event()
 
@@ -123,7 +123,7 @@ async def test_a_plugin_that_was_not_started_is_not_stopped():
     assert NeverStarts.trace == []
 
 
-async def test_a_server_that_is_not_there_is_said_at_once(unused_tcp_port):
+async def test_a_server_that_is_not_there_is_reported_at_once(unused_tcp_port):
     connection = Connection(server=f"http://127.0.0.1:{unused_tcp_port}", source="the test")
     async with ApiClient(connection) as client:
         with pytest.raises(Unreachable):
@@ -142,7 +142,7 @@ async def test_a_server_that_starts_or_keeps_its_version_to_itself_is_lived_with
 
 
 @pytest.mark.parametrize(("code", "logged"), [(401, "does not accept the credentials: not now"), (404, "responds 404")])
-async def test_a_server_that_does_not_know_us_is_said_at_once(code, logged):
+async def test_a_server_that_does_not_know_us_is_reported_at_once(code, logged):
     async with (
         Halting(silent="/none", version=code) as url,
         ApiClient(Connection(server=url, source="the test")) as client,

@@ -1,4 +1,4 @@
-"""Queue, state, feeds, failures and evictions around a server that only remembers what it was asked."""
+"""Queue, state, feeds, failures and evictions around a server that only records its requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mooring.testing import Services, a_plugin
 
 
 class Server:
-    """Stands where the client stands, and remembers what it was asked."""
+    """Stands where the client stands, and records its requests."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -36,9 +36,9 @@ class Server:
         self.bodies: list[dict[str, Any]] = []
         self.refusals: dict[tuple[str, str], Exception] = {}
         self.held: dict[tuple[str, str], asyncio.Event] = {}
-        """Requests that are answered when the test says so."""
+        """Requests that return when the test sets the event."""
 
-    async def _ask(self, verb: str, name: str) -> None:
+    async def _request(self, verb: str, name: str) -> None:
         self.requested.append((verb, name))
         if (held := self.held.get((verb, name))) is not None:
             await held.wait()
@@ -49,12 +49,12 @@ class Server:
         self, kind: Any, name: str, namespace: str, body: dict[str, Any], *, subresource: str | None = None
     ) -> dict[str, Any]:
         self.bodies.append(body)
-        await self._ask("patch", name)
+        await self._request("patch", name)
         return {}
 
     async def delete(self, kind: Any, name: str, namespace: str, *, uid: str | None = None) -> None:
         self.bodies.append({"uid": uid})
-        await self._ask("delete", name)
+        await self._request("delete", name)
 
 
 class World:

@@ -6,7 +6,7 @@ from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 
 
 class Work:
-    """Ends when it may; says how."""
+    """Ends when it may; records how."""
 
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
@@ -61,7 +61,7 @@ async def test_what_does_not_matter_any_more_is_cancelled_at_once():
     assert (len(tasks), work.ended) == (0, "cancelled")
 
 
-async def test_without_errands_there_is_nothing_to_wait_for():
+async def test_without_background_tasks_there_is_nothing_to_wait_for():
     tasks = BackgroundTasks()
     async with asyncio.timeout(30):  # much less than it was given
         await tasks.finish(3600)

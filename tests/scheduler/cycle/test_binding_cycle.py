@@ -11,7 +11,7 @@ from mooring.framework.services import Binder
 from mooring.scheduler.cycle.reporting import Reporter
 
 
-class SomebodyElse(Plugin):
+class OtherScheduler(Plugin):
     """Binds the pod elsewhere just before we do, as a second scheduler might."""
 
     def __init__(self, binder: Binder) -> None:
@@ -21,10 +21,10 @@ class SomebodyElse(Plugin):
         await self._binder.bind(pod, "other")
 
 
-async def test_a_pod_that_somebody_else_bound_first_is_theirs(server):
+async def test_a_pod_that_another_scheduler_bound_first_is_theirs(server):
     """4.5: a failed binding forgets the pod."""
-    config = a_configuration(a_profile("default-scheduler", plugins=["SomebodyElse"]))
-    async with a_live_scheduler(server, config, [SomebodyElse]) as live:
+    config = a_configuration(a_profile("default-scheduler", plugins=["OtherScheduler"]))
+    async with a_live_scheduler(server, config, [OtherScheduler]) as live:
         await live.node("ours", cpu="2")
         await live.pod("web", cpu="2")
         assert await live.bound("web") == ["other"]
@@ -39,7 +39,7 @@ async def test_a_pod_that_somebody_else_bound_first_is_theirs(server):
 
 
 class Reserves(Plugin):
-    """Remembers who asked it what."""
+    """Records its calls."""
 
     calls: list[str] = []
 
@@ -98,7 +98,7 @@ class Door(Plugin):
         return Wait(600) if pod.labels.get("door") == "closed" else Allow()
 
 
-async def test_a_pod_that_waits_on_permit_holds_its_place_and_nobody_else_waits_for_it(server):
+async def test_a_pod_that_waits_on_permit_holds_its_place_and_no_other_pod_waits_for_it(server):
     """4.1.4, 4.3.15: binding cycles run concurrently with scheduling; Permit allows, rejects or waits."""
     Door.is_requested = asyncio.Event()
     config = a_configuration(a_profile("default-scheduler", plugins=["Door"]))
@@ -147,19 +147,19 @@ async def test_bind_plugins_are_tried_in_order_until_one_does_not_skip(server):
         assert live.scheduler.queue.where("mine") == "backoff"
 
 
-class Nobody(Plugin):
+class SkipsBind(Plugin):
     async def bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Bound | Skip | Refusal:
         return Skip()
 
 
-async def test_a_pod_that_no_bind_plugin_takes_is_tried_again_and_says_so(server):
+async def test_a_pod_that_no_bind_plugin_takes_is_requeued_and_its_condition_names_why(server):
     """4.4.6: an extender or the first Bind plugin binds."""
     config = a_configuration("""
 - schedulerName: default-scheduler
   plugins:
-    bind: {enabled: [{name: Nobody}], disabled: [{name: DefaultBinder}]}
+    bind: {enabled: [{name: SkipsBind}], disabled: [{name: DefaultBinder}]}
 """)
-    async with a_live_scheduler(server, config, [Nobody], clock=ManualClock()) as live:
+    async with a_live_scheduler(server, config, [SkipsBind], clock=ManualClock()) as live:
         await live.node("node-1")
         await live.pod("web")
         assert await live.refused("web") == "no bind plugin took the pod: all of them skipped it"
@@ -174,7 +174,7 @@ class After(Plugin):
         raise RuntimeError("too late to matter")
 
 
-async def test_post_bind_is_told_and_cannot_harm(server, capsys):
+async def test_post_bind_is_called_and_cannot_harm(server, capsys):
     """4.4.7: a bound pod stays assumed until the watch shows it."""
     After.reported.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["After"]))
@@ -225,7 +225,7 @@ async def test_a_pod_names_its_node_while_pre_bind_works_for_it_and_only_then(se
         assert Chore.done == nominated == ["waits"]
 
 
-async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_nothing(server, monkeypatch):
+async def test_a_pod_that_another_scheduler_binds_before_its_nomination_is_not_patched(server, monkeypatch):
     """4.4.2: the node is nominated while the pod waits."""
     Chore.may_go, Chore.done = asyncio.Event(), []
     is_reached, may_go_on, settle = asyncio.Event(), asyncio.Event(), Reporter.settle
@@ -259,7 +259,7 @@ async def test_a_pod_that_somebody_else_binds_before_its_node_is_named_is_told_n
         ("perhaps", "needs_pre_bind returned 'perhaps'; it must return True or False"),
     ],
 )
-async def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_attempt(server, chore, problem):
+async def test_a_plugin_whose_needs_pre_bind_raises_or_returns_no_bool_fails_the_attempt(server, chore, problem):
     """4.4.1: PreBindPreFlight returns whether there is work."""
     config = a_configuration(a_profile("default-scheduler", plugins=["Chore"]))
     async with a_live_scheduler(server, config, [Chore]) as live:

@@ -96,7 +96,7 @@ async def test_what_cannot_be_added_fails_the_attempt_and_names_the_plugin(serve
         assert live.pods["web"].annotations == {}
 
 
-async def test_after_the_binding_it_is_too_late_and_the_log_says_so(server, capsys):
+async def test_after_the_binding_it_is_too_late_and_that_is_logged(server, capsys):
     async with a_live_scheduler(server, BOTH, [Devices, Racks]) as live:
         await live.node("node-1")
         await live.pod("web", at="post_bind")

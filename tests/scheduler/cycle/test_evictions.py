@@ -43,11 +43,11 @@ async def planned(world: World, *victims: Pod, priority: int = 10) -> Pod:
 
 
 def requested(world: World, *names: str) -> list[tuple[str, str]]:
-    """What was asked about these pods."""
+    """The requests about these pods."""
     return [each for each in world.server.requested if each[1] in names]
 
 
-async def test_a_victim_is_marked_and_deleted_by_its_uid_and_told(world):
+async def test_a_victim_is_marked_and_deleted_by_its_uid_and_gets_an_event(world):
     """4.7.b: victims are evicted concurrently."""
     await planned(world, a_victim("low"))
     assert requested(world, "low") == [("patch", "low"), ("delete", "low")]
@@ -79,7 +79,7 @@ async def test_the_last_victim_goes_after_all_others(world):
 
 FAILURES = {
     "refused": ApiError(403, "Forbidden", "not allowed"),
-    "unreachable": Unreachable("nobody answers"),
+    "unreachable": Unreachable("no response"),
     "a bug": RuntimeError("oh"),
 }
 
@@ -106,7 +106,7 @@ async def test_when_the_last_victim_cannot_be_evicted_the_pod_is_tried_again(wor
 ALREADY = {
     "it is gone": ApiError(404, "NotFound", 'pods "a" not found'),
     "a namesake took its place": ApiError(409, "Conflict", "Precondition failed: UID in precondition: x"),
-    "a namesake, as kube-apiserver says it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
+    "a namesake, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
 }
 
 
@@ -145,7 +145,7 @@ async def test_the_pod_is_kept_out_of_the_queue_until_its_last_victim_goes(world
     await planned(world, a_victim("first"), a_victim("last"))
     world.pods.deleted(a_victim("first"))
     assert world.queue.where("u1") == "gated"
-    # The watch may be faster than the answer.
+    # The watch may be faster than the response.
     world.pods.changed(a_victim("last", going=True))
     world.pods.deleted(a_victim("last", going=True))
     assert world.queue.where("u1") in ("active", "backoff")

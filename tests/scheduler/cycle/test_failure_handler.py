@@ -62,7 +62,7 @@ GONE = {
 
 
 @pytest.mark.parametrize(("happens", "words"), GONE.values(), ids=GONE.keys())
-async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, happens, words):
+async def test_nothing_is_reported_about_a_pod_that_was_meanwhile(world, capsys, happens, words):
     """Q45, 4.5, 4.6: a deleted or bound pod is not nominated; a failed binding forgets the pod; messages
     and conditions are kube-scheduler's.
     """
@@ -77,7 +77,7 @@ async def test_nothing_is_said_about_a_pod_that_was_meanwhile(world, capsys, hap
     assert words in capsys.readouterr().err
 
 
-async def test_nothing_is_said_about_a_namesake_made_meanwhile(world):
+async def test_nothing_is_reported_about_a_namesake_made_meanwhile(world):
     """4.5: a failed binding forgets the pod."""
     first, second = a_pod("web"), a_pod("web")
     waiting = world.popped(first)
@@ -91,8 +91,8 @@ async def test_nothing_is_said_about_a_namesake_made_meanwhile(world):
 NOMINATIONS = {
     "a plan's node is kept for it from now on": ("", "node-2", "node-2"),
     "where none is to be had, an earlier one is given up": ("node-1", "", None),
-    "otherwise what its status says holds": ("node-1", None, "node-1"),
-    "and where it says nothing, nothing": ("", None, None),
+    "otherwise the node of its status holds": ("node-1", None, "node-1"),
+    "and where its status names none, none": ("", None, None),
 }
 
 
@@ -115,8 +115,8 @@ async def test_after_a_fault_the_nomination_is_gone(world):
     assert world.state.nominations.node_of("u1") is None
 
 
-async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_told_once(world):
-    """Q11. The condition is a change of the pod, for which the gate may be asked again: it must not go round."""
+async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_reported_once(world):
+    """Q11. The condition is a change of the pod, for which the gate may run again: it must not go round."""
 
     def failing(pod: Pod, words: str) -> QueuedPodInfo:
         return QueuedPodInfo(pod, 0.0, gating=Gating("Bad", Code.ERROR, (words,), is_failure=True))

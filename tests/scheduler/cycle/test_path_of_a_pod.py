@@ -9,7 +9,7 @@ from mooring.objects import Node, Pod
 from mooring.scheduler.introspection.explain_client import query
 
 
-async def test_a_pod_is_bound_and_its_event_says_where(server):
+async def test_a_pod_is_bound_and_its_event_names_the_node(server):
     """4.4.7, 4.6: a bound pod stays assumed until the watch shows it; messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1")
@@ -23,7 +23,7 @@ async def test_a_pod_is_bound_and_its_event_says_where(server):
         assert live.condition("web").status == "True"
 
 
-async def test_a_pod_that_fits_nowhere_says_so_in_kube_schedulers_words(server):
+async def test_a_pod_that_fits_nowhere_is_reported_in_kube_schedulers_words(server):
     """4.6: messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1", cpu="1")
@@ -56,7 +56,7 @@ async def test_a_refused_pod_is_tried_again_when_another_makes_room(server):
         assert await live.bound("second") == ["node-1"]
 
 
-async def test_without_nodes_a_pod_waits_and_says_why(server):
+async def test_without_nodes_a_pod_waits_and_its_condition_names_why(server):
     """4.3.1: without nodes no plugin rejects the pod."""
     async with a_live_scheduler(server) as live:
         await live.pod("web")
@@ -67,7 +67,7 @@ async def test_a_pod_for_another_scheduler_is_left_alone(server):
     """4.1.1: pods of other schedulers are ignored."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1")
-        await live.pod("theirs", scheduler="somebody-else")
+        await live.pod("theirs", scheduler="another-scheduler")
         await live.pod("ours")
         await live.bound("ours")
         assert live.pods["theirs"].condition("PodScheduled") is None
@@ -101,7 +101,7 @@ async def test_labelling_a_node_wakes_the_pod_that_waits_for_the_label(server):
         assert await live.bound("test") == ["gpu02"]
 
 
-async def test_a_condition_that_says_nothing_new_is_not_written_again(server):
+async def test_an_unchanged_condition_is_not_written_again(server):
     """4.6: messages and conditions are kube-scheduler's."""
     async with a_live_scheduler(server) as live:
         await live.node("node-1", cpu="1")

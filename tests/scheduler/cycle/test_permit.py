@@ -72,7 +72,7 @@ async def test_permission_that_comes_before_the_waiting_began_counts(clock):
 
 
 async def test_the_time_runs_from_the_moment_it_is_let_in(clock):
-    """4.3.15. Before its binding waits, the server is told where it is about to go; that may take long."""
+    """4.3.15. Before its binding waits, its nomination is patched; that may take long."""
     room = PermitRoom(clock)
     room.enter(POD, "node-1", {"Gang": 60})
     clock.advance(60)
@@ -83,8 +83,8 @@ async def test_the_time_runs_from_the_moment_it_is_let_in(clock):
 
 async def test_an_unknown_pod_can_be_neither_allowed_nor_rejected(clock):
     room = PermitRoom(clock)
-    assert not room.allow("nobody", "Gang")
-    assert not room.reject("nobody", "Gang", "why not")
+    assert not room.allow("unknown", "Gang")
+    assert not room.reject("unknown", "Gang", "why not")
 
 
 async def test_a_plugin_that_has_allowed_has_no_time_limit_any_more(clock):
@@ -107,7 +107,7 @@ async def test_a_pod_that_was_allowed_can_no_longer_be_rejected(clock):
     assert (await room.wait(POD, {"Gang": 60})).refusal is None
 
 
-async def test_when_the_room_closes_nobody_waits_any_longer(clock):
+async def test_when_the_room_closes_no_pod_waits_any_longer(clock):
     room, waiting = await a_waiting_pod(clock, Gang=60)
     room.close()
     verdict = await waiting

@@ -48,7 +48,7 @@ class Alone(Plugin):
 TOGETHER, ALSO, THIRD, ALONE, OTHER = Together(), Also(), Together(), Alone(), Alone()
 
 GROUPS = {
-    "nobody": ([], [], []),
+    "none": ([], [], []),
     "one": ([ALONE], [ALONE], [[ALONE]]),
     "each alone": ([ALONE, OTHER], [ALONE, OTHER], [[ALONE], [OTHER]]),
     "two together": ([TOGETHER, ALSO], [TOGETHER, ALSO], [[TOGETHER, ALSO]]),
@@ -62,7 +62,7 @@ GROUPS = {
         [TOGETHER, ALSO],
         [[TOGETHER], [ALSO]],
     ),
-    "one of three that has nothing to do separates nobody": (
+    "one of three that has nothing to do separates none": (
         [TOGETHER, ALSO, THIRD],
         [TOGETHER, THIRD],
         [[TOGETHER, THIRD]],
@@ -76,7 +76,7 @@ GROUPS = {
 
 
 @pytest.mark.parametrize(("plugins", "needed", "groups"), GROUPS.values(), ids=GROUPS.keys())
-def test_who_is_asked_at_the_same_time(plugins, needed, groups):
+def test_which_plugins_run_at_the_same_time(plugins, needed, groups):
     """4.4.5: PreBind plugins run in order or in parallel."""
     assert parallel_groups(plugins, needed) == groups
 

@@ -198,7 +198,7 @@ async def test_a_victim_on_its_way_is_taken_back_and_not_deleted(server, on_its_
 async def until(happened: Callable[[], bool]) -> None:
     """For what the watch does not show."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not happened():  # noqa: ASYNC110  # nobody sets an event for it
+        while not happened():  # noqa: ASYNC110  # nothing sets an event for it
             await asyncio.sleep(0)
 
 
@@ -217,18 +217,18 @@ async def test_an_eviction_that_the_server_refuses_is_tried_again(server, monkey
 
 
 def refuse_once(monkeypatch: pytest.MonkeyPatch, live: Live, verb: str) -> list[str]:
-    """The scheduler's next request of this verb fails; tells whom it was about."""
+    """The scheduler's next request of this verb fails; returns which pod it was about."""
     from mooring.base.errors import ApiError
 
     client = live.scheduler.client
     requested = getattr(client, verb)
     refused: list[str] = []
 
-    async def ask(kind: Kind, name: str, *rest: Any, **more: Any) -> Any:
+    async def request(kind: Kind, name: str, *rest: Any, **more: Any) -> Any:
         if not refused:
             refused.append(name)
             raise ApiError(403, "Forbidden", "not this time")
         return await requested(kind, name, *rest, **more)
 
-    monkeypatch.setattr(client, verb, ask)
+    monkeypatch.setattr(client, verb, request)
     return refused

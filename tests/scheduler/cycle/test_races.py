@@ -14,7 +14,7 @@ from mooring.objects import Node
 
 
 class Stage(Plugin):
-    """Stops pods labelled with the name of a point at that point, until the test says go."""
+    """Stops pods labelled with the name of a point at that point, until the test lets them go on."""
 
     def __init__(self) -> None:
         Stage.reached, Stage.go = asyncio.Event(), asyncio.Event()
@@ -54,7 +54,7 @@ STAGED = a_configuration(a_profile("default-scheduler", plugins=["Stage"]))
 
 
 async def stopped(live: Live, name: str = "web", **labels: str) -> Pod:
-    """The pod, created and stopped where its label says."""
+    """The pod, created and stopped at the point of its label."""
     await live.pod(name, cpu="1", **labels)
     await asyncio.wait_for(Stage.reached.wait(), PATIENCE_SECONDS)
     await live.until(lambda: name in live.pods)
@@ -117,7 +117,7 @@ async def test_a_pod_made_again_on_its_way_is_another_pod(server, labels):
 
 
 @at_every_point
-async def test_a_pod_bound_by_somebody_else_on_its_way_is_theirs(server, labels):
+async def test_a_pod_bound_by_another_scheduler_on_its_way_is_theirs(server, labels):
     """4.5: a failed binding forgets the pod."""
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
@@ -170,7 +170,7 @@ async def test_a_pod_updated_on_its_way_goes_on(server, labels):
 
 
 @at_every_point
-async def test_a_node_that_goes_while_a_pod_is_on_its_way_harms_nobody(server, labels):
+async def test_a_node_that_goes_while_a_pod_is_on_its_way_harms_no_other_pod(server, labels):
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="1")
         pod = await stopped(live, **labels)
@@ -184,11 +184,11 @@ async def test_a_node_that_goes_while_a_pod_is_on_its_way_harms_nobody(server, l
         await live.pod("next", cpu="1")
         await until(
             lambda: any(view.pods for view in state.nodes) and not live.core.bindings._tasks,
-            lambda: "nobody came to the new node",
+            lambda: "no pod came to the new node",
         )
 
 
-async def test_a_slow_unreserve_holds_up_nobody_else(server):
+async def test_a_slow_unreserve_holds_up_no_other_pod(server):
     async with a_live_scheduler(server, STAGED, [Stage]) as live:
         await live.node("node-1", cpu="4")
         await stopped(live, stop="unreserve", refuse="reserve")
@@ -289,7 +289,7 @@ async def test_the_end_waits_for_no_permission_and_gives_back_what_was_reserved(
 
 
 class Stubborn(Plugin):
-    """Neither starts nor stops when told."""
+    """Fails to start and to stop."""
 
     trace: list[str] = []
 
@@ -305,7 +305,7 @@ class Stubborn(Plugin):
         raise RuntimeError("cannot stop")
 
 
-async def test_a_plugin_that_can_neither_start_nor_stop_says_so_and_harms_nobody(server, capsys):
+async def test_a_plugin_that_can_neither_start_nor_stop_is_logged_and_harms_no_pod(server, capsys):
     Stubborn.trace.clear()
     config = a_configuration(a_profile("default-scheduler", plugins=["Stubborn"]))
     async with a_live_scheduler(server, config, [Stubborn]) as live:

@@ -1,4 +1,4 @@
-"""A binding that the server refuses is counted, told and tried again; whoever else has bound the pod may keep it."""
+"""A binding that the server refuses is counted, reported and retried; a pod bound by another scheduler stays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSALS = {
 }
 
 
-async def test_a_refused_binding_is_counted_told_and_tried_again(server, monkeypatch):
+async def test_a_refused_binding_is_counted_reported_and_retried(server, monkeypatch):
     refusals = dict(REFUSALS)
     bind = ApiClient.bind
 
@@ -51,8 +51,8 @@ async def test_a_refused_binding_is_counted_told_and_tried_again(server, monkeyp
         assert attempts(live.scheduler, "scheduled") == len(REFUSALS)
 
 
-async def test_a_pod_that_a_rival_has_bound_is_dropped_and_stays_as_it_is(server, monkeypatch):
-    """The watch shows their binding before we hear of ours, or our patch meets it: either way no word more."""
+async def test_a_pod_that_another_scheduler_has_bound_is_dropped_and_stays_as_it_is(server, monkeypatch):
+    """The watch shows their binding before the response to ours, or our patch meets it: no more is written."""
     bind = ApiClient.bind
 
     async def be_late(self: ApiClient, namespace: str, name: str, uid: str, node: str, **metadata: Any) -> None:

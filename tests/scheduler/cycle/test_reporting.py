@@ -81,7 +81,7 @@ async def test_the_same_word_is_not_written_twice_even_before_the_watch_shows_it
     assert len(server.patches) == 1
 
 
-async def test_what_the_server_says_already_is_not_written(server, reporter):
+async def test_what_the_server_has_already_is_not_written(server, reporter):
     pod = a_pod()
     pod.status.conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")]
     reporter.condition(pod, "Unschedulable", "no", None)
@@ -146,7 +146,7 @@ async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_anew(server
 
 
 async def pass_time(server: Server, seconds: float) -> None:
-    """In small steps, so that whoever wakes up can sleep again."""
+    """In small steps, so that a task that wakes up can sleep again."""
     for _ in range(int(seconds * 4)):
         server.clock.advance(0.25)
         await settle()
@@ -199,7 +199,7 @@ async def test_the_same_word_again_does_not_make_two_of_one_that_was_not_taken(s
 
 
 @pytest.mark.parametrize("when", ["on its way", "kept"])
-async def test_a_word_that_was_not_taken_is_not_said_of_a_pod_that_waits_no_longer(server, reporter, when):
+async def test_a_failed_patch_is_not_retried_for_a_pod_that_waits_no_longer(server, reporter, when):
     server.refusals = [ApiError(403, "Forbidden", "not yet")]
     if when == "on its way":
         server.open.clear()
@@ -212,7 +212,7 @@ async def test_a_word_that_was_not_taken_is_not_said_of_a_pod_that_waits_no_long
     assert reporter._retrier is None
 
 
-async def test_a_word_that_was_not_taken_is_not_said_after_the_binding_and_is_news_if_that_fails(server, reporter):
+async def test_a_failed_patch_is_not_retried_after_the_binding_and_is_new_if_that_fails(server, reporter):
     pod = a_pod("web")
     server.refusals = [ApiError(403, "Forbidden", "not yet")]
     reporter.condition(pod, "Unschedulable", "no", None)
@@ -225,7 +225,7 @@ async def test_a_word_that_was_not_taken_is_not_said_after_the_binding_and_is_ne
     assert len(server.patches) == 1
 
 
-async def test_a_word_that_was_overtaken_by_the_binding_is_news_if_that_fails(server, reporter):
+async def test_a_condition_that_was_overtaken_by_the_binding_is_new_if_that_fails(server, reporter):
     pod = a_pod("web")
     server.open.clear()
     reporter.condition(pod, "SchedulerError", "first", None)
@@ -240,7 +240,7 @@ async def test_a_word_that_was_overtaken_by_the_binding_is_news_if_that_fails(se
     assert [status["conditions"][0]["message"] for status in server.patches] == ["first", "second"]
 
 
-async def test_one_word_that_is_never_taken_does_not_hold_up_the_others(server, reporter):
+async def test_one_patch_that_always_fails_does_not_hold_up_the_others(server, reporter):
     server.responses_all = Unreachable("connection refused")
     for name in ("bad", "good", "better"):
         reporter.condition(a_pod(name, uid=name), "Unschedulable", name, None)
@@ -250,9 +250,9 @@ async def test_one_word_that_is_never_taken_does_not_hold_up_the_others(server, 
     assert sorted(status["conditions"][0]["message"] for status in server.patches) == ["better", "good"]
 
 
-async def test_a_word_that_the_watch_shows_was_taken_after_all(server, reporter):
+async def test_a_failed_patch_that_the_watch_shows_as_written_is_not_retried(server, reporter):
     pod = a_pod("web")
-    server.responses_all = Unreachable("the connection was cut before the answer came")
+    server.responses_all = Unreachable("the connection was cut before the response came")
     reporter.condition(pod, "Unschedulable", "no", None)
     await pass_time(server, 1)
     reporter.pending(shown(pod, "no", ""))
@@ -261,21 +261,21 @@ async def test_a_word_that_the_watch_shows_was_taken_after_all(server, reporter)
     assert server.patches == []
 
 
-async def test_a_word_is_about_this_very_pod(server, reporter):
+async def test_a_patch_is_about_this_very_pod(server, reporter):
     server.uid = "u1"
     reporter.condition(a_pod("web", uid="u1"), "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
 
 
-async def test_a_pod_that_changed_meanwhile_is_told_all_the_same(server, reporter):
+async def test_a_pod_that_changed_meanwhile_is_patched_all_the_same(server, reporter):
     server.now = {"metadata": {"resourceVersion": "7"}, "spec": {}}
     reporter.condition(a_pod("web"), "Unschedulable", "no", None)
     await settle()
     assert len(server.patches) == 1
 
 
-async def test_a_pod_that_a_rival_bound_meanwhile_does_not_hear_that_it_waits(server, reporter, capsys):
+async def test_a_pod_that_another_scheduler_bound_meanwhile_gets_no_condition(server, reporter, capsys):
     server.now = {"metadata": {"resourceVersion": "7"}, "spec": {"nodeName": "theirs"}}
     reporter.condition(a_pod("web"), "SchedulerError", "binding rejected", "")
     await settle()
@@ -285,12 +285,12 @@ async def test_a_pod_that_a_rival_bound_meanwhile_does_not_hear_that_it_waits(se
 GONE = {
     "it is gone": ApiError(404, "NotFound", 'pods "web" not found'),
     "a namesake took its place": ApiError(409, "Conflict", "Precondition failed: UID in precondition: u1"),
-    "a namesake, as kube-apiserver says it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
+    "a namesake, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
 }
 
 
 @pytest.mark.parametrize("response", GONE.values(), ids=GONE.keys())
-async def test_nothing_more_is_said_about_a_pod_when(server, reporter, capsys, response):
+async def test_nothing_more_is_written_about_a_pod_when(server, reporter, capsys, response):
     server.refusals = [response]
     reporter.condition(a_pod("web"), "Unschedulable", "no", None)
     await settle()
@@ -346,7 +346,7 @@ def shown(pod: Pod, message: str, nominated: str) -> Pod:
     return newer
 
 
-async def test_what_somebody_else_took_back_is_said_again_once_the_watch_had_shown_it(server, reporter):
+async def test_what_another_client_took_back_is_patched_again_once_the_watch_had_shown_it(server, reporter):
     pod = a_pod()
     reporter.condition(pod, "Unschedulable", "no", "node-1")
     await settle()
@@ -369,7 +369,7 @@ async def test_a_watch_that_is_late_does_not_make_us_repeat_ourselves(server, re
     assert len(server.patches) == 1
 
 
-async def test_where_a_pod_is_about_to_go_is_said_before_it_waits_and_taken_back_if_it_does_not(server, reporter):
+async def test_a_pod_is_nominated_before_it_waits_and_that_is_taken_back_if_it_is_refused(server, reporter):
     pod = shown(a_pod(), "no", "")
     await reporter.nominate(pod, "node-1")
     # The watch has not shown the nomination yet, and the words are those of before.
@@ -378,7 +378,7 @@ async def test_where_a_pod_is_about_to_go_is_said_before_it_waits_and_taken_back
     assert [patch["nominatedNodeName"] for patch in server.patches] == ["node-1", None]
 
 
-async def test_a_pod_that_was_outbid_hears_it_and_may_be_nominated_again(server, reporter):
+async def test_a_pod_that_was_outbid_loses_its_nomination_and_may_be_nominated_again(server, reporter):
     pod = shown(a_pod(), "no", "node-1")
     assert await reporter.clear_nomination(pod)
     reporter.condition(pod, "Unschedulable", "no", "node-1")
@@ -386,7 +386,7 @@ async def test_a_pod_that_was_outbid_hears_it_and_may_be_nominated_again(server,
     assert [patch["nominatedNodeName"] for patch in server.patches] == [None, "node-1"]
 
 
-async def test_a_pod_that_goes_where_it_is_nominated_to_is_told_nothing_new(server, reporter):
+async def test_a_pod_that_goes_where_it_is_nominated_to_is_not_patched_again(server, reporter):
     """4.4.2: the node is nominated while the pod waits."""
     await reporter.nominate(shown(a_pod("shown"), "no", "node-1"), "node-1")
     assert server.patches == []

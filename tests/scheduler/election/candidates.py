@@ -163,6 +163,6 @@ class Cluster:
 async def a_cluster() -> AsyncIterator[Cluster]:
     cluster = Cluster()
     yield cluster
-    cluster.leases.hangs = False  # whoever holds the lease releases it, and would wait for an answer
+    cluster.leases.hangs = False  # the holder of the lease releases it, and would wait for a response
     for candidate in cluster.candidates:
         await candidate.stop()

@@ -45,7 +45,7 @@ async def test_a_standby_is_not_concerned():
         assert two.fence.is_open
 
 
-async def test_the_lease_counts_from_when_its_renewal_was_sent_not_from_its_answer():
+async def test_the_lease_counts_from_when_its_renewal_was_sent_not_from_its_response():
     async with a_cluster() as cluster:
 
         class SlowLeases(FarLeases):
@@ -63,7 +63,7 @@ async def test_the_lease_counts_from_when_its_renewal_was_sent_not_from_its_answ
         assert not one.fence.is_open
 
 
-async def test_a_leader_whose_renewals_are_answered_late_stops_as_early():
+async def test_a_leader_whose_renewals_return_late_stops_as_early():
     async with a_cluster() as cluster:
 
         class SlowLeases(FarLeases):
@@ -83,8 +83,8 @@ async def test_a_leader_whose_renewals_are_answered_late_stops_as_early():
         assert not one.leads
 
 
-async def test_an_answer_that_was_waiting_through_the_pause_extends_nothing():
-    """The renewal was written before the process was stopped; its answer is read when it wakes."""
+async def test_a_response_that_was_waiting_through_the_pause_extends_nothing():
+    """The renewal was written before the process was stopped; its response is read when it wakes."""
     async with a_cluster() as cluster:
         responded = asyncio.Event()
 
@@ -166,7 +166,7 @@ async def test_writes_in_flight_end_when_the_lease_could_not_be_renewed_in_time(
             await writing
 
 
-async def test_a_leader_that_is_told_to_end_while_it_cannot_renew_releases_the_lease_if_it_can():
+async def test_a_leader_that_is_stopped_while_it_cannot_renew_releases_the_lease_if_it_can():
     async with a_cluster() as cluster:
         one = await cluster.candidate("one")
         cluster.leases.failure = AWAY

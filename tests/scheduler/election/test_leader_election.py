@@ -12,7 +12,7 @@ from mooring.config.model import LeaderElection
 from mooring.scheduler.election.leader_election import LeaseLost
 
 
-async def test_a_lease_that_somebody_touched_is_looked_at_again():
+async def test_a_lease_that_another_client_touched_is_looked_at_again():
     async with a_cluster() as cluster:
         one = await cluster.candidate("one")
         await cluster.pass_time(10)
@@ -75,7 +75,7 @@ async def test_when_a_leader_vanishes_another_leads_after_the_lease_time_and_not
         assert mine.spec["leaseTransitions"] == 4
 
 
-async def test_a_leader_that_is_told_to_stop_releases_the_lease_and_the_next_leads_soon():
+async def test_a_leader_that_is_stopped_releases_the_lease_and_the_next_leads_soon():
     async with a_cluster() as cluster:
         one, two = await cluster.candidate("one"), await cluster.candidate("two")
         await one.stop()
@@ -86,8 +86,8 @@ async def test_a_leader_that_is_told_to_stop_releases_the_lease_and_the_next_lea
         assert cluster.leases.spec["leaseTransitions"] == 1
 
 
-async def test_a_leader_that_is_told_to_stop_while_it_renews_releases_the_lease_all_the_same():
-    """The renewal is written, and its answer is not waited for."""
+async def test_a_leader_that_is_stopped_while_it_renews_releases_the_lease_all_the_same():
+    """The renewal is written, and its response is not waited for."""
     async with a_cluster() as cluster:
         one, two = await cluster.candidate("one"), await cluster.candidate("two")
         cluster.leases.renewed_by("one")
@@ -130,7 +130,7 @@ async def test_a_leader_that_cannot_renew_stops_before_others_may_take_over(trou
 
 @pytest.mark.parametrize("renew_deadline", [10, 14])
 async def test_a_last_try_that_hangs_ends_before_others_may_take_over(renew_deadline):
-    """Refused until the last moment, and then no answer at all."""
+    """Refused until the last moment, and then no response at all."""
     async with a_cluster() as cluster:
         far = FarLeases(cluster.leases)
         one = await cluster.candidate("one", far, LeaderElection(renew_deadline_seconds=renew_deadline))
@@ -167,7 +167,7 @@ async def test_trouble_that_passes_in_time_costs_nothing():
         assert cluster.leases.spec["leaseTransitions"] == 0
 
 
-async def test_a_lease_that_somebody_else_took_is_lost_at_once():
+async def test_a_lease_that_another_candidate_took_is_lost_at_once():
     async with a_cluster() as cluster:
         one = await cluster.candidate("one")
         assert cluster.leases.lease is not None

@@ -1,4 +1,4 @@
-"""An extender for tests: a real HTTP server that remembers what it was asked and answers as the test says."""
+"""An extender for tests: a real HTTP server that records its requests and responds as the test sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[dict[str, Any]], Any]
 
 
 class ExtenderServer:
-    """`on[verb]` answers what is posted to that verb: JSON, a `web.Response`, or something to await for either."""
+    """`on[verb]` is the response to requests of that verb: JSON, a `web.Response`, or something to await."""
 
     def __init__(self) -> None:
         self.on: dict[str, Handler] = {}
@@ -68,12 +68,12 @@ def calling(*extenders: dict[str, Any]) -> str:
 
 async def soon(happened: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not happened():  # noqa: ASYNC110  # nobody sets an event for it
+        while not happened():  # noqa: ASYNC110  # nothing sets an event for it
             await asyncio.sleep(0.01)
 
 
 def names_of(question: dict[str, Any]) -> list[str]:
-    """The nodes that are asked about, whichever way."""
+    """The nodes of the request, whichever way they are sent."""
     if question["NodeNames"] is not None:
         return list(question["NodeNames"])
     return [node["metadata"]["name"] for node in question["Nodes"]["items"]]

@@ -1,4 +1,4 @@
-"""An extender as somebody would write one, in a process of its own: lets through nodes whose label `quiet` is `yes`,
+"""An extender as a user would write one, in a process of its own: lets through nodes whose label `quiet` is `yes`,
 and prefers the one that comes last in the alphabet. Prints its address."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def scored(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class Handler(BaseHTTPRequestHandler):
     """One connection for each question: HTTP/1.0."""
 
-    def do_POST(self) -> None:  # the name that http.server asks for
+    def do_POST(self) -> None:  # the name that http.server requires
         nodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["Nodes"]["items"]
         response = filtered(nodes) if self.path == "/filter" else scored(nodes)
         self.send_response(200)

@@ -1,4 +1,4 @@
-"""How the answers of several extenders are combined, and what an ignorable one may do."""
+"""How the responses of several extenders are combined, and what an ignorable one may do."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ FILTERED: dict[str, tuple[Extender, FilterResult, set[str]]] = {
 
 
 @pytest.mark.parametrize(("config", "response", "passed"), FILTERED.values(), ids=FILTERED.keys())
-def test_which_nodes_an_answer_lets_through(config, response, passed):
+def test_which_nodes_a_response_lets_through(config, response, passed):
     assert accepted(ExtenderClient(config), response, ["a", "b"]) == passed
 
 
 @pytest.mark.parametrize("config", [CAPABLE, NEEDY])
-def test_a_node_that_was_not_asked_about_is_an_error(config):
+def test_a_node_that_was_not_in_the_request_is_an_error(config):
     with pytest.raises(ExtenderFault, match='"moon" which is not found in the input'):
         accepted(ExtenderClient(config), FilterResult(node_names=("moon",), nodes=("moon",)), ["a", "b"])
 
@@ -54,8 +54,8 @@ def test_why_a_node_is_out():
     }
 
 
-class Nobody:
-    """A feed that nobody listens to."""
+class NoListener:
+    """A feed that passes nothing on."""
 
     def listed(self, objects: list[Any]) -> None: ...
     def changed(self, found: Any) -> None: ...
@@ -63,7 +63,7 @@ class Nobody:
 
 
 class Scripted:
-    """Stands where a client stands; answers as it was told, and remembers about which nodes it was asked."""
+    """Stands where a client stands; responds as it was built to, and records the nodes of each request."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ def chained(*clients: Scripted) -> Extenders:
     return extenders
 
 
-async def test_each_filter_is_asked_about_what_the_one_before_left():
+async def test_each_filter_gets_the_nodes_that_the_one_before_left():
     """4.3.8: extenders filter the remaining nodes in order."""
     first, second = Scripted("1", passing="ab", failed={"c": "one"}), Scripted("2", passing="b", failed={"a": "two"})
     refused = await chained(first, second).filter(a_pod(), ["a", "b", "c"])
@@ -120,7 +120,7 @@ async def test_each_filter_is_asked_about_what_the_one_before_left():
     assert (first.requested, second.requested) == ([["a", "b", "c"]], [["a", "b"]])
 
 
-async def test_when_nothing_is_left_nobody_else_is_asked():
+async def test_when_nothing_is_left_no_other_extender_is_called():
     first, second = Scripted("1", passing=""), Scripted("2", passing="a")
     assert await chained(first, second).filter(a_pod(), ["a"]) == {"a": NO_REASON}
     assert second.requested == []
@@ -170,7 +170,7 @@ INTERESTS: dict[str, tuple[tuple[ManagedResource, ...], Pod, bool]] = {
 
 
 @pytest.mark.parametrize(("managed", "pod", "is_interested"), INTERESTS.values(), ids=INTERESTS.keys())
-def test_in_whom_an_extender_is_interested(managed, pod, is_interested):
+def test_in_which_pods_an_extender_is_interested(managed, pod, is_interested):
     assert ExtenderClient(Extender("http://x", managed_resources=managed)).is_interested(pod) is is_interested
 
 

@@ -21,7 +21,7 @@ POD = Raw(b"{}")
 async def served(
     response: Callable[[int], bytes | None], fence: WriteFence | None = None
 ) -> AsyncIterator[tuple[ExtenderClient, list[int]]]:
-    """A server that answers the nth request so, or cuts the connection; and on which connection each request came."""
+    """A server that sends this on request n, or cuts the connection; and on which connection each request came."""
     came: list[int] = []
     connections = 0
 
@@ -62,14 +62,14 @@ async def test_questions_share_a_connection():
         assert came == [1, 1, 1]
 
 
-async def test_a_question_is_asked_again_where_a_kept_connection_was_cut():
+async def test_a_request_is_sent_again_where_a_kept_connection_was_cut():
     async with served(lambda request: None if request == 2 else b"{}") as (client, came):
         await client.filter(POD, [], [])
         await client.filter(POD, [], [])
         assert came == [1, 1, 2]
 
 
-async def test_a_question_is_repeated_once_and_not_on_a_new_connection():
+async def test_a_request_is_repeated_once_and_not_on_a_new_connection():
     async with served(lambda request: b"{}" if request == 1 else None) as (client, came):
         await client.filter(POD, [], [])
         for _ in range(2):
@@ -78,7 +78,7 @@ async def test_a_question_is_repeated_once_and_not_on_a_new_connection():
         assert came == [1, 1, 2, 3]
 
 
-async def test_a_binding_is_asked_for_once_on_a_connection_of_its_own():
+async def test_a_binding_is_requested_once_on_a_connection_of_its_own():
     async with served(lambda request: None if request == 3 else b"{}") as (client, came):
         await client.bind(a_pod(), "a")
         await client.bind(a_pod(), "a")

@@ -83,7 +83,7 @@ async def test_a_node_that_went_meanwhile_is_not_chosen_nor_another_on_its_row()
     assert decision.node == "a"
 
 
-async def test_where_only_nodes_are_left_that_nobody_asked_about_they_are_asked_about():
+async def test_where_only_nodes_are_left_that_were_in_no_request_another_is_sent():
     state = a_cluster(a_node("a")).state
 
     def replace(time: int) -> None:
@@ -109,7 +109,7 @@ async def test_a_cluster_that_never_holds_still_fails_the_attempt():
     assert (decision.message, len(requested.filtered)) == (OVERTAKEN, ROUNDS)
 
 
-async def test_the_nominated_node_is_asked_about_alone():
+async def test_the_nominated_node_is_sent_alone():
     requested = Requested()
     decision = await decided(requested, a_cluster(a_node("a"), a_node("b")).state, a_pod(nominated="a"))
     assert (decision.node, requested.filtered, requested.scored) == ("a", [["a"]], [])

@@ -1,4 +1,4 @@
-"""Extenders end to end: a scheduler on the embedded API server asks an HTTP server of the test."""
+"""Extenders end to end: a scheduler on the embedded API server calls an HTTP server of the test."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_refused_nodes_are_counted_and_anything_may_wake_the_pod(server, e
         # Only where the extender sees a way is preemption tried.
         assert "1 No preemption victims found for incoming pod, 1 Preemption is not helpful" in message
         extender.on["filter"] = only("b")
-        # Nothing of NodeResourcesFit or another plugin: a label nobody reads.
+        # Nothing of NodeResourcesFit or another plugin: a label that no plugin reads.
         await live.client.patch(Node.KIND, "b", None, {"metadata": {"labels": {"x": "y"}}})
         assert await live.bound("web") == ["b"]
 
@@ -142,23 +142,23 @@ async def test_a_binder_that_cannot_bind_fails_the_attempt_and_the_place_is_free
 
 
 FAILURES: dict[str, tuple[Any, str]] = {
-    "one that answers 500": (
+    "one that returns 500": (
         lambda _: web.Response(status=500),
         "failed filter with extender at URL {}/filter, code 500",
     ),
-    "one that answers nonsense": (
+    "one that returns nonsense": (
         lambda _: web.Response(text="<html>"),
         "extender {} responded to filter with an invalid body",
     ),
-    "one that answers another shape": (
+    "one that returns another shape": (
         lambda _: {"NodeNames": 3},
         "extender {} responded to filter with an invalid body: NodeNames",
     ),
-    "one that says what is wrong": (
+    "one that reports what is wrong": (
         lambda _: {"Error": "no quorum"},
         "extender {} returned an error for filter: no quorum",
     ),
-    "one that names a node it was not asked about": (
+    "one that names a node that was not in the request": (
         lambda _: {"NodeNames": ["a", "moon"]},
         'extender "{}" claims a filtered node "moon" which is not found in the input node list',
     ),
@@ -197,7 +197,7 @@ async def test_an_extender_that_is_down_is_named(server, unused_tcp_port):
         assert "secret" not in message
 
 
-async def test_an_ignorable_extender_that_is_down_is_passed_over_and_asked_last(server, extender, unused_tcp_port):
+async def test_an_ignorable_extender_that_is_down_is_passed_over_and_called_last(server, extender, unused_tcp_port):
     extender.on["filter"] = only("b")
     down = {
         "urlPrefix": f"http://127.0.0.1:{unused_tcp_port}",
@@ -215,7 +215,7 @@ async def test_an_ignorable_extender_that_is_down_is_passed_over_and_asked_last(
         assert await live.bound("web") == ["b"]
 
 
-async def test_an_extender_is_asked_only_about_pods_with_its_resources_which_need_not_fit(server, extender):
+async def test_an_extender_is_called_only_for_pods_with_its_resources_which_need_not_fit(server, extender):
     extender.on["filter"] = only("b")
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "managedResources": managed})

@@ -1,4 +1,4 @@
-"""Extenders have a say in who is evicted: fewer nodes, or nobody."""
+"""Extenders take part in choosing victims: fewer nodes, or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.scheduler.extenders.conftest import calling
 
 
 async def full(live: Live, *names: str) -> dict[str, str]:
-    """A node and a pod of low priority that fills it, for each name; tells which pod is on which node."""
+    """A node and a pod of low priority that fills it, for each name; returns which pod is on which node."""
     await classes(live)
     for name in names:
         await live.node(name)
@@ -71,7 +71,9 @@ REFUSALS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("handler", "message"), REFUSALS.values(), ids=REFUSALS.keys())
-async def test_without_a_proper_answer_nobody_is_evicted_and_the_pod_says_why(server, extender, handler, message):
+async def test_without_a_proper_response_no_pod_is_evicted_and_the_condition_names_why(
+    server, extender, handler, message
+):
     extender.on["preempt"] = handler
     config = calling({"urlPrefix": extender.url, "preemptVerb": "preempt", "nodeCacheCapable": True})
     async with a_live_scheduler(server, config) as live:
@@ -92,7 +94,7 @@ async def test_an_ignorable_extender_that_fails_changes_nothing(server, extender
         assert await live.bound("high") == ["a"]
 
 
-async def test_the_nominated_node_is_asked_about_alone_and_the_others_where_it_is_refused(server, extender):
+async def test_the_nominated_node_is_sent_alone_and_the_others_where_it_is_refused(server, extender):
     def preempt(question: dict[str, Any]) -> dict[str, Any]:
         return {"NodeNameToMetaVictims": {"a": question["NodeNameToMetaVictims"]["a"]}}
 

@@ -88,15 +88,15 @@ RESPONSES: dict[str, tuple[str, FilterResult]] = {
         FilterResult(),
     ),
     "null alone": ("null", FilterResult()),
-    "nothing said": ("{}", FilterResult()),
+    "an empty object": ("{}", FilterResult()),
     "no items is no nodes": ('{"Nodes": {"metadata": {}}}', FilterResult(nodes=())),
     "an error": ('{"Error": "no quorum"}', FilterResult(error="no quorum")),
-    "fields that nobody knows": ('{"NodeNames": ["a"], "Mood": {"x": [1]}}', FilterResult(node_names=("a",))),
+    "unknown fields": ('{"NodeNames": ["a"], "Mood": {"x": [1]}}', FilterResult(node_names=("a",))),
 }
 
 
 @pytest.mark.parametrize(("body", "meant"), RESPONSES.values(), ids=RESPONSES.keys())
-def test_an_answer_to_filter(body, meant):
+def test_a_response_to_filter(body, meant):
     assert read_filter(body.encode()) == meant
 
 
@@ -127,7 +127,7 @@ PRIORITIES: dict[str, tuple[str, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("body", "meant"), PRIORITIES.values(), ids=PRIORITIES.keys())
-def test_an_answer_to_prioritize(body, meant):
+def test_a_response_to_prioritize(body, meant):
     assert read_priorities(body.encode()) == meant
 
 
@@ -137,7 +137,7 @@ def test_a_score_is_a_whole_number_of_64_bits(score):
         read_priorities(f'[{{"Host": "a", "Score": {score}}}]'.encode())
 
 
-def test_an_answer_to_bind():
+def test_a_response_to_bind():
     assert read_binding(b"{}") == ""
     assert read_binding(b'{"error": "asleep"}') == "asleep"
 
@@ -154,7 +154,7 @@ VICTIMS: dict[str, tuple[str, dict[str, MetaVictims]]] = {
 
 
 @pytest.mark.parametrize(("body", "meant"), VICTIMS.values(), ids=VICTIMS.keys())
-def test_an_answer_to_preempt(body, meant):
+def test_a_response_to_preempt(body, meant):
     assert read_victims(body.encode()) == meant
 
 
@@ -167,7 +167,7 @@ JSON = st.recursive(
 
 
 @given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
-def test_any_answer_is_read_or_called_nonsense(body):
+def test_any_response_is_read_or_called_nonsense(body):
     for read in (read_filter, read_priorities, read_binding, read_victims):
         try:
             read(body)

@@ -1,4 +1,4 @@
-"""What an operator sees who asks whether the scheduler's belief is right."""
+"""What an operator sees who compares the scheduler's cache with the API server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.scheduler.introspection.cache_comparer import CacheComparer
 from mooring.testing import a_node_object
 
 
-async def test_what_agrees_is_said_to_agree_and_everything_is_dumped(
+async def test_what_agrees_is_logged_as_such_and_everything_is_dumped(
     server: EmbeddedApiServer, capsys: pytest.CaptureFixture[str]
 ):
     async with a_live_scheduler(server) as live:
@@ -46,7 +46,7 @@ async def test_a_difference_that_lasts_is_named(server: EmbeddedApiServer, capsy
     assert '"Cache mismatch" what="Node ghost is in the cache and does not exist' in capsys.readouterr().err
 
 
-async def test_a_server_that_does_not_answer_is_said(server: EmbeddedApiServer, capsys: pytest.CaptureFixture[str]):
+async def test_a_server_that_does_not_respond_is_logged(server: EmbeddedApiServer, capsys: pytest.CaptureFixture[str]):
     async with a_live_scheduler(server) as live:
         await live.node("one")
         await live.pod("web")

@@ -26,10 +26,10 @@ def test_the_last_decision_is_what_is_read(journal):
 
 
 def test_an_unknown_pod_has_no_decision(journal):
-    assert journal.read("default/nobody") is None
+    assert journal.read("default/unknown") is None
 
 
-def test_a_note_says_what_became_of_the_decision(journal):
+def test_a_note_names_what_became_of_the_decision(journal):
     pod = a_pod("web")
     journal.write(pod, {"node": "node-1"})
     journal.note(pod, node=None, error="the disk is gone")

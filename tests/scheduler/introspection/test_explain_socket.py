@@ -1,4 +1,4 @@
-"""The local socket on which a scheduler answers `mooring explain`."""
+"""The local socket on which a scheduler serves `mooring explain`."""
 
 import asyncio
 import socket
@@ -18,28 +18,28 @@ def questions_to(server: str) -> list[dict[str, Any]]:
     return requested.responses
 
 
-async def test_a_scheduler_answers_those_who_ask_about_its_server():
-    control = ExplainSocket("https://one:6443", lambda question: {"asked": question["explain"]})
+async def test_a_scheduler_responds_to_queries_about_its_server():
+    control = ExplainSocket("https://one:6443", lambda question: {"requested": question["explain"]})
     await control.open()
-    assert await asyncio.to_thread(questions_to, "https://one:6443/") == [{"asked": "default/web"}]
+    assert await asyncio.to_thread(questions_to, "https://one:6443/") == [{"requested": "default/web"}]
     assert await asyncio.to_thread(questions_to, "https://another:6443") == []
     await control.close()
     assert questions_to("https://one:6443") == []
 
 
-async def test_two_schedulers_of_one_server_both_answer():
+async def test_two_schedulers_of_one_server_both_respond():
     controls = [
         ExplainSocket("https://one", response) for response in (lambda _: {"number": 1}, lambda _: {"number": 2})
     ]
     for control in controls:
         await control.open()
-    answers = await asyncio.to_thread(questions_to, "https://one")
-    assert sorted(response["number"] for response in answers) == [1, 2]
+    responses = await asyncio.to_thread(questions_to, "https://one")
+    assert sorted(response["number"] for response in responses) == [1, 2]
     for control in controls:
         await control.close()
 
 
-async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
+async def test_a_query_that_makes_no_sense_gets_a_response_all_the_same():
     control = ExplainSocket("https://one", lambda question: {"value": question["missing"]})
     await control.open()
     [response] = await asyncio.to_thread(questions_to, "https://one")
@@ -47,7 +47,7 @@ async def test_a_question_that_makes_no_sense_gets_an_answer_all_the_same():
     await control.close()
 
 
-async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
+async def test_a_client_that_connects_and_sends_nothing_holds_up_no_other(monkeypatch):
     monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
     control = ExplainSocket("https://one", lambda _: {})
     await control.open()
@@ -61,7 +61,7 @@ async def test_who_connects_and_asks_nothing_holds_up_nobody(monkeypatch):
     await writer.wait_closed()
 
 
-async def test_an_answer_that_cannot_be_written_is_an_error_not_silence():
+async def test_a_response_that_cannot_be_written_is_an_error_not_silence():
     control = ExplainSocket("https://one", lambda _: {"odd": object()})
     await control.open()
     [response] = await asyncio.to_thread(questions_to, "https://one")
@@ -100,11 +100,11 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
     await control.close()
 
 
-async def test_while_the_loop_is_held_up_the_answer_is_what_holds_it_up(monkeypatch):
+async def test_while_the_loop_is_held_up_the_response_is_what_holds_it_up(monkeypatch):
     monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 0.5)
     held_up = HeldUp("Loops", "reserve", "loops.py:7", 12.0)
     control = ExplainSocket("https://one", lambda _: {"found": False}, lambda: held_up)
     await control.open()
-    # Here, on the loop that would answer: it does not run meanwhile.
+    # Here, on the loop that would respond: it does not run meanwhile.
     assert questions_to("https://one") == [{"heldUp": held_up._asdict()}]
     await control.close()

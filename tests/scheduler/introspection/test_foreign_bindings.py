@@ -88,7 +88,7 @@ async def test_what_we_bind_ourselves_is_ours(scene):
 
 
 @pytest.mark.parametrize("name", ["ours", "other"], ids=["elsewhere than we tried", "and we did not try at all"])
-async def test_what_somebody_else_binds_is_counted_and_told(scene, capsys, name):
+async def test_what_another_scheduler_binds_is_counted_and_reported(scene, capsys, name):
     scene.at_work().server.events = [{"reportingInstance": "default-scheduler-host-7"}]
     await scene.shown(name, "node-2")
     assert scene.count() == 1
@@ -100,7 +100,7 @@ async def test_what_somebody_else_binds_is_counted_and_told(scene, capsys, name)
     assert 'by="default-scheduler-host-7"' in logged
 
 
-async def test_many_are_counted_and_told_once_in_a_while(scene, capsys):
+async def test_many_are_counted_and_reported_once_in_a_while(scene, capsys):
     scene.at_work()
     for number in range(20):
         await scene.shown(f"pod-{number}", "node-2")
@@ -112,7 +112,7 @@ async def test_many_are_counted_and_told_once_in_a_while(scene, capsys):
     assert "podsSinceLastReport=20" in capsys.readouterr().err
 
 
-async def test_each_profile_has_its_own_rivals(scene):
+async def test_each_profile_has_its_own_foreign_bindings(scene):
     scene.at_work()
     await scene.shown("a", "node-2")
     await scene.shown("b", "node-2", profile="second")
@@ -127,20 +127,20 @@ async def test_the_event_may_come_after_the_binding(scene):
     assert len(scene.server.requested) == 3
 
 
-async def test_without_the_right_to_list_events_it_is_said_where_to_look(scene):
+async def test_without_the_right_to_list_events_the_note_names_where_to_look(scene):
     scene.at_work().server.events = [ApiError(403, "Forbidden", "no")]
     await scene.shown("other", "node-2")
     assert "this scheduler may not list events" in scene.reporter.notes[0]
     assert len(scene.server.requested) == 1
 
 
-async def test_who_stands_by_has_no_rivals(scene):
+async def test_a_scheduler_that_stands_by_has_no_foreign_bindings(scene):
     scene.clock.advance(1000)
     await scene.shown("theirs", "node-2")
     assert scene.count() == 0
 
 
-async def test_the_last_bindings_of_the_leader_before_us_are_no_rivals(scene):
+async def test_the_last_bindings_of_the_leader_before_us_are_not_foreign(scene):
     scene.foreign_bindings.expect(a_pod("ours", uid="ours"), "node-1")
     scene.clock.advance(GRACE_SECONDS - 1)
     await scene.shown("theirs", "node-2")

@@ -1,4 +1,4 @@
-"""How long plugins take, as metrics and the warning about slow ones tell it."""
+"""How long plugins take, as metrics and the warning about slow ones report it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_each_point_takes_what_its_plugins_take(bench):
     }
 
 
-def test_each_plugin_is_told_of_a_chosen_attempt(bench):
+def test_each_plugin_is_reported_of_a_sampled_attempt(bench):
     bench.attempt(Taking(bench.clock, filter=0.002))
     seen = bench.seen(f"{PLUGIN}_sum", plugin="Taking")
     assert round(seen["Filter", "Success"], 6) == 0.002
@@ -132,7 +132,7 @@ def test_each_plugin_is_told_of_a_chosen_attempt(bench):
     assert ("Permit", "Success") in seen
 
 
-def test_other_attempts_tell_points_alone(bench):
+def test_other_attempts_report_points_alone(bench):
     bench.metrics.attempts.chance = lambda: 0.99
     for _ in range(3):
         bench.attempt(Taking(bench.clock))
@@ -144,29 +144,29 @@ class Refusing(Plugin):
     def __init__(self, *, at: str, response: Callable[[], object]) -> None:
         self._at, self._response = at, response
 
-    def _say(self, point: str) -> object:
+    def _at_point(self, point: str) -> object:
         return self._response() if point == self._at else None
 
     def pre_filter(self, pod, cycle):
-        return self._say("pre_filter")
+        return self._at_point("pre_filter")
 
     def filter(self, pod, node, cycle):
-        return self._say("filter")
+        return self._at_point("filter")
 
     def post_filter(self, pod, refused, what_if):
-        return self._say("post_filter") or Refusal("no help")
+        return self._at_point("post_filter") or Refusal("no help")
 
     def pre_score(self, pod, feasible, cycle):
-        return self._say("pre_score")
+        return self._at_point("pre_score")
 
     def score(self, pod, node, cycle):
-        return self._say("score") or 1
+        return self._at_point("score") or 1
 
     def reserve(self, pod, node, cycle):
-        return self._say("reserve")
+        return self._at_point("reserve")
 
     def permit(self, pod, node, cycle):
-        return self._say("permit")
+        return self._at_point("permit")
 
 
 def broken() -> object:
@@ -187,7 +187,7 @@ STATUSES = {
         ("Filter", "Success"),
     ),
     "a filter that fails": ("filter", broken, ("Filter", "Error")),
-    "nobody can make room": ("filter", lambda: Rejection("no"), ("PostFilter", "Unschedulable")),
+    "no plugin can make room": ("filter", lambda: Rejection("no"), ("PostFilter", "Unschedulable")),
     "a pre_score that fails": ("pre_score", broken, ("PreScore", "Error")),
     "a score that fails": ("score", broken, ("Score", "Error")),
     "a score that is none": ("score", lambda: 500, ("Score", "Error")),
@@ -262,7 +262,7 @@ def test_once_a_little_slow_may_be_chance(bench, capsys):
     assert "One plugin takes most" in capsys.readouterr().err
 
 
-def test_nobody_is_named_where_nobody_dominates(bench, capsys):
+def test_no_plugin_is_named_where_none_dominates(bench, capsys):
     class Other(Taking):
         pass
 
@@ -280,7 +280,7 @@ def test_a_quick_attempt_is_not_worth_a_word(bench, capsys):
 # Binding
 
 
-def test_what_comes_after_the_decision_is_told_apart(bench):
+def test_what_comes_after_the_decision_is_distinguished(bench):
     decision = bench.attempt(Taking(bench.clock))
     watch = decision.cycle.watch
     assert watch is not None

@@ -25,7 +25,7 @@ def shown(text: bytes) -> dict[str, float]:
 async def until_shown(live: Live, series: str) -> dict[str, float]:
     """The binding's last words come after the watch has shown the pod bound."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not (seen := shown(live.scheduler.metrics.text())).get(series):  # noqa: ASYNC110  # no event tells
+        while not (seen := shown(live.scheduler.metrics.text())).get(series):  # noqa: ASYNC110  # no event is set for it
             await asyncio.sleep(0)
     return seen
 
@@ -73,7 +73,7 @@ async def test_extension_points_are_timed(server: EmbeddedApiServer):
         assert "scheduler_goroutines{operation=binding}" in seen
 
 
-async def test_a_pod_that_no_event_helps_was_asked_about(server: EmbeddedApiServer):
+async def test_the_hint_of_an_event_that_does_not_help_is_counted(server: EmbeddedApiServer):
     async with a_live_scheduler(server) as live:
         await live.node("one")
         await live.pod("too-big", cpu="64")
@@ -84,7 +84,7 @@ async def test_a_pod_that_no_event_helps_was_asked_about(server: EmbeddedApiServ
 
 
 class Slowly(Plugin):
-    """Lets pods wait, and refuses those that say so."""
+    """Lets pods wait, and refuses those whose labels name the point."""
 
     def reserve(self, pod, node, cycle):
         return Refusal("not here") if "reserve" in pod.labels else None

@@ -49,7 +49,7 @@ def test_many_attempts_share_a_label(attempts, label):
     assert value(metrics, "scheduler_pod_scheduled_after_flush_total") == (attempts == 99)
 
 
-def test_sizes_are_read_when_somebody_asks():
+def test_sizes_are_read_at_each_scrape():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
     pending = {("active",): 1}
     metrics.watch(lambda: [Sizes("pending_pods", pending)])
@@ -107,7 +107,7 @@ def test_counting_on_a_metric_whose_gate_is_off_counts_nothing():
     assert b"resourceclaim_creates" not in metrics.text()
 
 
-def test_requests_are_told_as_the_go_client_tells_them():
+def test_requests_are_reported_as_the_go_client_reports_them():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
     metrics.requests.responded("POST", "10.0.0.1:6443", "201", 0.004, 300)
     metrics.requests.received("POST", "10.0.0.1:6443", 100)
@@ -125,14 +125,14 @@ def test_a_lease_that_needed_another_look_is_counted():
     assert value(metrics, "leader_election_slowpath_total", name="mooring") == 1
 
 
-def test_every_metric_of_the_table_can_be_told():
+def test_every_metric_of_the_table_can_be_reported():
     metrics = SchedulerMetrics(FeatureGates(dict.fromkeys(GATED, True)), ManualClock(START))
     names = {family.name for family in metrics.registry.collect()}
     unlabelled = {row.name.removesuffix("_total") for row in ROWS if not row.labels}
     assert {f"scheduler_{name}" for name in unlabelled} <= names
 
 
-def test_features_and_build_are_told():
+def test_features_and_build_are_reported():
     metrics = SchedulerMetrics(FeatureGates({"SchedulerAsyncPreemption": False}), ManualClock(START))
     assert value(metrics, "kubernetes_feature_enabled", name="SchedulerAsyncPreemption", stage="BETA") == 0
     assert value(metrics, "kubernetes_feature_enabled", name="SchedulerQueueingHints", stage="") == 1
@@ -140,7 +140,7 @@ def test_features_and_build_are_told():
     assert b"process_cpu_seconds_total" in metrics.text()
 
 
-def test_who_leads_is_told_where_somebody_is_elected():
+def test_the_leader_is_reported_where_there_is_an_election():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
     assert b"leader_election" not in metrics.text()
     metrics.leads("mooring", False)

@@ -1,4 +1,4 @@
-"""What `/metrics/resources` tells of pods."""
+"""What `/metrics/resources` reports of pods."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def a_sidecar(**requests: Any) -> Container:
 
 CASES: dict[str, tuple[Pod, dict[str, float]]] = {
     "containers add up": (built(calling(cpu="100m"), calling(cpu="250m")), {"request cpu": 0.35}),
-    "an init container that asks for more counts alone": (
+    "an init container that requests more counts alone": (
         built(calling(cpu="1"), init_containers=[calling(cpu="3")]),
         {"request cpu": 3},
     ),
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Pod, dict[str, float]]] = {
         built(calling(cpu="1"), init_containers=[a_sidecar(cpu="500m"), calling(cpu="2")]),
         {"request cpu": 2.5},
     ),
-    "what the whole pod asks for replaces the sum": (
+    "what the whole pod requests replaces the sum": (
         built(calling(cpu="1"), resources=ResourceRequirements(requests={"cpu": "4"})),
         {"request cpu": 4},
     ),
@@ -71,17 +71,17 @@ CASES: dict[str, tuple[Pod, dict[str, float]]] = {
         built(calling({"cpu": "2"}, cpu="1"), overhead={"cpu": "1", "memory": "1Mi"}),
         {"request cpu": 2, "request memory": 2**20, "limit cpu": 3},
     ),
-    "resources that scheduling does not count are told too": (
+    "resources that scheduling does not count are reported too": (
         built(calling(storage="1Ki")),
         {"request storage": 1024},
     ),
-    "nothing is not told": (built(calling(cpu="0")), {}),
-    "what cannot be read is not told": (built(calling(cpu="many", memory="1Ki")), {"request memory": 1024}),
+    "an amount of zero is not reported": (built(calling(cpu="0")), {}),
+    "what cannot be read is not reported": (built(calling(cpu="many", memory="1Ki")), {"request memory": 1024}),
 }
 
 
 @pytest.mark.parametrize(("pod", "expected"), CASES.values(), ids=CASES.keys())
-def test_what_a_pod_asks_for(pod, expected):
+def test_what_a_pod_requests(pod, expected):
     assert reported(pod) == expected
 
 
@@ -131,7 +131,7 @@ def test_pods_come_change_and_go():
     assert shown(page()) == {("request", "db", "cpu", "cores"): 3}
 
 
-def test_nothing_is_kept_where_nobody_serves_it():
+def test_nothing_is_kept_where_it_is_not_served():
     resources = PodResources()
     resources.listed([a_pod("web", cpu="1")])
     assert resources.text() == b""

@@ -1,4 +1,4 @@
-"""A binding whose answer was lost: said again until it is known what became of it."""
+"""A binding whose response was lost: sent again until it is known what became of it."""
 
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ FORBIDDEN = ApiError(403, "Forbidden", "cannot create pods/binding")
 
 
 class Server:
-    """Answers bindings with these failures, then with success; knows where the pod is."""
+    """Responds to bindings with these failures, then with success; knows where the pod is."""
 
     def __init__(self, *failures: Exception, node: str = "", uid: str = "u1", silent: int = 0) -> None:
         self.transport = self
@@ -35,7 +35,7 @@ class Server:
             raise self.failures.pop(0)
 
     async def pause(self, seconds: float) -> None:
-        """Until the server answers others."""
+        """Until the server responds to others."""
         self.pauses.append(seconds)
 
     async def get(self, kind: object, name: str, namespace: str) -> dict[str, Any]:
@@ -53,13 +53,13 @@ async def bind(server: Server) -> None:
     ("server", "requested"),
     [
         pytest.param(Server(), 1, id="the first time"),
-        pytest.param(Server(LOST, LOST), 3, id="when the server answers again"),
-        pytest.param(Server(LOST, ASSIGNED, node="here"), 2, id="by the binding whose answer was lost"),
+        pytest.param(Server(LOST, LOST), 3, id="when the server responds again"),
+        pytest.param(Server(LOST, ASSIGNED, node="here"), 2, id="by the binding whose response was lost"),
         pytest.param(
             Server(LOST, FORBIDDEN, node="here", silent=1), 3, id="though the server forbids all while it starts"
         ),
         pytest.param(Server(BROKEN, node="here"), 1, id="by a server that broke down afterwards"),
-        pytest.param(Server(NO_TIME, node="here"), 1, id="by a server that had no time to say so"),
+        pytest.param(Server(NO_TIME, node="here"), 1, id="by a server that had no time to respond"),
         pytest.param(Server(NO_TIME, NO_TIME, NO_TIME), 4, id="when a server that had no time has some"),
         pytest.param(Server(LOST, NO_TIME), 3, id="when a server that came back has time"),
     ],
@@ -72,8 +72,8 @@ async def test_the_pod_is_bound(server: Server, requested: int):
 @pytest.mark.parametrize(
     ("server", "response"),
     [
-        pytest.param(Server(ASSIGNED, node="here"), ASSIGNED, id="somebody else bound it"),
-        pytest.param(Server(LOST, ASSIGNED, node="elsewhere"), ASSIGNED, id="somebody else was faster"),
+        pytest.param(Server(ASSIGNED, node="here"), ASSIGNED, id="another scheduler bound it"),
+        pytest.param(Server(LOST, ASSIGNED, node="elsewhere"), ASSIGNED, id="another scheduler was faster"),
         pytest.param(Server(LOST, ASSIGNED, node="here", uid="u2"), ASSIGNED, id="a namesake is there"),
         pytest.param(Server(FORBIDDEN), FORBIDDEN, id="it is forbidden"),
         pytest.param(Server(BROKEN), BROKEN, id="the server broke down before it was bound"),
@@ -93,7 +93,7 @@ async def test_a_pod_keeps_its_room_for_a_while_when_the_server_has_no_time_and_
     assert MOST_RETRIES_SECONDS < sum(clock.slept) <= MOST_RETRIES_SECONDS + BACKOFF.limit_seconds
 
 
-async def test_while_the_server_is_away_pauses_end_when_it_answers_others_and_are_short_again_when_it_is_back():
+async def test_while_the_server_is_away_pauses_end_when_it_responds_to_others_and_are_short_again_when_it_is_back():
     server, clock = Server(*[LOST] * 8, NO_TIME, NO_TIME), InstantClock()
     await ApiBinder(cast(ApiClient, server), clock).bind(a_pod("web", uid="u1"), "here")
     assert server.pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]

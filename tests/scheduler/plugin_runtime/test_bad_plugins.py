@@ -30,7 +30,7 @@ NO_IDEA = RuntimeError("no idea")
 
 
 def fails_at(point: str, response: Any = NO_IDEA, **more: Any) -> type[Plugin]:
-    """A plugin with one extension point, which raises this or answers it."""
+    """A plugin with one extension point, which raises this or returns it."""
 
     def act(self: Plugin, *_: Any) -> Any:
         if isinstance(response, BaseException):
@@ -53,7 +53,7 @@ RAISED = "RuntimeError: no idea"
 CASES = {
     "raises in pre_filter": (fails_at("pre_filter"), "PreFilter", f'running PreFilter plugin "Bad": {RAISED}'),
     "raises in filter": (fails_at("filter"), "Filter", f'running "Bad" filter plugin: {RAISED}'),
-    "answers nonsense in filter": (fails_at("filter", True), "Filter", 'running "Bad" filter plugin: filter of node'),
+    "returns nonsense in filter": (fails_at("filter", True), "Filter", 'running "Bad" filter plugin: filter of node'),
     "raises in pre_score": (
         fails_at("pre_score", score=lambda *_: 1),
         "PreScore",
@@ -77,32 +77,32 @@ CASES = {
     ),
     "scores with a text": (fails_at("score", "high"), "Score", '"Bad"'),
     "raises in reserve": (fails_at("reserve"), "Reserve", f'running Reserve plugin "Bad": {RAISED}'),
-    "answers nonsense in reserve": (
+    "returns nonsense in reserve": (
         fails_at("reserve", 1),
         "Reserve",
         'running Reserve plugin "Bad": reserve returned 1; it must return a Refusal or None',
     ),
     "raises in permit": (fails_at("permit"), "Permit", f'running Permit plugin "Bad": {RAISED}'),
-    "answers nonsense in permit": (fails_at("permit", True), "Permit", 'running Permit plugin "Bad": permit returned'),
+    "returns nonsense in permit": (fails_at("permit", True), "Permit", 'running Permit plugin "Bad": permit returned'),
     "raises in needs_pre_bind": (
         fails_at("needs_pre_bind", pre_bind=later_nothing),
         "PreBindPreFlight",
         f'running PreBindPreFlight "Bad": {RAISED}',
     ),
     "raises in pre_bind": (fails_at("pre_bind"), "PreBind", f'running PreBind plugin "Bad": {RAISED}'),
-    "answers nonsense in pre_bind": (
+    "returns nonsense in pre_bind": (
         fails_at("pre_bind", 1),
         "PreBind",
         'running PreBind plugin "Bad": pre_bind returned 1; it must return a Refusal or None',
     ),
     "raises in bind": (fails_at("bind"), "Bind", f'running Bind plugin "Bad": {RAISED}'),
-    "answers nonsense in bind": (
+    "returns nonsense in bind": (
         fails_at("bind", None),
         "Bind",
         'running Bind plugin "Bad": bind returned None; it must return Bound, Skip or a Refusal',
     ),
     "raises in pre_enqueue": (fails_at("pre_enqueue"), "PreEnqueue", AT_THE_GATE + RAISED),
-    "answers nonsense in pre_enqueue": (
+    "returns nonsense in pre_enqueue": (
         fails_at("pre_enqueue", "no"),
         "PreEnqueue",
         AT_THE_GATE + "pre_enqueue returned 'no', neither None nor a Refusal",
@@ -111,7 +111,7 @@ CASES = {
 
 
 def a_bad_profile(plugin: type[Plugin]) -> str:
-    """Where only one plugin binds it must be asked first."""
+    """Where only one plugin binds it must be called first."""
     if not hasattr(plugin, "bind"):
         return a_profile("broken", plugins=["Bad"])
     bind = "bind: {enabled: [{name: Bad}, {name: DefaultBinder}], disabled: [{name: DefaultBinder}]}"
@@ -147,7 +147,7 @@ class RaisesInAHelper(Plugin):
         return Rejection(node.labels["rack"])
 
 
-async def test_the_log_tells_the_line_at_which_a_plugin_raised(server, capsys):
+async def test_the_log_names_the_line_at_which_a_plugin_raised(server, capsys):
     """Isolation: a bad plugin fails only its own pod."""
     config = a_configuration(a_profile("default-scheduler", plugins=["RaisesInAHelper"]))
     async with a_live_scheduler(server, config, [RaisesInAHelper]) as live:
@@ -164,7 +164,7 @@ class RaisesAfterwards(Plugin):
 
 
 @pytest.mark.parametrize("verbosity", [0, 4])
-async def test_the_log_tells_the_line_of_a_failed_post_bind_and_at_4_its_traceback(verbosity, server, capsys):
+async def test_the_log_names_the_line_of_a_failed_post_bind_and_at_4_its_traceback(verbosity, server, capsys):
     """Isolation: a bad plugin fails only its own pod."""
     log.configure(verbosity=verbosity)
     config = a_configuration(a_profile("default-scheduler", plugins=["RaisesAfterwards"]))
@@ -181,7 +181,7 @@ async def test_the_log_tells_the_line_of_a_failed_post_bind_and_at_4_its_traceba
 
 
 def errors(live: Live) -> set[tuple[str, str]]:
-    """Which plugins failed at which points, as the metric says."""
+    """Which plugins failed at which points, as the metric counts them."""
     text = live.scheduler.metrics.text().decode()
     found = re.findall(rf'^{NAME}{{extension_point="(\w+)",plugin="(\w+)"}}', text, re.MULTILINE)
     return {(plugin, point) for point, plugin in found}
@@ -245,7 +245,7 @@ class BadWork(Plugin):
 
 QUIET = {
     "raises in post_filter": (fails_at("post_filter"), "PostFilter", refuses),
-    "answers nonsense in post_filter": (fails_at("post_filter", 1), "PostFilter", refuses),
+    "returns nonsense in post_filter": (fails_at("post_filter", 1), "PostFilter", refuses),
     "raises in unreserve": (fails_at("unreserve", pre_bind=fail_pre_bind), "Unreserve", fails_to_bind),
     "raises in post_bind": (fails_at("post_bind"), "PostBind", binds),
     "raises in a queueing hint": (BadHint, "QueueingHint", is_woken),
@@ -254,7 +254,9 @@ QUIET = {
 
 
 @pytest.mark.parametrize(("plugin", "point", "happens"), QUIET.values(), ids=QUIET.keys())
-async def test_where_the_pod_is_not_told_log_and_metric_name_a_plugin_that(server, capsys, plugin, point, happens):
+async def test_where_the_pod_gets_no_condition_log_and_metric_name_a_plugin_that(
+    server, capsys, plugin, point, happens
+):
     """Isolation, Q11, Q30: a bad plugin fails only its own pod; a gated pod records its plugin, without event or
     condition; Queue means activeQ, or backoffQ while backoff lasts.
     """

@@ -1,4 +1,4 @@
-"""The HTTP service of plugins: an answer, or a fault that names the host and not the password."""
+"""The HTTP service of plugins: a response, or a fault that names the host and not the password."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ async def address() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def test_an_answer_is_its_status_and_its_body(http, address):
+async def test_a_response_is_its_status_and_its_body(http, address):
     response = await http.get(address, params={"q": "up"}, headers={"Authorization": "Bearer x"})
     assert (response.status, response.json()) == (200, {"query": {"q": "up"}, "token": "Bearer x"})
 
 
 @pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/moved", 302)])
-async def test_an_answer_that_is_no_success_is_an_answer_too(http, address, path, status):
+async def test_a_response_that_is_no_success_is_a_response_too(http, address, path, status):
     assert (await http.get(address + path)).status == status
 
 
-async def test_who_does_not_answer_in_time_is_named(http, address):
+async def test_a_server_that_does_not_respond_in_time_is_named(http, address):
     with pytest.raises(Fault, match=f"^{address} did not respond within 0.05 s$"):
         await http.get(f"{address}/slow?token=secret", timeout_seconds=0.05)
 
@@ -92,7 +92,7 @@ async def test_reading_a_response_that_is_no_success_names_address_and_status(ht
         response.json()
 
 
-async def test_a_body_that_is_no_json_says_so_when_it_is_read(http, address):
+async def test_a_body_that_is_no_json_is_an_error_when_it_is_read(http, address):
     response = await http.get(f"{address}/text?token=secret")
     with pytest.raises(Fault, match=f"^{address}/text responded with something that is not JSON: "):
         response.json()

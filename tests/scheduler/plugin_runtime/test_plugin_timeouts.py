@@ -35,7 +35,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_an_answer_in_time_is_the_answer(cycle, clock):
+async def test_a_result_in_time_is_returned(cycle, clock):
     async def response() -> str:
         await clock.sleep(59)
         return "done"
@@ -46,7 +46,7 @@ async def test_an_answer_in_time_is_the_answer(cycle, clock):
     assert await requested == "done"
 
 
-async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
+async def test_a_plugin_that_takes_longer_is_cancelled_and_named(cycle, clock):
     ended = []
 
     async def response() -> None:
@@ -68,7 +68,7 @@ async def test_whoever_takes_longer_is_cancelled_and_named(cycle, clock):
     assert ended == [True]
 
 
-async def test_whoever_does_not_let_itself_be_cancelled_is_left_behind(cycle, clock, capsys):
+async def test_a_plugin_that_does_not_let_itself_be_cancelled_is_left_behind(cycle, clock, capsys):
     may_end = asyncio.Event()
 
     async def response() -> None:
@@ -112,7 +112,7 @@ async def test_a_plugin_that_bounds_its_waiting_itself_is_waited_for(cycle, cloc
     assert await requested == "at last"
 
 
-async def test_who_is_cancelled_while_it_asks_cancels_whom_it_asked(cycle, clock):
+async def test_a_caller_that_is_cancelled_cancels_the_plugin_it_called(cycle, clock):
     ended = []
 
     async def response() -> None:
@@ -129,7 +129,7 @@ async def test_who_is_cancelled_while_it_asks_cancels_whom_it_asked(cycle, clock
     assert ended == [True]
 
 
-async def test_of_several_that_fail_the_first_is_heard_of(clock):
+async def test_of_several_that_fail_the_first_is_reported(clock):
     async def fails(words: str) -> None:
         raise PluginFault("X", words)
 

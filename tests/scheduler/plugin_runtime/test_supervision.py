@@ -39,7 +39,7 @@ async def test_failed_work_is_named_and_started_again_after_ever_longer_pauses(c
 
     async def work() -> None:
         tries.append(clock.now())
-        raise RuntimeError("no answer from Prometheus")
+        raise RuntimeError("no response from Prometheus")
 
     supervisor.for_plugin("Load").run(work)
     for pause in (1, 2, 4):
@@ -49,7 +49,7 @@ async def test_failed_work_is_named_and_started_again_after_ever_longer_pauses(c
     assert [later - earlier for earlier, later in itertools.pairwise(tries)] == [1, 2, 4]
     logged = capsys.readouterr().err
     assert "Load]" in logged
-    assert "no answer from Prometheus" in logged
+    assert "no response from Prometheus" in logged
     await supervisor.stop()
 
 

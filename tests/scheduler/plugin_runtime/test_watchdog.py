@@ -20,7 +20,7 @@ class Logged:
         self.is_reported = threading.Event()
         self.is_over = threading.Event()
         self.is_named = threading.Event()
-        """Somebody else may hold up a busy machine before the plugin does."""
+        """On a busy machine something else may be reported before the plugin is."""
 
     def warning(self, words: str, **values: Any) -> None:
         self.lines.append((words, values))
@@ -39,11 +39,11 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Logged:
 
 
 def computes_until(reported: threading.Event) -> None:
-    assert reported.wait(PATIENCE_SECONDS), "nobody was told"
+    assert reported.wait(PATIENCE_SECONDS), "nothing was reported"
 
 
 class Computes(Plugin):
-    """Does not return before somebody has complained."""
+    """Does not return before the watchdog has complained."""
 
     complaint = threading.Event()
 
@@ -67,7 +67,7 @@ async def test_a_plugin_that_computes_for_long_is_named_and_the_loop_goes_on(ser
     assert "test_watchdog.py:" in named[0]["at"]
 
 
-async def test_what_is_no_plugins_fault_is_told_by_its_place(logged, monkeypatch):
+async def test_what_is_no_plugins_fault_is_reported_by_its_place(logged, monkeypatch):
     monkeypatch.setattr("mooring.scheduler.plugin_runtime.blocking_code._modules", dict)  # this module has a plugin
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
         computes_until(logged.is_reported)
@@ -75,7 +75,7 @@ async def test_what_is_no_plugins_fault_is_told_by_its_place(logged, monkeypatch
     assert (words, values["plugin"], values["seconds"] > 0) == ("Something blocks all scheduling", "", True)
 
 
-async def test_when_it_goes_on_that_is_told_too(logged):
+async def test_when_it_goes_on_that_is_reported_too(logged):
     with Watchdog(look_seconds=0.01, patience_seconds=0.05):
         computes_until(logged.is_reported)
         await asyncio.get_running_loop().run_in_executor(None, computes_until, logged.is_over)

@@ -112,7 +112,7 @@ def users_of(claim: dict[str, Any]) -> list[str]:
 
 
 async def print_line(live: Live, claim: str, status: dict[str, Any]) -> None:
-    """What somebody else writes to the claim."""
+    """What another client writes to the claim."""
     body = {"status": status}
     await live.client.patch(ResourceClaim.KIND, claim, "default", body, form="merge", subresource="status")
 
@@ -120,7 +120,7 @@ async def print_line(live: Live, claim: str, status: dict[str, Any]) -> None:
 async def until(happened: Callable[[], bool]) -> None:
     """For what no watch of the test shows."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not happened():  # noqa: ASYNC110 (nothing tells)
+        while not happened():  # noqa: ASYNC110 (nothing sets an event for it)
             await asyncio.sleep(0.01)
 
 
@@ -196,7 +196,7 @@ async def test_a_claim_can_be_shared_and_is_allocated_once(server: EmbeddedApiSe
         assert (devices_of(claim), sorted(users_of(claim))) == (["gpu-0"], ["first", "second"])
 
 
-async def test_a_claim_that_somebody_else_changed_is_written_all_the_same(server: EmbeddedApiServer):
+async def test_a_claim_that_another_client_changed_is_written_all_the_same(server: EmbeddedApiServer):
     async with a_cluster(server, "gpu-0") as live:
         await a_claim(live, "training")
         pod = await a_pod(live, "trains", "training", door="closed")

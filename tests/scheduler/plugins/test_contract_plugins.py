@@ -107,7 +107,7 @@ async def test_what_a_background_task_publishes_decides(server):
     async def prometheus(request: web.BaseRequest) -> web.Response:
         requested.append(request.query["query"])
         if len(requested) == 2:
-            requested_twice.set()  # so the first answer has been published
+            requested_twice.set()  # so the first response has been published
         used = {"busy": "3.9", "idle": "0.1"}
         result = [{"metric": {"node": node}, "value": [0, cpu]} for node, cpu in used.items()]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})

@@ -15,12 +15,12 @@ from mooring.plugins.examples import network_traffic
 
 @pytest.fixture(autouse=True)
 def responses_stay_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prometheus is asked every few milliseconds here; a busy machine must not turn its last answer stale."""
+    """Prometheus is queried every few milliseconds here; a busy machine must not turn its last response stale."""
     monkeypatch.setattr(network_traffic, "FRESH_REFRESHES", 100_000)
 
 
 class StandIn:
-    """Answers the query as Prometheus would, until it is told to answer otherwise."""
+    """Responds to the query as Prometheus would, until the test sets another response."""
 
     def __init__(self) -> None:
         self.received = {"busy": 9_000_000, "quiet": 1_000_000}
@@ -46,8 +46,8 @@ class StandIn:
         result = [{"metric": {"kubernetes_node": node}, "value": [0, str(n)]} for node, n in self.received.items()]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
 
-    async def heard(self, more: int) -> None:
-        """Wait for so many further queries: when the second comes, the first one's answer was taken in."""
+    async def queried(self, more: int) -> None:
+        """Wait for so many further queries: when the second comes, the first one's response was taken in."""
         await self.received_in_all(self.requested + more)
 
     async def received_in_all(self, wanted: int) -> None:
@@ -84,7 +84,7 @@ async def test_the_pod_goes_where_least_is_received(server, prometheus, capsys):
     async with a_live_scheduler(server, prometheus.configuration()) as live:
         await live.node("busy")
         await live.node("quiet")
-        await prometheus.heard(2)
+        await prometheus.queried(2)
         await live.pod("web")
         assert await live.bound("web") == ["quiet"]
         decision = live.scheduler.decision_log.read("default/web")
@@ -92,7 +92,7 @@ async def test_the_pod_goes_where_least_is_received(server, prometheus, capsys):
         assert decision["used"]["NetworkTraffic"] >= 1
 
         prometheus.received = {"busy": 0, "quiet": 5}
-        await prometheus.heard(2)
+        await prometheus.queried(2)
         await live.pod("next")
         assert await live.bound("next") == ["busy"]
     logged = capsys.readouterr().err
@@ -105,13 +105,13 @@ async def test_a_node_that_prometheus_has_lost_does_not_win_by_silence(server, p
     async with a_live_scheduler(server, prometheus.configuration()) as live:
         for name in ("busy", "quiet", "lost"):
             await live.node(name)
-        await prometheus.heard(2)
+        await prometheus.queried(2)
         await live.pod("web")
         assert await live.bound("web") == ["quiet"]
 
 
 async def until_logged(words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What was logged until these words came: nobody else is told when a background task has failed."""
+    """What was logged until these words came: nothing else shows that a background task has failed."""
     logged = ""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while words not in logged:
@@ -127,17 +127,17 @@ async def test_the_token_is_read_again_when_it_has_changed(server, prometheus, t
     async with a_live_scheduler(server, prometheus.configuration(bearerTokenFile=str(token))) as live:
         await until_logged(f"{prometheus.address} responded 401", capsys)
         token.write_text("new\n", encoding="utf-8")
-        await prometheus.heard(3)
+        await prometheus.queried(3)
         await live.node("busy")
         await live.node("quiet")
         await live.pod("web")
         assert await live.bound("web") == ["quiet"]
 
 
-async def test_pods_are_scheduled_while_prometheus_answers_html_and_one_line_says_so(server, prometheus, capsys):
+async def test_pods_are_scheduled_while_prometheus_returns_html_and_that_is_logged_once(server, prometheus, capsys):
     prometheus.page = "<html><body>Please sign in</body></html>"
     async with a_live_scheduler(server, prometheus.configuration()) as live:
-        await prometheus.heard(5)
+        await prometheus.queried(5)
         await live.node("busy")
         await live.pod("web")
         assert await live.bound("web") == ["busy"]
@@ -147,7 +147,7 @@ async def test_pods_are_scheduled_while_prometheus_answers_html_and_one_line_say
     )
 
 
-async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometheus):
+async def test_pods_are_scheduled_while_prometheus_never_responds(server, prometheus):
     prometheus.hangs = True
     async with a_live_scheduler(server, prometheus.configuration(refreshSeconds=30)) as live:
         await live.node("busy")
@@ -156,7 +156,7 @@ async def test_pods_are_scheduled_while_prometheus_never_answers(server, prometh
         await prometheus.received_in_all(1)
 
 
-async def test_prometheus_is_asked_again_when_it_did_not_answer_in_time(server, prometheus, capsys):
+async def test_prometheus_is_queried_again_when_it_did_not_respond_in_time(server, prometheus, capsys):
     prometheus.hangs = True
     async with a_live_scheduler(server, prometheus.configuration()):
         await until_logged(f"{prometheus.address} did not respond within 1 s", capsys)
@@ -173,7 +173,7 @@ async def test_pods_are_scheduled_while_the_ca_file_cannot_be_read(server, prome
     assert prometheus.requested == 0
 
 
-async def test_pods_are_scheduled_while_nobody_is_at_the_address(server, prometheus, capsys):
+async def test_pods_are_scheduled_while_no_server_is_at_the_address(server, prometheus, capsys):
     prometheus.address = "http://127.0.0.1:1"
     async with a_live_scheduler(server, prometheus.configuration()) as live:
         await live.node("busy")

@@ -32,7 +32,7 @@ HURRY = 20.0
 
 
 class HurriedClock:
-    """The scheduler asks every second whether claims are bound; here a second is short."""
+    """The scheduler checks every second whether claims are bound; here a second is short."""
 
     def now(self) -> float:
         return time.time() * HURRY
@@ -186,7 +186,7 @@ async def test_of_two_pods_that_want_one_volume_one_gets_it(server: EmbeddedApiS
         assert not live.pods[loser].spec.node_name
 
 
-async def test_a_provisioner_that_never_answers_costs_an_attempt_and_leaves_nothing_behind(server: EmbeddedApiServer):
+async def test_a_provisioner_that_never_responds_costs_an_attempt_and_leaves_nothing_behind(server: EmbeddedApiServer):
     async with a_scheduler(server, timeout=40) as live:
         await two_nodes(live)
         await a_class(live)
@@ -233,7 +233,7 @@ async def test_what_is_deleted_while_it_is_waited_for_ends_the_waiting(server: E
             await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
             await live.until(lambda: "web" not in live.pods)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while live.core.bindings.is_binding(uid):  # noqa: ASYNC110  # nobody sets an event for it
+            while live.core.bindings.is_binding(uid):  # noqa: ASYNC110  # nothing sets an event for it
                 await asyncio.sleep(0.01)
         assert live.scheduler.state.pod_counts() == (0, 0)
 

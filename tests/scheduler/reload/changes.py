@@ -1,4 +1,4 @@
-"""A live scheduler that is given another configuration, and plugins that say which version asked them."""
+"""A live scheduler that is given another configuration, and plugins that record which version called them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class StampArgs(Args):
 
 
 class Stamp(Plugin):
-    """Writes into each cycle which version asked it there."""
+    """Writes into each cycle which version called it there."""
 
     seen: dict[Cycle, list[int]] = {}
     alive: list[int] = []
@@ -152,7 +152,7 @@ async def test_no_pod_is_lost_and_each_decision_is_made_by_one_version(steps: Se
     server = EmbeddedApiServer()
     await server.start()
     first = a_configuration(*profiles(1, dict.fromkeys(NAMES[:2], "places")))
-    # No flush of the unschedulable: it would hide a pod that nobody wakes.
+    # No flush of the unschedulable: it would hide a pod that no event requeues.
     options: dict[str, Any] = {"clock": HurriedClock(), "max_unschedulable_seconds": 1e9}
     async with a_live_scheduler(server, first, [Stamp], **options) as live:
         witness = Witness()

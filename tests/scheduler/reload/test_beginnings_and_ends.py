@@ -16,7 +16,7 @@ class LivelyArgs(Args):
 
 
 class Lively(Plugin):
-    """Says when it lives, and holds a binding up for as long as the test wants."""
+    """Records when it lives, and holds a binding up for as long as the test wants."""
 
     alive: list[int] = []
     may_go_on = asyncio.Event()

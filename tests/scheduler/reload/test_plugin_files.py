@@ -61,7 +61,7 @@ async def test_the_new_code_decides_the_other_files_plugins_stay_and_the_old_cla
         assert await live.bound("second") == ["two"]
         assert the(live, "Steady") is steady
 
-        # Of the first version, whoever started the scheduler may still hold the registry.
+        # Of the first version, the code that started the scheduler may still hold the registry.
         old = weakref.ref(type(the(live, "Pinned")))
         (tmp_path / "pinned_here.py").write_text(CODE.replace("NODE", "one"))
         await reloaded(live, tmp_path)

@@ -1,4 +1,4 @@
-"""When the files are read again, and what log, metrics and events say of it."""
+"""When the files are read again, and what log, metrics and events report of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Files:
 
 
 class WatchedClock(ManualClock):
-    """Tells when somebody waits for it: then the look before is over."""
+    """Sets an event when a task waits for it: then the look before is over."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class WatchedClock(ManualClock):
 
 
 class World:
-    """A scheduler as a reloader sees it, which adopts what it is told to or raises."""
+    """A scheduler as a reloader sees it, which adopts the configuration that the test sets, or raises."""
 
     def __init__(self) -> None:
         self.clock = WatchedClock()
@@ -136,7 +136,7 @@ async def test_files_are_read_again_when_they_have_changed_and_stand_still(world
     assert world.reads == ["half written"]
 
 
-async def test_success_is_counted_logged_and_told(world, capsys):
+async def test_success_is_counted_logged_and_gets_an_event(world, capsys):
     world.clock.advance(1000)
     assert await world.reloader.reload()
     assert world.counts == {
@@ -151,7 +151,7 @@ async def test_success_is_counted_logged_and_told(world, capsys):
     assert (logged["type"], logged["reason"], logged["action"]) == ("Normal", "ConfigurationReloaded", "Reload")
 
 
-async def test_a_changed_file_that_changes_nothing_is_said(world, capsys):
+async def test_a_changed_file_that_changes_nothing_is_logged(world, capsys):
     world.outcome = lambda: UNCHANGED
     world.files.now = "with another comment"
     await world.look()
@@ -160,7 +160,7 @@ async def test_a_changed_file_that_changes_nothing_is_said(world, capsys):
     assert world.recorder.events == []
 
 
-async def test_failure_is_counted_logged_and_told_and_the_time_of_success_stays(world, capsys):
+async def test_failure_is_counted_logged_and_gets_an_event_and_the_time_of_success_stays(world, capsys):
     began = world.clock.now()
     world.clock.advance(1000)
 

@@ -46,7 +46,10 @@ REFUSED = {
         "clientConnection: {kubeconfig: other, qps: 7}",
         {"clientConnection.kubeconfig": '"" → "other"', "clientConnection.qps": "null → 7.0"},
     ),
-    "who is asked beside plugins": ('extenders: [{urlPrefix: "http://x", filterVerb: f}]', {"extenders": "restart it"}),
+    "what is called beside plugins": (
+        'extenders: [{urlPrefix: "http://x", filterVerb: f}]',
+        {"extenders": "restart it"},
+    ),
     "what is served": ("enableProfiling: false", {"enableProfiling": "true → false"}),
     "how the queue is ordered": (SORTED, {"profiles[0].plugins.queueSort": "PrioritySort → NewestFirst"}),
 }

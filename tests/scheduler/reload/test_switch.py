@@ -110,7 +110,7 @@ class BinderArgs(Args):
 
 
 class SlowBinder(Plugin):
-    """Takes as long as the test wants to prepare a binding, and tells who did it."""
+    """Takes as long as the test wants to prepare a binding, and records which version did it."""
 
     trace: list[str] = []
     begun = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Files are the same as long as they say the same, however they come to say it."""
+"""Files are the same as long as their content is the same, however it comes about."""
 
 from __future__ import annotations
 

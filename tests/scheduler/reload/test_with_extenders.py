@@ -12,7 +12,7 @@ from tests.scheduler.reload.changes import a_registry
 from mooring.config import load_configuration
 
 
-async def test_a_version_takes_over_when_the_extenders_have_answered(server):
+async def test_a_version_takes_over_when_the_extenders_have_responded(server):
     async with an_extender() as extender:
         may_response = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Whom certificates, front proxies and tokens name, and what happens where they contradict one another."""
+"""Which users certificates, front proxies and tokens name, and what happens where they contradict one another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.scheduler.serving.users import ANONYMOUS
 
 CLIENTS, FRONT, OTHERS = an_authority("clients"), an_authority("front"), an_authority("others")
 BOB = CLIENTS.issue("bob", ["ops", "dev"])
-PROXY, FOREIGNER = FRONT.issue("front-proxy"), FRONT.issue("stranger")
+PROXY, FOREIGNER = FRONT.issue("front-proxy"), FRONT.issue("foreigner")
 MALLORY = OTHERS.issue("root", ["system:masters"])
 EXPIRED = CLIENTS.issue("late", life=timedelta(minutes=-1))
 NAMELESS = CLIENTS.issue("", ["ops"])
@@ -41,11 +41,11 @@ class Tokens:
         return User("carol") if token == "good" else None
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
-        raise AssertionError("not asked here")
+        raise AssertionError("not called here")
 
 
 async def who(shown: Shown, authorities: Authorities = BELIEVED) -> User | None:
-    """None: nobody (401)."""
+    """None: unauthenticated (401)."""
     try:
         return await Authentication(SystemClock(), tokens=Tokens(), authorities=authorities).user(shown)
     except Unauthenticated:
@@ -59,23 +59,23 @@ async def test_a_certificate_of_the_cluster_names_user_and_groups():
     assert dict(user.extra)[CREDENTIAL_ID][0].startswith("X509SHA256=")
 
 
-async def test_a_front_proxy_speaks_for_others():
+async def test_a_front_proxy_authenticates_others():
     user = await who(Shown(certificate=PROXY.der, headers=AS_ALICE))
     assert user == User("alice", ("readers", "writers", "system:authenticated"), extra=(("acme.com/scope", ("all",)),))
 
 
 CASES = {
     "nothing is shown": (Shown(), ANONYMOUS.name),
-    "headers alone say nothing": (Shown(headers=AS_ALICE), ANONYMOUS.name),
+    "headers alone authenticate no user": (Shown(headers=AS_ALICE), ANONYMOUS.name),
     "a certificate of the cluster's users may not authenticate users by request headers": (
         Shown(certificate=BOB.der, headers=AS_ALICE),
         "bob",
     ),
-    "a front proxy that names nobody is nobody": (Shown(certificate=PROXY.der), None),
+    "a front proxy that names no user is unauthenticated": (Shown(certificate=PROXY.der), None),
     "a front proxy's authority makes no front proxy": (Shown(certificate=FOREIGNER.der, headers=AS_ALICE), None),
     "a certificate of others": (Shown(certificate=MALLORY.der), None),
     "an expired certificate": (Shown(certificate=EXPIRED.der), None),
-    "a certificate without a name is nobody's": (Shown(certificate=NAMELESS.der), ANONYMOUS.name),
+    "a certificate without a name is anonymous": (Shown(certificate=NAMELESS.der), ANONYMOUS.name),
     "what is no certificate": (Shown(certificate=b"hello"), None),
     "a certificate counts before a token": (Shown("good", BOB.der), "bob"),
     "a bad token beside a good certificate": (Shown("bad", BOB.der), "bob"),
@@ -91,15 +91,15 @@ async def test_who_it_is(shown, name):
     assert (user.name if user is not None else None) == name
 
 
-async def test_where_no_authority_is_known_a_certificate_says_nothing():
+async def test_where_no_authority_is_known_a_certificate_authenticates_no_user():
     assert await who(Shown(certificate=MALLORY.der), Authorities()) == ANONYMOUS
 
 
 async def test_one_authority_for_both_is_one_for_both():
     both = Authorities(Bundle.read(FRONT.pem, "a test"), FrontProxy(Bundle.read(FRONT.pem, "a test")))
-    spoken_for = await who(Shown(certificate=FOREIGNER.der, headers=AS_ALICE), both)
+    by_headers = await who(Shown(certificate=FOREIGNER.der, headers=AS_ALICE), both)
     itself = await who(Shown(certificate=FOREIGNER.der), both)
-    assert [user.name for user in (spoken_for, itself) if user is not None] == ["alice", "stranger"]
+    assert [user.name for user in (by_headers, itself) if user is not None] == ["alice", "foreigner"]
 
 
 class ConfigMaps:

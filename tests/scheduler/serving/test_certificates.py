@@ -1,4 +1,4 @@
-"""Which certificate is shown to whom, and what happens when its file changes."""
+"""Which certificate is shown for which host, and what happens when its file changes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def shake_hands(server: ssl.SSLContext, name: str | None = None, client: ssl.SSL
 
 
 def shown_by(certificates: ServingCertificates, name: str | None = None) -> str:
-    """The common name of the certificate that a client gets who asks for this host."""
+    """The common name of the certificate that a client gets for this host."""
     with shake_hands(certificates.context, name) as connection:
         encoded = connection.getpeercert(binary_form=True)
     assert encoded is not None
@@ -61,18 +61,18 @@ def a_pair(folder: Path, name: str, hosts: Sequence[str] = ("localhost",)) -> tu
 @pytest.mark.parametrize(
     ("requested", "shown"),
     [
-        (None, "everybody"),
-        ("unknown.example", "everybody"),
+        (None, "default"),
+        ("unknown.example", "default"),
         ("web.example", "web"),
         ("WEB.EXAMPLE", "web"),
         ("a.shop.example", "shops"),
         ("own.shop.example", "own"),
-        ("deep.a.shop.example", "everybody"),
+        ("deep.a.shop.example", "default"),
         ("in.certificate", "extracted"),
     ],
 )
 def test_a_host_gets_the_certificate_that_is_kept_for_it(tmp_path, requested, shown):
-    certificate, key = a_pair(tmp_path, "everybody")
+    certificate, key = a_pair(tmp_path, "default")
     named = (
         NamedPair(*a_pair(tmp_path, "web"), ("web.example",)),
         NamedPair(*a_pair(tmp_path, "shops"), ("*.shop.example",)),
@@ -138,7 +138,7 @@ def test_one_of_our_own_in_a_folder_is_made_anew_before_it_ends_and_kept_until_t
     assert shown_by(certificates) == "mooring scheduler"
 
 
-def test_a_certificate_that_somebody_put_into_the_folder_is_theirs_to_renew(tmp_path):
+def test_a_certificate_that_an_operator_put_into_the_folder_is_theirs_to_renew(tmp_path):
     AUTHORITY.issue("server", hosts=["localhost"]).write(tmp_path, "kube-scheduler")
     first = (tmp_path / "kube-scheduler.crt").read_bytes()
     ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], NOW + 1000 * DAY)
@@ -171,7 +171,7 @@ def test_a_pair_for_a_host_that_cannot_be_read_is_named(tmp_path):
         ServingCertificates(options, [], NOW)
 
 
-def test_only_the_given_cipher_suite_is_spoken():
+def test_only_the_given_cipher_suite_is_negotiated():
     settings = TlsSettings(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",))
     server = ServingCertificates(TlsOptions(settings=settings), ["localhost"], NOW).context
     old = ssl.create_default_context()
@@ -187,7 +187,7 @@ def test_only_the_given_cipher_suite_is_spoken():
 
 
 @pytest.mark.parametrize("suite", ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384", "ECDHE-ECDSA-AES128-SHA256"])
-def test_no_suite_with_cbc_is_spoken_unless_a_flag_names_it(suite):
+def test_no_suite_with_cbc_is_negotiated_unless_a_flag_names_it(suite):
     old = ssl.create_default_context()
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -206,7 +206,7 @@ def test_no_client_may_renegotiate():
         assert context.options & ssl.OP_NO_RENEGOTIATION
 
 
-def test_a_suite_with_cbc_is_spoken_where_a_flag_names_it():
+def test_a_suite_with_cbc_is_negotiated_where_a_flag_names_it():
     settings = TlsSettings(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",))
     old = ssl.create_default_context()
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
@@ -230,12 +230,12 @@ def test_the_oldest_version_is_kept():
 
 
 @pytest.mark.parametrize("version", ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"])
-def test_every_version_can_be_asked_for(version):
+def test_every_version_can_be_configured(version):
     assert TlsSettings(version).mistakes() == []
     ServingCertificates(TlsOptions(settings=TlsSettings(version)), ["localhost"], NOW)
 
 
-def test_what_is_spoken_otherwise_than_asked_is_said():
+def test_a_suite_or_curve_that_cannot_be_honoured_is_reported():
     settings = TlsSettings(
         cipher_suites=("TLS_RSA_WITH_RC4_128_SHA", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"),
         curves=(24, 23),

@@ -1,4 +1,4 @@
-"""Health answers in the words that probes and people know from Kubernetes' own components."""
+"""Health responds in the words that probes and people know from Kubernetes' own components."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
             {},
             False,
             "[+]shutdown ok\n[-]sync failed: reason withheld\nreadyz check failed\n",
-            id="the reason is for those who may ask for it",
+            id="the reason is for those who may read it",
         ),
         pytest.param(ILL, "readyz", {"excluded": ["sync"]}, True, "ok", id="what is excluded does not count"),
         pytest.param(
@@ -52,19 +52,19 @@ ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
         ),
     ],
 )
-def test_an_endpoint_answers(health, endpoint, options, is_well, text):
+def test_an_endpoint_responds(health, endpoint, options, is_well, text):
     response = health.run(endpoint, **options)
     assert (response.is_well, response.text) == (is_well, text)
 
 
-def test_one_check_tells_what_is_wrong():
+def test_one_check_reports_what_is_wrong():
     response = ILL.run_one("readyz", "sync")
     assert response is not None
     assert (response.is_well, response.text) == (False, "internal server error: the lease could not be renewed\n")
     assert ILL.run_one("readyz", "moon") is None
 
 
-def test_every_check_that_was_asked_is_counted():
+def test_every_check_that_ran_is_counted():
     seen = []
     health = Health(ILL.checks, observed=lambda *what: seen.append(what))
     health.run("readyz", excluded=["shutdown"])

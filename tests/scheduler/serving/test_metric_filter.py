@@ -23,7 +23,7 @@ up 1.0
 """
 
 
-def test_nothing_is_changed_unless_asked_for():
+def test_nothing_is_changed_unless_configured():
     assert MetricFilter().filtered(lambda: TEXT)() == TEXT
     assert MetricFilter(["none_such"]).apply(TEXT) == TEXT
 

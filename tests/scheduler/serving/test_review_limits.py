@@ -14,16 +14,16 @@ from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthen
 
 
 class Reviewer:
-    """Knows one token; counts; answers when `may_answer` is set."""
+    """Knows one token; counts; responds when `may_respond` is set."""
 
     def __init__(self) -> None:
         self.reviews = 0
-        self.may_response = asyncio.Event()
-        self.may_response.set()
+        self.may_respond = asyncio.Event()
+        self.may_respond.set()
 
     async def user_of(self, token: str) -> User | None:
         self.reviews += 1
-        await self.may_response.wait()
+        await self.may_respond.wait()
         return User("prometheus") if token == "good" else None
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
@@ -36,7 +36,7 @@ def an_access(clock: ManualClock, reviewer: Reviewer) -> Access:
     return Access(clock, Authentication(clock, tokens=reviewer, limits=limits), rights=reviewer, limits=limits)
 
 
-async def test_strangers_cause_few_reviews_and_what_was_confirmed_is_renewed():
+async def test_unknown_clients_cause_few_reviews_and_what_was_confirmed_is_renewed():
     clock, reviewer = ManualClock(), Reviewer()
     access = an_access(clock, reviewer)
     good = Shown(token="good", client="10.0.0.1")
@@ -66,7 +66,7 @@ async def test_one_client_does_not_use_up_the_share_of_another():
 async def test_reviews_at_once_are_bounded():
     reviewer = Reviewer()
     access = an_access(ManualClock(), reviewer)
-    reviewer.may_response.clear()
+    reviewer.may_respond.clear()
     requested = [
         asyncio.ensure_future(access.check("get", "/metrics", Shown(token=f"{client} {at}", client=f"10.0.0.{client}")))
         for client in range(9)
@@ -74,7 +74,7 @@ async def test_reviews_at_once_are_bounded():
     ]
     await asyncio.sleep(0)
     assert reviewer.reviews == 16
-    reviewer.may_response.set()
+    reviewer.may_respond.set()
     responses = await asyncio.gather(*requested, return_exceptions=True)
     assert {type(response) for response in responses} == {Unauthenticated, TooManyRequests}
     with pytest.raises(Unauthenticated):

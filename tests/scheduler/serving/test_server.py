@@ -43,7 +43,7 @@ def a_server(connection: Connection | None = None, **options: Any) -> SecureServ
         "/flagz": flagz({"v": "0", "config": "c.yaml"}),
         "/statusz": statusz(SystemClock(), "9.9", "1.36", ["/metrics", "/flagz"]),
     }
-    # The embedded server runs on the thread that waits for ours to start: it could not be asked for its authorities.
+    # The embedded server runs on the thread that waits for ours to start: its authorities could not be requested.
     given: dict[str, Any] = {
         "bind_address": "127.0.0.1",
         "port": 0,
@@ -118,7 +118,7 @@ async def test_probes_need_no_credentials_and_everything_else_does(cluster):
 
 
 @pytest.mark.parametrize("path", ["/", "/secret", "/metrics/other", "/metrics/", "/healthz/moon", "/readyz/sync/x"])
-async def test_what_is_not_there_is_not_told_apart_without_rights(cluster, path):
+async def test_what_is_not_there_is_not_distinguished_without_rights(cluster, path):
     with serving(a_server(cluster)) as url:
         assert (await fetch(url + path))[0] == 403
         assert (await fetch(url + path, cluster.token))[0] == 404
@@ -130,17 +130,17 @@ async def test_a_page_that_fails_fails_alone(cluster):
         assert await fetch(f"{url}/metrics", cluster.token) == (200, "up 1\n")
 
 
-async def test_only_reading_is_answered(cluster):
+async def test_only_reading_is_served(cluster):
     with serving(a_server(cluster)) as url:
         assert (await fetch(f"{url}/metrics", cluster.token, "POST"))[0] == 405
 
 
-def test_a_busy_main_thread_costs_no_answer():
-    """The thread that asks is not ours: ours does nothing but wait for it."""
+def test_a_busy_main_thread_costs_no_response():
+    """The thread that sends the request is not ours: ours does nothing but wait for it."""
     responses = []
     with serving(a_server()) as url:
 
-        def ask() -> None:
+        def probe_once() -> None:
             host, port = url.removeprefix("https://").split(":")
             with (
                 socket.create_connection((host, int(port))) as plain,
@@ -149,7 +149,7 @@ def test_a_busy_main_thread_costs_no_answer():
                 secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
                 responses.append(secured.recv(4096).split(b"\r\n")[0])
 
-        probe = threading.Thread(target=ask)
+        probe = threading.Thread(target=probe_once)
         probe.start()
         probe.join()
     assert responses == [b"HTTP/1.1 200 OK"]
@@ -222,7 +222,7 @@ WRONG = {
         {"tls": TlsOptions(settings=TlsSettings("TLS9"))},
         r'--tls-min-version.*must be one of VersionTLS10.*got "TLS9"',
     ),
-    "a cipher suite of nobody": (
+    "an unknown cipher suite": (
         {"tls": TlsOptions(settings=TlsSettings(cipher_suites=("ROT13",)))},
         r'--tls-cipher-suites.*"ROT13" is not a cipher suite',
     ),
@@ -230,7 +230,7 @@ WRONG = {
         {"tls": TlsOptions(settings=TlsSettings(cipher_suites=("TLS_RSA_WITH_RC4_128_SHA",)))},
         r"--tls-cipher-suites.*supports none of TLS_RSA_WITH_RC4_128_SHA",
     ),
-    "a curve that nobody has": (
+    "an unknown curve": (
         {"tls": TlsOptions(settings=TlsSettings(curves=(4588,)))},
         r"--tls-curve-preferences.*none of these can be used",
     ),
@@ -266,7 +266,7 @@ def test_what_cannot_be_served_with_is_named(tmp_path, monkeypatch, options, log
         a_server(**options).start()
 
 
-async def test_a_cluster_whose_authority_cannot_be_read_stops_only_those_who_ask_for_that():
+async def test_a_cluster_whose_authority_cannot_be_read_stops_only_those_that_configure_it():
     nowhere = Connection(server="https://127.0.0.1:1", source="the test", token="t")
     with serving(a_server(nowhere, authorities=AuthorityOptions())) as url:
         assert await fetch(f"{url}/healthz") == (200, "ok")
@@ -275,7 +275,7 @@ async def test_a_cluster_whose_authority_cannot_be_read_stops_only_those_who_ask
         strict.start()
 
 
-async def test_without_a_cluster_to_ask_only_probes_are_answered(capfd):
+async def test_without_a_cluster_only_probes_are_served(capfd):
     with serving(a_server()) as url:
         assert await fetch(f"{url}/healthz") == (200, "ok")
         assert (await fetch(f"{url}/metrics", "a token"))[0] == 403
@@ -312,7 +312,7 @@ async def test_what_is_no_http_makes_one_short_line_at_verbosity_2(monkeypatch, 
         assert "secret" not in logged
 
 
-async def test_client_certificates_are_told_apart_by_their_authority(tmp_path):
+async def test_client_certificates_are_distinguished_by_their_authority(tmp_path):
     clients, front = an_authority("clients"), an_authority("front")
     (tmp_path / "clients.pem").write_text(clients.pem)
     (tmp_path / "front.pem").write_text(front.pem)
@@ -338,7 +338,7 @@ async def test_client_certificates_are_told_apart_by_their_authority(tmp_path):
 JSON_FLAGZ = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
 
 
-async def test_flags_and_status_are_told_to_people_and_to_programs(cluster):
+async def test_flags_and_status_are_served_to_people_and_to_programs(cluster):
     with serving(a_server(cluster)) as url:
         reported = (await fetch(f"{url}/flagz", cluster.token))[1]
         assert reported.startswith("\nkube-scheduler flagz\nWarning: ")
@@ -423,7 +423,7 @@ TRICKS = [
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "NONSENSE"])
 @pytest.mark.parametrize("target", TRICKS)
-def test_no_way_of_asking_gets_a_byte_without_the_right(server_of_secrets, target, method):
+def test_no_kind_of_request_gets_a_byte_without_the_right(server_of_secrets, target, method):
     host, port = server_of_secrets
     with socket.create_connection((host, port)) as plain, trusting().wrap_socket(plain) as secured:
         secured.sendall(f"{method} {target} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
@@ -459,7 +459,7 @@ async def test_authorities_and_certificates_are_read_again_while_serving(tmp_pat
             pytest.fail("the new authority is not believed")
 
 
-async def test_an_api_server_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch):
+async def test_an_api_server_that_does_not_respond_is_not_waited_for_for_ever(monkeypatch):
     class Silent:
         async def create(self, kind: object, document: object) -> dict[str, Any]:
             await asyncio.Event().wait()

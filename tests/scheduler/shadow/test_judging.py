@@ -94,7 +94,7 @@ def test_a_plugin_of_ours_that_fails_is_a_difference_that_names_it():
     assert (judgement.result, judgement.cause, judgement.plugin) == (Result.DIFFER, Cause.FAULT, "Broken")
 
 
-def test_a_decision_for_the_nominated_node_says_nothing_of_others():
+def test_a_decision_for_the_nominated_node_has_no_verdict_on_others():
     decision = decided(scoring("Taste", {"a": 1, "b": 2, "c": 3}), nominated="a")
     assert is_looked_at(decision, "a")
     assert not is_looked_at(decision, "b")

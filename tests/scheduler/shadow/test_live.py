@@ -1,4 +1,4 @@
-"""A shadow beside a live scheduler, on the embedded API server: what it tells, and that it only reads."""
+"""A shadow beside a live scheduler, on the embedded API server: what it reports, and that it only reads."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ class Mondays(Plugin):
 
 
 class Watching:
-    """A shadow; what it told, and waiting for more."""
+    """A shadow; what it reported, and waiting for more."""
 
     def __init__(self) -> None:
         self.reported: list[Comparison] = []
         self._news = asyncio.Event()
         self.run: ShadowRun
 
-    def tell(self, comparison: Comparison) -> None:
+    def report(self, comparison: Comparison) -> None:
         self.reported.append(comparison)
         self._news.set()
 
     async def of(self, pod: str, subject: Subject = Subject.BINDING) -> Comparison:
-        """Wait until it has told of this pod."""
+        """Wait until it has reported this pod."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 for reported in self.reported:
@@ -82,7 +82,7 @@ async def a_shadow(
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     watching = Watching()
     async with ReadOnlyClient(connection) as client:
-        watching.run = build_shadow(client, configuration, registry, report=watching.tell, **options)
+        watching.run = build_shadow(client, configuration, registry, report=watching.report, **options)
         scheduler = watching.run.scheduler
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(scheduler.run())
@@ -117,13 +117,13 @@ async def test_it_agrees_with_a_scheduler_of_the_same_rules_and_only_reads(
         for name in names:
             await live.pod(name)
         await live.pod("huge", cpu="64")
-        await live.pod("named-by-nobody", scheduler="somebody-else")
+        await live.pod("of-another-scheduler", scheduler="another-scheduler")
         reported = [await watching.of(name) for name in names]
         refusal = await watching.of("huge", Subject.REFUSAL)
         assert {each.result for each in reported} == {"agree"}
         assert (refusal.result, refusal.theirs["message"]) == ("agree", await live.refused("huge"))
         assert watching.run.shadow.waiting == 1
-    assert not [each for each in watching.reported if each.pod == "default/named-by-nobody"]
+    assert not [each for each in watching.reported if each.pod == "default/of-another-scheduler"]
     assert {method for agent, method in requests if agent == "mooring-shadow"} == {"GET"}
     assert {method for agent, method in requests if agent != "mooring-shadow"} > {"GET", "POST"}
     assert ONLY_READS not in capfd.readouterr().err, "nothing even tried to write"

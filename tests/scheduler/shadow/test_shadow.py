@@ -38,7 +38,7 @@ def test_a_binding_to_the_best_node_agrees():
     assert reported.earlier.node == "a"
 
 
-def test_a_difference_is_told_at_once_where_nobody_else_waits():
+def test_a_difference_is_reported_at_once_where_no_other_pod_waits():
     watched = Watched(scoring("Taste", TASTE))
     watched.changed(watched.comes("web"), node="b")
     [reported] = watched.reported
@@ -91,7 +91,7 @@ def test_a_binding_that_was_overtaken():
     assert reported.moment is Moment.BESIDE
 
 
-def test_a_difference_that_nothing_explains_is_told_in_time():
+def test_a_difference_that_nothing_explains_is_reported_in_time():
     watched = Watched(scoring("Taste", TASTE))
     watched.comes("waits-for-ever")
     watched.changed(watched.comes("web"), node="b")
@@ -102,7 +102,7 @@ def test_a_difference_that_nothing_explains_is_told_in_time():
     assert watched.results() == {"web": "differ"}
 
 
-def test_at_the_end_everything_is_told():
+def test_at_the_end_everything_is_reported():
     watched = Watched(scoring("Taste", TASTE))
     watched.comes("waits-for-ever")
     watched.changed(watched.comes("web"), node="b")
@@ -256,7 +256,7 @@ def test_a_pod_that_we_cannot_decide_about():
     assert (reported.result, reported.judgement.why) == ("not_comparable", "claims have not been listed")
 
 
-def test_where_extenders_have_a_say_only_the_decision_that_heard_them_counts():
+def test_where_extenders_take_part_only_the_decision_that_called_them_counts():
     watched = Watched(scoring("Taste", TASTE), is_extended=lambda _pod: True)
     watched.changed(watched.comes("one"), node="a")
     watched.changed(watched.comes("two"), node="b")
@@ -264,10 +264,10 @@ def test_where_extenders_have_a_say_only_the_decision_that_heard_them_counts():
     assert watched.reported[1].judgement.why == EXTENDED
 
 
-def test_pods_of_other_schedulers_are_not_told_of():
+def test_pods_of_other_schedulers_are_not_reported():
     watched = Watched(emptiest())
-    watched.feed.changed(a_pod("web", scheduler="somebody-else"))
-    watched.feed.changed(a_pod("web", scheduler="somebody-else", node="a"))
+    watched.feed.changed(a_pod("web", scheduler="another-scheduler"))
+    watched.feed.changed(a_pod("web", scheduler="another-scheduler", node="a"))
     assert not watched.reported
 
 
@@ -299,7 +299,7 @@ WALLS = {"a": Rejection("wall"), "b": Rejection("wall")}
 SAME_WORDS = "0/2 nodes are available: 2 wall."
 
 
-def test_refusals_are_compared_each_time_they_say_something_new():
+def test_refusals_are_compared_each_time_their_message_changes():
     watched = Watched(rejecting("Wall", WALLS))
     pod = watched.changed(watched.comes("web"), refused=SAME_WORDS)
     pod = watched.changed(pod, refused=SAME_WORDS)
@@ -310,7 +310,7 @@ def test_refusals_are_compared_each_time_they_say_something_new():
     ]
 
 
-def test_what_they_said_before_we_came_is_not_compared():
+def test_a_refusal_from_before_the_shadow_started_is_not_compared():
     watched = Watched(emptiest())
     watched.changed(a_pod("web"), refused="0/9 nodes are available")
     assert not watched.reported

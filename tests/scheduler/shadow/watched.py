@@ -1,4 +1,4 @@
-"""A shadow with state, queue and feeds, told by the test what the watch shows; and a scheduler for it to follow."""
+"""A shadow with state, queue and feeds, where the test sends what the watch shows; and a scheduler for it to follow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def emptiest() -> Plugin:
 
 
 class Watched:
-    """What the shadow told is in `told`."""
+    """What the shadow reported is in `reported`."""
 
     def __init__(
         self,
@@ -92,5 +92,5 @@ class Watched:
     def results(self) -> Mapping[str, str]:
         """Pod → result; each pod once."""
         names = [comparison.pod.partition("/")[2] for comparison in self.reported]
-        assert len(set(names)) == len(names), f"told twice of one: {names}"
+        assert len(set(names)) == len(names), f"one was reported twice: {names}"
         return {name: reported.result.value for name, reported in zip(names, self.reported, strict=True)}

@@ -67,7 +67,7 @@ def test_what_is_newer_counts(cluster):
     assert cluster.users == ["web"]
 
 
-def test_an_answer_that_the_watch_has_overtaken_is_old_news(cluster):
+def test_a_response_that_the_watch_has_overtaken_is_ignored(cluster):
     cluster.store.changed(a_claim(12, "shop"))
     assert not cluster.store.assume(a_claim(11, "web"))
     assert cluster.users == ["shop"]

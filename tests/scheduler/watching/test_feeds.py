@@ -35,7 +35,7 @@ class Recorder(PodObserver):
 
 
 class World:
-    """Feeds on a real state and queue; hears every event, and what the scheduler would be told."""
+    """Feeds on a real state and queue; records every event, and what the scheduler would receive."""
 
     def __init__(self) -> None:
         self.state = State()
@@ -152,7 +152,7 @@ def test_a_running_pod_made_again_under_its_name_gives_its_place_back(world):
 # Pods on nodes
 
 
-def test_a_placed_pod_counts_and_everybody_hears_of_it(world):
+def test_a_placed_pod_counts_and_raises_an_event(world):
     """3.2: changed fields decide which events are raised."""
     pod = a_pod("web", node="node-1", cpu="1")
     world.pods.changed(pod)
@@ -172,7 +172,7 @@ def test_a_pod_that_goes_frees_its_place_once(world):
     assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
 
 
-def test_a_pod_that_shrinks_is_heard_of(world):
+def test_a_pod_that_shrinks_raises_an_event(world):
     """3.2: changed fields decide which events are raised."""
     pod = a_pod("web", node="node-1", cpu="2")
     world.pods.changed(pod)
@@ -189,7 +189,7 @@ def test_a_pod_whose_requests_cannot_be_read_still_occupies_a_place(world, capsy
     assert "its requests are invalid" in capsys.readouterr().err
 
 
-def test_a_pod_that_somebody_else_bound_leaves_the_queue(world):
+def test_a_pod_that_another_scheduler_bound_leaves_the_queue(world):
     """3.2: changed fields decide which events are raised."""
     pod = a_pod("web")
     world.pods.changed(pod)
@@ -246,7 +246,7 @@ def test_an_update_of_an_assumed_pod_brings_it_nowhere(world, is_past_permit):
     assert world.reported == []
 
 
-def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
+def test_an_assumed_pod_that_begins_to_go_is_reported_once(world):
     """3.2: changed fields decide which events are raised."""
     pod = a_pod("web")
     world.pods.changed(pod)
@@ -257,7 +257,7 @@ def test_an_assumed_pod_that_begins_to_go_is_told_once(world):
     assert world.reported == ["deleted web"]
 
 
-def test_an_assumed_pod_that_is_deleted_is_left_to_whoever_assumed_it(world):
+def test_an_assumed_pod_that_is_deleted_is_left_to_the_cycle_that_assumed_it(world):
     pod = a_pod("web")
     world.pods.changed(pod)
     world.attempt(pod)
@@ -306,7 +306,7 @@ def test_nodes_come_change_and_go(world):
     assert world.state.node("node-3") is None
 
 
-def test_a_heartbeat_wakes_nobody(world):
+def test_a_heartbeat_requeues_no_pod(world):
     """3.2: changed fields decide which events are raised."""
     world.nodes.changed(a_changed_node("node-1", "2"))
     assert world.received == []
@@ -319,7 +319,7 @@ def test_a_list_without_a_node_removes_it(world):
 
 
 def test_a_node_that_was_never_known_cannot_go(world):
-    world.nodes.deleted(a_node_object("stranger"))
+    world.nodes.deleted(a_node_object("unknown"))
     assert world.received == []
 
 

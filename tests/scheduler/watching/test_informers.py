@@ -1,4 +1,4 @@
-"""Kinds that plugins asked for: one store and one watch each, events for those who wait, a word when one is missing."""
+"""Kinds that plugins read: one store and one watch each, events for waiting pods, a report when one is missing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_each_change_is_an_event_of_the_kind(listener):
     assert list(listener.store.all()) == []
 
 
-def test_what_says_nothing_new_is_no_event(listener):
+def test_an_update_without_a_change_is_no_event(listener):
     listener.store.changed(a_quota("red"))
     listener.store.changed(a_quota("red"))
     listener.store.deleted(a_quota("unknown"))
@@ -99,7 +99,7 @@ async def test_a_kind_that_two_plugins_read_is_watched_once(informers):
     assert len(informers._reflectors) == 1
 
 
-async def test_a_kind_that_was_not_listed_is_missing_and_says_why(informers):
+async def test_a_kind_that_was_not_listed_is_missing_with_a_reason(informers):
     informers.store(Quota)
     informers.store(Rack)
     informers._reflectors[Rack].problem = "the server has no racks.example.com (v1)"

@@ -41,7 +41,7 @@ UPDATES = {
 
 
 @pytest.mark.parametrize(("before", "now", "held"), UPDATES.values(), ids=UPDATES.keys())
-def test_the_watch_says_that_the_nomination_was(world, before, now, held):
+def test_the_watch_shows_that_the_nomination_was(world, before, now, held):
     """Q46: an update without a nominated node keeps our nomination."""
     world.pods.changed(a_version(1, nominated=before))
     world.pods.changed(a_version(2, nominated=now))
@@ -51,7 +51,7 @@ def test_the_watch_says_that_the_nomination_was(world, before, now, held):
         assert record.request("cpu") == 2000, "the place is as large as the newest pod"
 
 
-async def test_an_update_that_speaks_of_no_node_leaves_what_we_decided(world):
+async def test_an_update_that_names_no_node_leaves_what_we_decided(world):
     """Q46: an update without a nominated node keeps our nomination."""
     waiting = world.popped(a_version(1))
     world.failures.unschedulable(waiting, "no", unschedulable={"Fit"}, nominate="node-1")
@@ -95,12 +95,12 @@ def test_the_place_is_given_up_when_the_pod_is(world, ends):
 
 def test_a_nominated_pod_of_another_scheduler_holds_no_place(world):
     pod = a_version(1, nominated="node-1")
-    pod.spec.scheduler_name = "somebody-else"
+    pod.spec.scheduler_name = "another-scheduler"
     world.pods.changed(pod)
     assert where(world) is None
 
 
-def test_requests_that_cannot_be_read_hold_no_place_and_harm_nobody(world, capsys):
+def test_requests_that_cannot_be_read_hold_no_place_and_harm_no_other_pod(world, capsys):
     pod = a_version(1, nominated="node-1")
     pod.spec.containers[0].resources.requests["cpu"] = "much"
     world.pods.changed(pod)
@@ -137,7 +137,7 @@ async def test_pods_of_the_same_or_lower_priority_are_woken_when(world, freed):
     ]
 
 
-async def test_nobody_is_woken_when_a_nomination_is_only_added(world):
+async def test_no_pod_is_requeued_when_a_nomination_is_only_added(world):
     """3.2: changed fields decide which events are raised."""
     world.failures.unschedulable(world.popped(a_version(1)), "no", unschedulable={"Fit"})
     refuse(world, "lower", 4)
