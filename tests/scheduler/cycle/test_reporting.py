@@ -20,7 +20,7 @@ class Server:
         self.open = asyncio.Event()
         self.open.set()
         self.refusals: list[Exception] = []
-        self.responses_all: Exception | None = None
+        self.fails_every_patch_with: Exception | None = None
         self.poisoned = ""
         self.uid: str | None = None
         self.now: dict[str, Any] | None = None
@@ -28,8 +28,8 @@ class Server:
 
     async def patch(self, kind, name, namespace, body, *, subresource=None):
         await self.open.wait()
-        if self.responses_all is not None:
-            raise self.responses_all
+        if self.fails_every_patch_with is not None:
+            raise self.fails_every_patch_with
         if self.refusals:
             raise self.refusals.pop(0)
         if name == self.poisoned:
@@ -166,12 +166,12 @@ TROUBLE = {
 @pytest.mark.parametrize("response", TROUBLE.values(), ids=TROUBLE.keys())
 async def test_a_word_is_kept_as_long_as_the_server(server, reporter, capsys, response):
     """4.6: nothing may happen to the pod for a long time; its reason must not be lost."""
-    server.responses_all = response
+    server.fails_every_patch_with = response
     reporter.condition(a_pod("web"), "Unschedulable", "no", None)
     await pass_time(server, 100)
     assert server.patches == []
     assert capsys.readouterr().err.count("Error updating pod") == 1
-    server.responses_all = None
+    server.fails_every_patch_with = None
     await pass_time(server, BACKOFF.limit_seconds + 1)
     assert [status["conditions"][0]["message"] for status in server.patches] == ["no"]
     await pass_time(server, 100)
@@ -241,22 +241,22 @@ async def test_a_condition_that_was_overtaken_by_the_binding_is_new_if_that_fail
 
 
 async def test_one_patch_that_always_fails_does_not_hold_up_the_others(server, reporter):
-    server.responses_all = Unreachable("connection refused")
+    server.fails_every_patch_with = Unreachable("connection refused")
     for name in ("bad", "good", "better"):
         reporter.condition(a_pod(name, uid=name), "Unschedulable", name, None)
     await pass_time(server, 2)
-    server.responses_all, server.poisoned = None, "bad"
+    server.fails_every_patch_with, server.poisoned = None, "bad"
     await pass_time(server, 2 * BACKOFF.limit_seconds)
     assert sorted(status["conditions"][0]["message"] for status in server.patches) == ["better", "good"]
 
 
 async def test_a_failed_patch_that_the_watch_shows_as_written_is_not_retried(server, reporter):
     pod = a_pod("web")
-    server.responses_all = Unreachable("the connection was cut before the response came")
+    server.fails_every_patch_with = Unreachable("the connection was cut before the response came")
     reporter.condition(pod, "Unschedulable", "no", None)
     await pass_time(server, 1)
     reporter.pending(shown(pod, "no", ""))
-    server.responses_all = None
+    server.fails_every_patch_with = None
     await pass_time(server, 10)
     assert server.patches == []
 

@@ -231,11 +231,11 @@ async def test_an_extender_is_called_only_for_pods_with_its_resources_which_need
 
 
 async def test_the_cluster_may_change_while_an_extender_thinks(server, extender):
-    may_response = asyncio.Event()
+    may_respond = asyncio.Event()
 
     async def slowly(question: dict[str, Any]) -> dict[str, Any]:
         if len(extender.requested) == 1:
-            await may_response.wait()
+            await may_respond.wait()
         return {"NodeNames": question["NodeNames"]}
 
     extender.on["filter"] = slowly
@@ -248,16 +248,16 @@ async def test_the_cluster_may_change_while_an_extender_thinks(server, extender)
         await live.node("new")
         known = live.scheduler.state.node
         await soon(lambda: known("old") is None and known("new") is not None)
-        may_response.set()
+        may_respond.set()
         assert await live.bound("web") == ["new"]
         assert [names_of(question) for _, question in extender.requested] == [["old"], ["new"]]
 
 
 async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(server, extender):
-    may_response = asyncio.Event()
+    may_respond = asyncio.Event()
 
     async def slowly(question: dict[str, Any]) -> dict[str, Any]:
-        await may_response.wait()
+        await may_respond.wait()
         return {"NodeNames": question["NodeNames"]}
 
     extender.on["filter"] = slowly
@@ -270,7 +270,7 @@ async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(se
         uid = live.pods["web"].uid
         await live.client.delete(Pod.KIND, "web", "default", grace_seconds=0)
         await soon(lambda: live.scheduler.pods.latest(uid) is None)
-        may_response.set()
+        may_respond.set()
         await live.pod("next")
         assert await live.bound("next") == ["a"]
         assert live.scheduler.state.pod(uid) is None

@@ -14,10 +14,10 @@ from mooring.config import load_configuration
 
 async def test_a_version_takes_over_when_the_extenders_have_responded(server):
     async with an_extender() as extender:
-        may_response = asyncio.Event()
+        may_respond = asyncio.Event()
 
         async def thinks(question: dict[str, Any]) -> Any:
-            await may_response.wait()
+            await may_respond.wait()
             return only("a")(question)
 
         extender.on["filter"] = thinks
@@ -34,7 +34,7 @@ async def test_a_version_takes_over_when_the_extenders_have_responded(server):
             for _ in range(100):
                 await asyncio.sleep(0)
             assert live.scheduler.version == 1
-            may_response.set()
+            may_respond.set()
             assert (await adopting).added == ["extra"]
             await live.pod("late", scheduler="extra")
             assert await live.bound("early", "late") == ["a", "a"]
