@@ -153,6 +153,35 @@ async def test_connections_of_certificates_that_were_replaced_are_closed(authori
     assert peer.connections == [1, 1, 2]
 
 
+async def test_a_connection_whose_request_was_cancelled_meanwhile_serves_the_next(authority, tmp_path):
+    peer = Peer(lambda _: OK)
+    context = ssl.create_default_context(cadata=authority.ca.decode())
+    async with serving(peer, authority.server_context(tmp_path)) as port:
+        pool = ConnectionPool(Endpoint.of(f"https://127.0.0.1:{port}"), None, None)
+        cancelled = asyncio.create_task(exchange(pool, context=context))
+        await until(lambda: bool(pool._connecting))
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        await until(lambda: bool(pool._idle))
+        assert await exchange(pool, context=context) == b"ok"
+        await pool.close()
+    assert peer.connections == [1]
+
+
+async def test_closing_waits_for_a_handshake_and_uses_its_connection_for_nothing(authority, tmp_path):
+    peer = Peer(lambda _: OK)
+    context = ssl.create_default_context(cadata=authority.ca.decode())
+    async with serving(peer, authority.server_context(tmp_path)) as port:
+        pool = ConnectionPool(Endpoint.of(f"https://127.0.0.1:{port}"), None, None)
+        waiting = asyncio.create_task(exchange(pool, context=context))
+        await until(lambda: bool(pool._connecting))
+        await pool.close()
+        with pytest.raises(Disconnected):
+            await waiting
+    assert peer.requests == []
+
+
 async def test_no_socket_is_open_when_close_returns(monkeypatch):
     opened: list[socket.socket] = []
     monkeypatch.setattr(connection_pool, "_set_options", opened.append)

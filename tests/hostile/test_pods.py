@@ -183,7 +183,7 @@ def _read_bytes(profile: Profile, kind: str) -> int:
     """The weight of what a plugin keeps of pods' constraints or terms, to read it once for each workload."""
     plugins: dict[str, Any] = {plugin.name: plugin for plugin, _ in profile.points[Point.FILTER]}
     spread, affinity = plugins["PodTopologySpread"], plugins["InterPodAffinity"]
-    return int((spread._reading._cache if kind == "spread" else affinity._wishes._known).weight)
+    return int((spread._constraints._cache if kind == "spread" else affinity._terms._known).weight)
 
 
 def _memory_mib() -> int:

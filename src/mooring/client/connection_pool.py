@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import socket
 import ssl
 import threading
@@ -20,6 +21,8 @@ from mooring.client.http1 import BadResponse, Disconnected, HttpConnection, Resp
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 15.0
 """How long a connection waits for the next request: less than servers and load balancers keep theirs."""
+CLOSE_SECONDS = 0.2
+"""How long closing waits for handshakes in progress."""
 ADDRESS_SECONDS = 30.0
 """How long the addresses of a name are used before it is resolved again."""
 NEXT_ADDRESS_SECONDS = 0.25
@@ -68,6 +71,8 @@ class ConnectionPool:
         self._server_name = server_name or server.host
         self._idle: deque[tuple[float, ssl.SSLContext | None, HttpConnection]] = deque()
         self._taken: set[HttpConnection] = set()
+        self._connecting: set[asyncio.Task[HttpConnection]] = set()
+        self._is_closed = False
         self._closing_idle: asyncio.TimerHandle | None = None
         self._addresses: list[Any] = []
         self._addresses_until = float("-inf")
@@ -162,7 +167,7 @@ class ConnectionPool:
     def give_back(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
         """After its exchange. A connection that cannot take another request is closed."""
         self._taken.discard(connection)
-        if not connection.is_idle:
+        if self._is_closed or not connection.is_idle:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
@@ -176,6 +181,7 @@ class ConnectionPool:
 
     async def close(self) -> None:
         """Every connection, at once; what is in flight ends without a response."""
+        self._is_closed = True
         if self._closing_idle is not None:
             self._closing_idle.cancel()
             self._closing_idle = None
@@ -184,6 +190,10 @@ class ConnectionPool:
         self._idle.clear()
         for connection in tuple(self._taken):
             connection.abort()
+        if self._connecting:
+            await asyncio.wait(self._connecting, timeout=CLOSE_SECONDS)
+            for connecting in tuple(self._connecting):
+                connecting.cancel()
         await asyncio.sleep(0)  # asyncio closes the sockets in its next pass
 
     def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -196,45 +206,68 @@ class ConnectionPool:
     async def connect(
         self, context: ssl.SSLContext | None, until: float, seconds: float = CONNECT_SECONDS
     ) -> HttpConnection:
-        """A new connection; `context` is None for plain HTTP. Raises OSError."""
-        async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + seconds)):
-            return await self._connect(context)
+        """A new connection; `context` is None for plain HTTP. Raises OSError.
 
-    async def _connect(self, context: ssl.SSLContext | None) -> HttpConnection:
+        It is made by a task of its own: asyncio loses a socket whose handshake is cancelled. Where the caller gives up,
+        the connection serves the next request.
+        """
         loop = asyncio.get_running_loop()
-        first = self._proxy or self._server
-        addresses = await self._resolve(first.host, first.port)
-        sock = await aiohappyeyeballs.start_connection(
-            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1, loop=loop
-        )
-        connection = HttpConnection(loop)
+        connecting = loop.create_task(self._connect(context, seconds))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
         try:
-            _set_options(sock)
-            if self._proxy is None:
-                transport = await _opened(sock, connection, context, self._server_name)
-            else:
-                trust = (context or ssl.create_default_context()) if self._proxy.is_tls else None
-                if context is None:
-                    transport = await _opened(sock, connection, trust, self._proxy.host)
-                else:
-                    tunnel = _Tunnel()
-                    transport = await _opened(sock, tunnel, trust, self._proxy.host)
-                    transport = await self._through(tunnel, transport, connection, context)
+            async with asyncio.timeout_at(min(until, loop.time() + seconds)):
+                connection = await asyncio.shield(connecting)
         except BaseException:
-            sock.close()
+            connecting.add_done_callback(functools.partial(self._connected, context))
             raise
-        connection.attach(transport)
+        if self._is_closed:
+            connection.abort()
+            raise Disconnected("the connection was closed by us")
         self._taken.add(connection)
         return connection
 
+    def _connected(self, context: ssl.SSLContext | None, connecting: asyncio.Task[HttpConnection]) -> None:
+        if not connecting.cancelled() and connecting.exception() is None:
+            self.give_back(connecting.result(), context)
+
+    async def _connect(self, context: ssl.SSLContext | None, seconds: float) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        first = self._proxy or self._server
+        async with asyncio.timeout(seconds):
+            addresses = await self._resolve(first.host, first.port)
+            sock = await aiohappyeyeballs.start_connection(
+                addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1, loop=loop
+            )
+        _set_options(sock)
+        connection = HttpConnection(loop)
+        if self._proxy is None:
+            transport = await _opened(sock, connection, context, self._server_name, seconds)
+        else:
+            trust = (context or ssl.create_default_context()) if self._proxy.is_tls else None
+            if context is None:
+                transport = await _opened(sock, connection, trust, self._proxy.host, seconds)
+            else:
+                tunnel = _Tunnel()
+                transport = await _opened(sock, tunnel, trust, self._proxy.host, seconds)
+                transport = await self._through(tunnel, transport, connection, context, seconds)
+        connection.attach(transport)
+        return connection
+
     async def _through(
-        self, tunnel: _Tunnel, transport: asyncio.Transport, connection: HttpConnection, context: ssl.SSLContext
+        self,
+        tunnel: _Tunnel,
+        transport: asyncio.Transport,
+        connection: HttpConnection,
+        context: ssl.SSLContext,
+        seconds: float,
     ) -> asyncio.Transport:
         assert self._proxy is not None
         try:
-            await tunnel.open(transport, self._server, self._proxy)
-            loop = asyncio.get_running_loop()
-            secured = await loop.start_tls(transport, connection, context, server_hostname=self._server_name)
+            async with asyncio.timeout(seconds):
+                await tunnel.open(transport, self._server, self._proxy)
+                loop = asyncio.get_running_loop()
+                secured = await loop.start_tls(transport, connection, context, server_hostname=self._server_name)
         except BaseException:
             transport.abort()
             raise
@@ -294,13 +327,15 @@ class _Tunnel(asyncio.Protocol):
 
 
 async def _opened(
-    sock: socket.socket, protocol: asyncio.Protocol, trust: ssl.SSLContext | None, name: str
+    sock: socket.socket, protocol: asyncio.Protocol, trust: ssl.SSLContext | None, name: str, seconds: float
 ) -> asyncio.Transport:
     loop = asyncio.get_running_loop()
     if trust is None:
         transport, _ = await loop.create_connection(lambda: protocol, sock=sock)
     else:
-        transport, _ = await loop.create_connection(lambda: protocol, sock=sock, ssl=trust, server_hostname=name)
+        transport, _ = await loop.create_connection(
+            lambda: protocol, sock=sock, ssl=trust, server_hostname=name, ssl_handshake_timeout=seconds
+        )
     return transport
 
 
