@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from types import FrameType
@@ -30,11 +31,13 @@ class Lines:
 
     def __enter__(self) -> Lines:
         self._before = sys.gettrace()
+        gc.disable()  # hypothesis counts collections in a callback, whose lines are not the plugin's
         sys.settrace(self._trace)
         return self
 
     def __exit__(self, *exception: object) -> None:
         sys.settrace(self._before)
+        gc.enable()
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line" and is_interruptible(frame):
