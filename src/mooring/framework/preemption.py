@@ -30,10 +30,12 @@ def by_importance(pods: Iterable[PlacedPod]) -> list[PlacedPod]:
     started earlier. Its sort reads the later pod first.
     """
     pods = list(pods)
-    not_started = [pod for pod in pods if pod.started is None]
-    if not not_started:
-        return sorted(pods, key=importance)
-    return sorted([*(pod for pod in pods if pod.started is not None), *reversed(not_started)], key=importance)
+    if len(pods) > 1:
+        not_started = [pod for pod in pods if pod.started is None]
+        if not_started:
+            pods = [*(pod for pod in pods if pod.started is not None), *reversed(not_started)]
+        pods.sort(key=importance)
+    return pods
 
 
 def disruption(candidate: Candidate) -> tuple[int, int, int, int, float]:

@@ -78,7 +78,7 @@ class DryRun:
     def order(self) -> list[PlacedPod]:
         """The order in which pods of lower priority are reprieved."""
         protected, others = self._in_order()
-        return [*protected, *others]
+        return protected + others if protected else others
 
     def outcome(self, known: Refusal | None = None, victims: Sequence[PlacedPod] | None = None) -> Candidate | Refusal:
         """The victims, or why preemption does not help here: `known`, or the rejection of the filters.
@@ -98,8 +98,9 @@ class DryRun:
             raise PluginFault("", f'expected at least one victim pod on node "{self.node.name}"')
         protected, others = self._in_order()
         gone = {placed.uid for placed in victims}
-        violations = sum(placed.uid in gone for placed in protected)
-        victims = [placed for placed in self.order if placed.uid in gone]
+        victims = [placed for placed in protected if placed.uid in gone]
+        violations = len(victims)
+        victims += [placed for placed in others if placed.uid in gone]
         if protected and others:
             victims = by_importance(victims)
         return Candidate(self.node.name, tuple(victims), violations)
