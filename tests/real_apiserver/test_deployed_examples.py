@@ -125,7 +125,7 @@ def prometheus(cluster: Cluster) -> Iterator[str]:
     cache = os.environ.get("MOORING_CACHE") or caches / "mooring"
     command = ("env", f"MOORING_CACHE={cache}", sys.executable, script)
     with Program(*traffic, f"--port={port}", home=cluster.home, program=command) as running:
-        running.mentions("Prometheus responds")
+        running.mentions("Prometheus is ready")
         yield f"http://127.0.0.1:{port}"
 
 

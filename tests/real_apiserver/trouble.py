@@ -130,7 +130,7 @@ class Trouble:
         return self._comparisons()[-1]
 
     def _comparisons(self) -> list[str]:
-        return [line for line in self.scheduler.err if re.search("Compared with|Cannot compare", line)]
+        return [line for line in self.scheduler.err if re.search("Compared the cache|Failed to compare", line)]
 
     def _is_settled(self) -> bool:
         return not self._unsettled()
