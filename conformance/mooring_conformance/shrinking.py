@@ -12,7 +12,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-MOST_QUESTIONS = 5_000
+MOST_TRIALS = 5_000
 """After so many tries the case is small enough."""
 
 KEPT_FIELDS = frozenset({"apiVersion", "kind", "metadata", "name", "namespace", "uid", "spec", "status"})
@@ -26,7 +26,7 @@ Path = tuple[str | int, ...]
 class Shrinker:
     """Tries smaller cases as long as they are still interesting."""
 
-    def __init__(self, is_interesting: Callable[[Json], bool], most: int = MOST_QUESTIONS) -> None:
+    def __init__(self, is_interesting: Callable[[Json], bool], most: int = MOST_TRIALS) -> None:
         self._is_interesting = is_interesting
         self._left = most
 

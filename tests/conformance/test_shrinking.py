@@ -54,7 +54,7 @@ def test_the_case_itself_is_not_changed():
     assert json.dumps(case) == before
 
 
-def test_there_is_an_end_to_the_questions():
+def test_the_number_of_trials_is_bounded():
     tried: list[Any] = []
 
     def is_interesting(case: Any) -> bool:

@@ -40,7 +40,7 @@ from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.metrics.tracing import OtlpTracer
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.serving.metric_filter import MetricFilter
-from mooring.scheduler.serving.pages import Wish, flagz
+from mooring.scheduler.serving.pages import RequestedForm, flagz
 
 MARK = "S3CR3T"
 USER = f"{MARK}user:{MARK}pass@"
@@ -119,7 +119,7 @@ async def everything_about(live: Live, name: str) -> str:
     """What tenants, operators and programs can read about a pod and its scheduler."""
     scheduler = live.scheduler
     pages = served_pages(scheduler, None, MetricFilter(), {})
-    shown = [page.reply(Wish()).body for page in pages.values()]
+    shown = [page.reply(RequestedForm()).body for page in pages.values()]
     assert scheduler.explain_socket is not None
     response = scheduler.explain_socket._respond({"explain": f"default/{name}"})
     found = {"pod": f"default/{name}", "profile": "default-scheduler", "node": None, "phase": "Pending", **response}

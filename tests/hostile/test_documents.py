@@ -200,7 +200,7 @@ async def test_a_credential_plugin_that_prints_deep_json_fails_in_a_sentence(tmp
         await run_plugin(plugin, Connection(server="https://127.0.0.1:1", source="a test"))
 
 
-class Wish(CustomResource, group="example.com", version="v1", plural="wishes", scope="Cluster", kw_only=True):
+class RequestedForm(CustomResource, group="example.com", version="v1", plural="wishes", scope="Cluster", kw_only=True):
     spec: dict[str, Any]
 
 
@@ -229,7 +229,7 @@ async def test_an_object_that_is_too_deep_holds_up_neither_list_nor_watch(
     server.lists.append(msgspec.Raw(page))
     server.plain = lambda response: _raw(response)  # type: ignore[method-assign]
     log.configure(stream=io.StringIO())
-    running = asyncio.create_task(Reflector(client, Wish, feed).run())
+    running = asyncio.create_task(Reflector(client, RequestedForm, feed).run())
     try:
         await feed.receives(("listed", ["a", "deep"]), ("changed", "deeper"), ("changed", "b"), ("deleted", "deep"))
         assert not running.done()
@@ -346,11 +346,11 @@ def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.resources import Resource
     from mooring.apiserver.status import StatusError
 
-    row = Resource("example.com", "v1", "wishes", "wish", "Wish", False, ())
+    row = Resource("example.com", "v1", "wishes", "wish", "RequestedForm", False, ())
     inner: Any = 1
     for _ in range(MOST_NESTED - 5):
         inner = {"a": inner}
-    document: Any = {"apiVersion": "example.com/v1", "kind": "Wish", "spec": inner}
+    document: Any = {"apiVersion": "example.com/v1", "kind": "RequestedForm", "spec": inner}
     copy = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * (MOST_NESTED - 5)}]
     change = patch_change(row, "application/json-patch+json", copy, FieldValidation())
     with pytest.raises(StatusError, match="levels deep"):

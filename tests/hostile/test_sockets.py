@@ -27,7 +27,7 @@ from mooring.scheduler.introspection.socket_folder import digest, socket_folder
 
 HERE = "tests.hostile.test_sockets"
 SERVER = "https://one:6443"
-QUESTION = {"explain": "shop/web"}
+REQUEST = {"explain": "shop/web"}
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def dripping(connection: socket.socket) -> None:
 
 
 def queried() -> QueryResult:
-    return query(SERVER, QUESTION)
+    return query(SERVER, REQUEST)
 
 
 def test_a_response_of_ones_own_scheduler_is_read():
@@ -312,7 +312,7 @@ def sockets_in(folder: Path) -> list[Path]:
 
 @contextlib.asynccontextmanager
 async def a_scheduler() -> Any:
-    opened = ExplainSocket(SERVER, lambda question: {"pod": question["explain"], "long": "x" * 5_000_000})
+    opened = ExplainSocket(SERVER, lambda request: {"pod": request["explain"], "long": "x" * 5_000_000})
     await opened.open()
     try:
         [path] = socket_folder().glob("*.sock")
@@ -321,7 +321,7 @@ async def a_scheduler() -> Any:
         await opened.close()
 
 
-async def question(path: str, line: bytes) -> bytes:
+async def send(path: str, line: bytes) -> bytes:
     reader, writer = await asyncio.open_unix_connection(path, limit=1 << 24)
     with contextlib.suppress(ConnectionError):
         writer.write(line)
@@ -334,31 +334,31 @@ async def question(path: str, line: bytes) -> bytes:
         writer.close()
 
 
-async def test_a_scheduler_bounds_a_question():
+async def test_a_scheduler_bounds_a_request():
     async with a_scheduler() as path:
         for line, message in {
-            b"x" * (explain_socket.MOST_QUESTION_BYTES + 1): b"a request has at most 65536 bytes",
+            b"x" * (explain_socket.MOST_REQUEST_BYTES + 1): b"a request has at most 65536 bytes",
             b"[" * 60_000 + b"\n": b"levels deep",
             b'{"explain":' * 900 + b"1" + b"}" * 900 + b"\n": b"levels deep",
             b'{"explain": "\xff"}\n': b"invalid request",
             b"[1]\n": b"invalid request",
             b"\n": b"invalid request",
         }.items():
-            assert message in await question(path, line)
-        assert (await question(path, b'{"explain": "a/b"}\n')).startswith(b'{"pod": "a/b"')
+            assert message in await send(path, line)
+        assert (await send(path, b'{"explain": "a/b"}\n')).startswith(b'{"pod": "a/b"')
 
 
 async def test_a_scheduler_serves_no_other_user(monkeypatch: pytest.MonkeyPatch):
     async with a_scheduler() as path:
         monkeypatch.setattr(control_folder, "peer_uid", lambda _: os.geteuid() + 1)
-        assert await question(path, b'{"explain": "a/b"}\n') == b""
+        assert await send(path, b'{"explain": "a/b"}\n') == b""
 
 
-async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(explain_socket, "QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
+async def test_a_scheduler_has_so_many_connections_and_no_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(explain_socket, "REQUEST_SECONDS", 10 * PATIENCE_SECONDS)
     async with a_scheduler() as path:
-        silent_ones = [await asyncio.open_unix_connection(path) for _ in range(explain_socket.MOST_CONVERSATIONS)]
-        assert await question(path, b'{"explain": "a/b"}\n') == b""
+        silent_ones = [await asyncio.open_unix_connection(path) for _ in range(explain_socket.MOST_CONNECTIONS)]
+        assert await send(path, b'{"explain": "a/b"}\n') == b""
         reader, writer = silent_ones[0]
         writer.write(b'{"explain": "a/b"}\n')
         assert (await reader.readexactly(10)).startswith(b'{"pod": "a')
@@ -367,7 +367,7 @@ async def test_a_scheduler_has_so_many_conversations_and_no_more(monkeypatch: py
 
 
 async def test_a_scheduler_keeps_no_response_for_a_process_that_does_not_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(explain_socket, "QUESTION_SECONDS", 0.2)
+    monkeypatch.setattr(explain_socket, "REQUEST_SECONDS", 0.2)
     async with a_scheduler() as path:
         with socket.socket(socket.AF_UNIX) as lazy:
             lazy.connect(path)

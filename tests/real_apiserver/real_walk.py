@@ -120,7 +120,7 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def walked_for_real(example: str, control_plane: ControlPlane) -> Iterator[RealWalk]:
-    """Walk through the example's README on this control plane, and leave the end of it open for more questions."""
+    """Walk through the example's README on this control plane, and leave its end state open for more checks."""
     folder = ROOT / "examples" / example
     with private_home() as home, contextlib.ExitStack() as running:
         (home / "examples").symlink_to(ROOT / "examples")

@@ -27,7 +27,7 @@ NO_LEASE = "--leader-elect=false"
 
 @dataclass(frozen=True)
 class Request:
-    """A question, and what the asker shows."""
+    """A request, and its credentials."""
 
     path: str
     token: str = ""

@@ -117,7 +117,7 @@ nodes = st.builds(
 
 
 class History(RuleBasedStateMachine):
-    """Events in any order, with questions in between that stay standing from then on."""
+    """Events in any order, with reads in between whose counts are kept from then on."""
 
     @initialize(first=st.lists(nodes, max_size=3))
     def begin(self, first: list[Any]) -> None:

@@ -176,7 +176,7 @@ async def test_plugins_see_the_same(server):
     assert await in_the_scheduler(server, expected) == expected
 
 
-def test_the_pod_that_is_being_decided_is_pending_and_a_mere_question_changes_nothing():
+def test_the_pod_that_is_being_decided_is_pending_and_deciding_alone_changes_nothing():
     services = Services()
     cluster = a_cluster(a_node(), plugins=[a_plugin(Witness, services)], services=services)
     for pair, message in (({}, "1 of 2 pods"), ({"x": "y"}, "1 of 2 pods")):

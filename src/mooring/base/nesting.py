@@ -40,7 +40,7 @@ class TooDeep(msgspec.DecodeError):
 
 
 def refuse_deep(document: bytes) -> None:
-    """Raise TooDeep for JSON whose brackets are nested too deeply. Whether it is JSON at all is another question."""
+    """Raise TooDeep for JSON whose brackets are nested too deeply. Other invalid JSON passes."""
     if document.count(b"[") + document.count(b"{") <= MOST_NESTED:
         return
     brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKETS)

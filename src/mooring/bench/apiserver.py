@@ -137,7 +137,7 @@ def _serve(line: Connection) -> None:
         line.send(ServerAddress(embedded.url, embedded.token, embedded.ca_pem))
         over = asyncio.Event()
 
-        def on_question() -> None:
+        def on_request() -> None:
             try:
                 line.recv()
             except EOFError:
@@ -145,7 +145,7 @@ def _serve(line: Connection) -> None:
             else:
                 line.send(time.process_time())
 
-        asyncio.get_running_loop().add_reader(line.fileno(), on_question)
+        asyncio.get_running_loop().add_reader(line.fileno(), on_request)
         await over.wait()
         asyncio.get_running_loop().remove_reader(line.fileno())
         await embedded.stop()

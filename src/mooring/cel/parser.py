@@ -143,11 +143,11 @@ class _Parser:
         if self._depth > DEEPEST_NESTING:
             raise _TooDeep
         node = self._either()
-        if (question := self._taken("?")) is not None:
+        if (conditional := self._taken("?")) is not None:
             then = self._either()
             self._expect(":")
             otherwise = self._expr()
-            node = self._call(question.offset, "_?_:_", node, then, otherwise)
+            node = self._call(conditional.offset, "_?_:_", node, then, otherwise)
         self._depth -= 1
         return node
 

@@ -1,6 +1,6 @@
 """Which expressions need no meter: those that cannot reach the limit, whatever the values of their variables are.
 
-Two questions, both about the checked tree. Does a part of it make values larger than its parts (concatenate, collect,
+Two properties of the checked tree. Does a part of it make values larger than its parts (concatenate, collect,
 replace, repeat)? Could all calls together, in all their loops, cost more than the limit? The second is a rough upper
 bound: a call costs as much as it can for the longest text or list in sight.
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red"), "skipped": ("?", None)}
 UNWELL = 1
-QUESTIONS_AT_ONCE = 4
+REQUESTS_IN_FLIGHT = 4
 """More would only be more connections: a request takes a millisecond."""
 
 
@@ -148,7 +148,7 @@ async def _examine(connection: Connection, plan: PlannedScheduler) -> list[Findi
     from mooring.client import ApiClient
     from mooring.doctor import examine
 
-    async with ApiClient(connection, user_agent="mooring doctor", in_flight=QUESTIONS_AT_ONCE) as client:
+    async with ApiClient(connection, user_agent="mooring doctor", in_flight=REQUESTS_IN_FLIGHT) as client:
         return await examine(client, plan)
 
 

@@ -408,16 +408,16 @@ class Reflector(Generic[T]):
 
     def _lost_kind(self) -> None:
         if is_custom := issubclass(self._type, CustomResource):
-            question = "is its CustomResourceDefinition installed?"
+            hint = "is its CustomResourceDefinition installed?"
         else:
-            question = "is that API enabled there?"
+            hint = "is that API enabled there?"
         self._version = None
         if self.is_listed or not is_custom:
             # The kind was there and went, and its objects went with it. A kind of Kubernetes' own that the server does
             # not serve has no objects: an older server must not keep every pod waiting for what it cannot know.
             self._feed.listed([])
         self.is_listed = not is_custom
-        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {question}", is_unserved=True)
+        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {hint}", is_unserved=True)
 
     def _forbidden(self, error: ApiError) -> str:
         needed = rule(self.kind.group, self.kind.plural, ("list", "watch"))

@@ -72,10 +72,10 @@ Waits = Callable[[EngineCycle, Plugin, ExtensionPoint, Callable[[], Awaitable[An
 
 
 async def _for_ever(
-    cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, question: Callable[[], Awaitable[Any]]
+    cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, call: Callable[[], Awaitable[Any]]
 ) -> Any:
     with calling(cycle, plugin, point):
-        return await question()
+        return await call()
 
 
 async def unreserve(profile: Profile, decision: Decision, waits: Waits = _for_ever) -> list[PluginFault]:

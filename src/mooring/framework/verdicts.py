@@ -185,7 +185,7 @@ class Plan:
     evict: tuple[PlacedPod, ...] = ()
     message: str = field(default="")
     candidates: tuple[Candidate, ...] = ()
-    """Every node that came into question, the chosen one among them: evidence, for people and tests."""
+    """Every candidate, the chosen one among them: evidence, for people and tests."""
 
 
 def no_node_available(nodes: int, reasons: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""The scheduler's life: first contact, first lists, the scheduling loop, the end.
+"""Runs a scheduler: first request, initial lists, the scheduling loop, shutdown.
 
 Watch events are applied between decisions on this one thread, so a decision sees one state and needs no lock. `wiring`
 puts the parts together; `cycle.scheduling_cycle` is what happens to each pod.
@@ -42,14 +42,14 @@ from mooring.state import State
 SLOW_START_SECONDS = 5.0
 DECIDING_SECONDS, MOST_DECISIONS = 0.002, 50
 """Decisions are made for so long, and so many, before watch events and binding responses are applied. With a pass of
-the event loop after each, the last pod of many would wait for the bindings and events of all others. No longer: writes
-that have passed the fence reach the kernel at the end of a pass, and a process may be stopped in between."""
+the event loop after each, the last pod of many would wait for the bindings and events of all others. The bound keeps
+writes that have passed the fence from waiting long for the kernel: the process may be stopped meanwhile."""
 PASSES_AFTER_LONG_ATTEMPT = 20
 """Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
 attempt, an event or a binding would wait for as many long attempts."""
 BUSY_OR_STARTING = (403, 408, 429)
-"""Beside 5xx: responses to the first contact that do not mean a wrong address or wrong credentials. A server that
-starts forbids everything."""
+"""Besides 5xx: responses to the first request that do not mean a wrong address or wrong credentials. A server that is
+starting forbids everything."""
 
 _log = Log("scheduler")
 
@@ -85,9 +85,9 @@ class Scheduler:
     may_schedule: Callable[[], Awaitable[None]]
     """Awaited when everything is ready: of several replicas, one leads."""
     companions: Sequence[Callable[[], Awaitable[None]]] = ()
-    """What runs beside the scheduler, and is cancelled at its end."""
+    """What runs concurrently with the scheduler, and is cancelled at shutdown."""
     ready: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    """Set when the first lists have come and the plugins have started."""
+    """Set when the initial lists are complete and the plugins have started."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def run(self) -> None:
@@ -169,7 +169,7 @@ class Scheduler:
             wake.cancel()
 
     async def _reach_server(self) -> bool:
-        """The first contact. False if we were stopped before it came about."""
+        """The first request. False if `stop` was called before it completed."""
         contact = asyncio.ensure_future(self.client.server_version())
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -180,20 +180,20 @@ class Scheduler:
             return True
         except ApiError as error:
             if error.code not in BUSY_OR_STARTING and error.code < 500:
-                raise Fault(_unwelcome(self.client.connection, error)) from error
-            # It is there. We need not know its version, and lists are retried until they come.
+                raise Fault(_contact_failed(self.client.connection, error)) from error
+            # It responds. Its version is not needed, and lists are retried until they succeed.
             _log.warning("Failed to read the API server's version", code=error.code, err=error)
             return True
         finally:
             contact.cancel()
             stopping.cancel()
 
-    # Another version of its configuration
+    # Reload
 
     async def adopt(self, configuration: Configuration, registry: Registry) -> Adopted:
         """Let this configuration decide from the next cycle on. Only after `ready`.
 
-        Raises `OperatorMistake` or `Fault` if it cannot; the one in force then goes on whole.
+        Raises `OperatorMistake` or `Fault` if it cannot; the one in force is then kept unchanged.
         """
         adopted = await self.versions.adopt(configuration, registry)
         self.overruns.penalties.clear()  # what was slow may be gone
@@ -201,7 +201,7 @@ class Scheduler:
 
     @property
     def configuration(self) -> Configuration:
-        """The one in force."""
+        """The configuration in force."""
         return self.versions.configuration
 
     @property
@@ -209,7 +209,7 @@ class Scheduler:
         """How many configurations have been in force, this one included."""
         return self.versions.number
 
-    # What it shows of itself
+    # Introspection
 
     def health_checks(self) -> dict[str, dict[str, Callable[[], str | None]]]:
         """By endpoint and name. Called on another thread, at any moment."""
@@ -246,8 +246,8 @@ async def _first_list(reflector: Reflector[Any]) -> None:
             _log.warning("Still waiting for the first list", kind=reflector.kind.name, problem=problem)
 
 
-def _unwelcome(where: Connection, error: ApiError) -> str:
-    """Why the first contact failed, and what to do."""
+def _contact_failed(where: Connection, error: ApiError) -> str:
+    """Why the first request failed, and what to do."""
     server = f"{where.host} (from {where.source})"
     if error.code == 401:
         return f"{server} does not accept the credentials: {error.message}; renew the token or certificate there"

@@ -1,4 +1,4 @@
-"""The end of a scheduler: what is in flight gets a few seconds, all of it together; plugins get fewer."""
+"""Shutdown: what is in flight gets a few seconds, all of it together; plugins get fewer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.scheduler.reload.versions import Versions
 
 LAST_SECONDS, LEAST_SECONDS = 5.0, 0.5
 SHUTDOWN_SECONDS = 3.0
-"""How long the end may take where plugins hold it up. A third of it they have to end by themselves."""
+"""How long the shutdown may take where plugins delay it. Plugins have a third of it to end by themselves."""
 
 
 @dataclass

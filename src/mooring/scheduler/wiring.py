@@ -1,6 +1,6 @@
-"""Builds a scheduler from its parts, each of them given all it needs when it is made.
+"""Builds a scheduler from its parts, each with all its dependencies in the constructor.
 
-Read from top to bottom it is the order in which one part depends on another. A shadow hands in another executor.
+Read from top to bottom it is the order in which one part depends on another. A shadow passes another executor.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def build_core(
         max_backoff_seconds=configuration.pod_max_backoff_seconds,
     )
 
-    # Pods, and what becomes of them
+    # Pods, and their cycles
     pods = PodFeed(state, queue, names, [foreign_bindings, reporter, awaiting_kinds, AssumedPods(state, queue, room)])
     failures = FailureHandler(queue, pods, reporter, metrics)
     documents, extenders = None, None

@@ -26,12 +26,12 @@ class ExtenderServer:
         self.url = ""
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        verb, question = request.path.rpartition("/")[2], json.loads(await request.read())
+        verb, args = request.path.rpartition("/")[2], json.loads(await request.read())
         assert request.method == "POST"
         assert request.content_type == "application/json"
-        self.requested.append((verb, question))
+        self.requested.append((verb, args))
         self.is_requested.set()
-        response = self.on[verb](question)
+        response = self.on[verb](args)
         if isinstance(response, Awaitable):
             response = await response
         return response if isinstance(response, web.Response) else web.json_response(response)
@@ -72,20 +72,20 @@ async def soon(happened: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def names_of(question: dict[str, Any]) -> list[str]:
+def names_of(args: dict[str, Any]) -> list[str]:
     """The nodes of the request, whichever way they are sent."""
-    if question["NodeNames"] is not None:
-        return list(question["NodeNames"])
-    return [node["metadata"]["name"] for node in question["Nodes"]["items"]]
+    if args["NodeNames"] is not None:
+        return list(args["NodeNames"])
+    return [node["metadata"]["name"] for node in args["Nodes"]["items"]]
 
 
 def only(*wanted: str, **failed: dict[str, str]) -> Handler:
     """A filter that lets these nodes through, as whole nodes or by name."""
 
-    def response(question: dict[str, Any]) -> dict[str, Any]:
-        if question["NodeNames"] is not None:
-            return {"NodeNames": [name for name in question["NodeNames"] if name in wanted], **failed}
-        nodes = [node for node in question["Nodes"]["items"] if node["metadata"]["name"] in wanted]
+    def response(args: dict[str, Any]) -> dict[str, Any]:
+        if args["NodeNames"] is not None:
+            return {"NodeNames": [name for name in args["NodeNames"] if name in wanted], **failed}
+        nodes = [node for node in args["Nodes"]["items"] if node["metadata"]["name"] in wanted]
         return {"Nodes": {"items": nodes}, **failed}
 
     return response

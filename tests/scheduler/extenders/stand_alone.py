@@ -20,7 +20,7 @@ def scored(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection for each question: HTTP/1.0."""
+    """One connection for each args: HTTP/1.0."""
 
     def do_POST(self) -> None:  # the name that http.server requires
         nodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["Nodes"]["items"]

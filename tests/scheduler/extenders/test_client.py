@@ -55,7 +55,7 @@ async def served(
         server.close()
 
 
-async def test_questions_share_a_connection():
+async def test_requests_share_a_connection():
     async with served(lambda _: b"{}") as (client, came):
         for _ in range(3):
             await client.filter(POD, [], [])
@@ -87,7 +87,7 @@ async def test_a_binding_is_requested_once_on_a_connection_of_its_own():
         assert came == [1, 2, 3]
 
 
-async def test_a_binding_waits_while_the_lease_has_expired_and_a_question_does_not():
+async def test_a_binding_waits_while_the_lease_has_expired_and_other_requests_do_not():
     seconds = 0.0
     fence = WriteFence(lambda: seconds)
     fence.extend(15)

@@ -36,7 +36,7 @@ class Requested:
         self.scored: list[list[str]] = []
         self._meanwhile = meanwhile
 
-    def judge(self, pod: Pod) -> bool:
+    def filter_or_prioritize(self, pod: Pod) -> bool:
         return True
 
     async def filter(self, pod: Pod, names: Sequence[str]) -> dict[str, Rejection]:

@@ -38,9 +38,9 @@ async def test_a_filter_chooses_among_the_nodes_that_passed(server, extender, ca
         await live.node("small", cpu="10m")
         await live.pod("web")
         assert await live.bound("web") == ["b"]
-        [(_, question)] = extender.requested
-        assert sorted(names_of(question)) == ["a", "b", "c"]
-        assert question["Pod"]["metadata"]["name"] == "web"
+        [(_, args)] = extender.requested
+        assert sorted(names_of(args)) == ["a", "b", "c"]
+        assert args["Pod"]["metadata"]["name"] == "web"
 
 
 async def test_objects_are_sent_as_the_api_server_wrote_them(server, extender):
@@ -51,11 +51,11 @@ async def test_objects_are_sent_as_the_api_server_wrote_them(server, extender):
         await live.client.patch(Node.KIND, "a", None, status, subresource="status")
         await live.pod("web")
         await live.bound("web")
-    question = extender.requested[-1][1]
-    [node] = question["Nodes"]["items"]
+    args = extender.requested[-1][1]
+    [node] = args["Nodes"]["items"]
     assert node["status"]["nodeInfo"]["kernelVersion"] == "6.1-test"
-    assert question["Pod"]["spec"]["containers"][0]["image"] == "pause"
-    assert question["Pod"]["metadata"]["creationTimestamp"]
+    assert args["Pod"]["spec"]["containers"][0]["image"] == "pause"
+    assert args["Pod"]["metadata"]["creationTimestamp"]
 
 
 async def test_refused_nodes_are_counted_and_anything_may_wake_the_pod(server, extender):
@@ -77,7 +77,7 @@ async def test_refused_nodes_are_counted_and_anything_may_wake_the_pod(server, e
 
 
 async def test_scores_are_weighted_and_added(server, extender):
-    extender.on["filter"] = lambda question: {"NodeNames": question["NodeNames"]}
+    extender.on["filter"] = lambda args: {"NodeNames": args["NodeNames"]}
     extender.on["prioritize"] = lambda _: [{"host": "c", "score": 10}, {"Host": "a", "Score": 1}]
     config = calling(
         {
@@ -115,8 +115,8 @@ async def test_a_binder_binds_in_place_of_the_plugins(server, extender):
     config = calling({"urlPrefix": extender.url, "bindVerb": "bind"})
     async with a_live_scheduler(server, config) as live:
 
-        async def bind(question: dict[str, Any]) -> dict[str, str]:
-            await live.client.bind(question["PodNamespace"], question["PodName"], question["PodUID"], question["Node"])
+        async def bind(args: dict[str, Any]) -> dict[str, str]:
+            await live.client.bind(args["PodNamespace"], args["PodName"], args["PodUID"], args["Node"])
             return {"Error": ""}
 
         extender.on["bind"] = bind
@@ -233,10 +233,10 @@ async def test_an_extender_is_called_only_for_pods_with_its_resources_which_need
 async def test_the_cluster_may_change_while_an_extender_thinks(server, extender):
     may_respond = asyncio.Event()
 
-    async def slowly(question: dict[str, Any]) -> dict[str, Any]:
+    async def slowly(args: dict[str, Any]) -> dict[str, Any]:
         if len(extender.requested) == 1:
             await may_respond.wait()
-        return {"NodeNames": question["NodeNames"]}
+        return {"NodeNames": args["NodeNames"]}
 
     extender.on["filter"] = slowly
     config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})
@@ -250,15 +250,15 @@ async def test_the_cluster_may_change_while_an_extender_thinks(server, extender)
         await soon(lambda: known("old") is None and known("new") is not None)
         may_respond.set()
         assert await live.bound("web") == ["new"]
-        assert [names_of(question) for _, question in extender.requested] == [["old"], ["new"]]
+        assert [names_of(args) for _, args in extender.requested] == [["old"], ["new"]]
 
 
 async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(server, extender):
     may_respond = asyncio.Event()
 
-    async def slowly(question: dict[str, Any]) -> dict[str, Any]:
+    async def slowly(args: dict[str, Any]) -> dict[str, Any]:
         await may_respond.wait()
-        return {"NodeNames": question["NodeNames"]}
+        return {"NodeNames": args["NodeNames"]}
 
     extender.on["filter"] = slowly
     config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": True})

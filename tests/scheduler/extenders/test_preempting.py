@@ -23,15 +23,15 @@ async def full(live: Live, *names: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("is_capable", [False, True], ids=["whole pods", "uids"])
 async def test_victims_are_where_the_extender_allows_them(server, extender, is_capable):
-    def preempt(question: dict[str, Any]) -> dict[str, Any]:
+    def preempt(args: dict[str, Any]) -> dict[str, Any]:
         if is_capable:
-            assert question["NodeNameToVictims"] is None
-            reported = question["NodeNameToMetaVictims"]
+            assert args["NodeNameToVictims"] is None
+            reported = args["NodeNameToMetaVictims"]
         else:
-            assert question["NodeNameToMetaVictims"] is None
+            assert args["NodeNameToMetaVictims"] is None
             reported = {
                 node: {"pods": [{"uid": pod["metadata"]["uid"]} for pod in victims["Pods"]]}
-                for node, victims in question["NodeNameToVictims"].items()
+                for node, victims in args["NodeNameToVictims"].items()
             }
         assert sorted(reported) == ["a", "b", "c"]
         return {"nodeNameToMetaVictims": {"b": reported["b"]}}
@@ -95,11 +95,11 @@ async def test_an_ignorable_extender_that_fails_changes_nothing(server, extender
 
 
 async def test_the_nominated_node_is_sent_alone_and_the_others_where_it_is_refused(server, extender):
-    def preempt(question: dict[str, Any]) -> dict[str, Any]:
-        return {"NodeNameToMetaVictims": {"a": question["NodeNameToMetaVictims"]["a"]}}
+    def preempt(args: dict[str, Any]) -> dict[str, Any]:
+        return {"NodeNameToMetaVictims": {"a": args["NodeNameToMetaVictims"]["a"]}}
 
-    def refuse_a(question: dict[str, Any]) -> dict[str, Any]:
-        return {"NodeNames": [name for name in question["NodeNames"] if name != "a"], "FailedNodes": {"a": "no"}}
+    def refuse_a(args: dict[str, Any]) -> dict[str, Any]:
+        return {"NodeNames": [name for name in args["NodeNames"] if name != "a"], "FailedNodes": {"a": "no"}}
 
     extender.on |= {"preempt": preempt, "filter": refuse_a}
     verbs = {"preemptVerb": "preempt", "filterVerb": "filter"}
@@ -110,6 +110,6 @@ async def test_the_nominated_node_is_sent_alone_and_the_others_where_it_is_refus
         await live.until(lambda: "low-a" not in live.pods)
         await live.node("b")
         assert await live.bound("high") == ["b"]
-        requested = [question["NodeNames"] for verb, question in extender.requested if verb == "filter"]
+        requested = [args["NodeNames"] for verb, args in extender.requested if verb == "filter"]
         assert ["a"] in requested
         assert sorted(requested[-1]) == ["a", "b"]

@@ -14,25 +14,25 @@ from mooring.scheduler.extenders.wire import (
     FilterResult,
     MalformedResponse,
     MetaVictims,
-    binding_question,
-    meta_victims_question,
-    nodes_question,
+    binding_args,
+    filter_args,
+    meta_preemption_args,
+    preemption_args,
     read_binding,
     read_filter,
     read_priorities,
     read_victims,
-    victims_question,
 )
 
 POD, NODE = Raw(b'{"metadata":{"name":"web"},"spec":{"new":[1]}}'), Raw(b'{"metadata":{"name":"a"}}')
 
-QUESTIONS: dict[str, tuple[bytes, dict[str, Any]]] = {
+REQUESTS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "nodes by name": (
-        nodes_question(POD, names=["a", "b"]),
+        filter_args(POD, names=["a", "b"]),
         {"Pod": json.loads(bytes(POD)), "Nodes": None, "NodeNames": ["a", "b"]},
     ),
     "whole nodes": (
-        nodes_question(POD, nodes=[NODE]),
+        filter_args(POD, nodes=[NODE]),
         {
             "Pod": json.loads(bytes(POD)),
             "Nodes": {"metadata": {}, "items": [json.loads(bytes(NODE))]},
@@ -40,11 +40,11 @@ QUESTIONS: dict[str, tuple[bytes, dict[str, Any]]] = {
         },
     ),
     "a binding": (
-        binding_question("web", "shop", "u-1", "a"),
+        binding_args("web", "shop", "u-1", "a"),
         {"PodName": "web", "PodNamespace": "shop", "PodUID": "u-1", "Node": "a"},
     ),
     "victims by uid": (
-        meta_victims_question(POD, {"a": (["u-1", "u-2"], 1)}),
+        meta_preemption_args(POD, {"a": (["u-1", "u-2"], 1)}),
         {
             "Pod": json.loads(bytes(POD)),
             "NodeNameToVictims": None,
@@ -52,7 +52,7 @@ QUESTIONS: dict[str, tuple[bytes, dict[str, Any]]] = {
         },
     ),
     "whole victims": (
-        victims_question(POD, {"a": ([POD], 0)}),
+        preemption_args(POD, {"a": ([POD], 0)}),
         {
             "Pod": json.loads(bytes(POD)),
             "NodeNameToVictims": {"a": {"Pods": [json.loads(bytes(POD))], "NumPDBViolations": 0}},
@@ -62,8 +62,8 @@ QUESTIONS: dict[str, tuple[bytes, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("written", "meant"), QUESTIONS.values(), ids=QUESTIONS.keys())
-def test_a_question(written, meant):
+@pytest.mark.parametrize(("written", "meant"), REQUESTS.values(), ids=REQUESTS.keys())
+def test_a_request(written, meant):
     assert json.loads(written) == meant
 
 

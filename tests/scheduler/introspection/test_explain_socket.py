@@ -12,19 +12,19 @@ from mooring.scheduler.introspection.socket_folder import socket_folder
 from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 
-def questions_to(server: str) -> list[dict[str, Any]]:
+def responses_of(server: str) -> list[dict[str, Any]]:
     requested = query(server, {"explain": "default/web"})
     assert requested.problems == []
     return requested.responses
 
 
 async def test_a_scheduler_responds_to_queries_about_its_server():
-    control = ExplainSocket("https://one:6443", lambda question: {"requested": question["explain"]})
+    control = ExplainSocket("https://one:6443", lambda request: {"requested": request["explain"]})
     await control.open()
-    assert await asyncio.to_thread(questions_to, "https://one:6443/") == [{"requested": "default/web"}]
-    assert await asyncio.to_thread(questions_to, "https://another:6443") == []
+    assert await asyncio.to_thread(responses_of, "https://one:6443/") == [{"requested": "default/web"}]
+    assert await asyncio.to_thread(responses_of, "https://another:6443") == []
     await control.close()
-    assert questions_to("https://one:6443") == []
+    assert responses_of("https://one:6443") == []
 
 
 async def test_two_schedulers_of_one_server_both_respond():
@@ -33,22 +33,22 @@ async def test_two_schedulers_of_one_server_both_respond():
     ]
     for control in controls:
         await control.open()
-    responses = await asyncio.to_thread(questions_to, "https://one")
+    responses = await asyncio.to_thread(responses_of, "https://one")
     assert sorted(response["number"] for response in responses) == [1, 2]
     for control in controls:
         await control.close()
 
 
 async def test_a_query_that_makes_no_sense_gets_a_response_all_the_same():
-    control = ExplainSocket("https://one", lambda question: {"value": question["missing"]})
+    control = ExplainSocket("https://one", lambda request: {"value": request["missing"]})
     await control.open()
-    [response] = await asyncio.to_thread(questions_to, "https://one")
+    [response] = await asyncio.to_thread(responses_of, "https://one")
     assert "error" in response
     await control.close()
 
 
 async def test_a_client_that_connects_and_sends_nothing_holds_up_no_other(monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.REQUEST_SECONDS", 10 * PATIENCE_SECONDS)
     control = ExplainSocket("https://one", lambda _: {})
     await control.open()
     [path] = socket_folder().glob("*.sock")
@@ -64,7 +64,7 @@ async def test_a_client_that_connects_and_sends_nothing_holds_up_no_other(monkey
 async def test_a_response_that_cannot_be_written_is_an_error_not_silence():
     control = ExplainSocket("https://one", lambda _: {"odd": object()})
     await control.open()
-    [response] = await asyncio.to_thread(questions_to, "https://one")
+    [response] = await asyncio.to_thread(responses_of, "https://one")
     assert "invalid request" in response["error"]
     await control.close()
 
@@ -84,7 +84,7 @@ def test_the_socket_of_a_scheduler_that_was_killed_is_tidied_away():
     left = folder / f"{hashlib.sha256(b'https://one').hexdigest()[:16]}-1-1.sock"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(left))
-    assert questions_to("https://one") == []
+    assert responses_of("https://one") == []
     assert not left.exists()
 
 
@@ -101,10 +101,10 @@ async def test_without_any_folder_for_it_the_scheduler_works_all_the_same(monkey
 
 
 async def test_while_the_loop_is_held_up_the_response_is_what_holds_it_up(monkeypatch):
-    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.QUESTION_SECONDS", 0.5)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_socket.REQUEST_SECONDS", 0.5)
     held_up = HeldUp("Loops", "reserve", "loops.py:7", 12.0)
     control = ExplainSocket("https://one", lambda _: {"found": False}, lambda: held_up)
     await control.open()
     # Here, on the loop that would respond: it does not run meanwhile.
-    assert questions_to("https://one") == [{"heldUp": held_up._asdict()}]
+    assert responses_of("https://one") == [{"heldUp": held_up._asdict()}]
     await control.close()

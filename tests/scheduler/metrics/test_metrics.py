@@ -150,22 +150,22 @@ def test_the_leader_is_reported_where_there_is_an_election():
 
 def test_a_plugin_counts_what_it_likes():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
-    requested = metrics.plugins.counter("quota_questions_total", "Questions.", "team")
+    requested = metrics.plugins.counter("quota_requests_total", "Requests.", "team")
     requested.inc(team="red")
     requested.inc(2, team="red")
     metrics.plugins.gauge("quota_left", "What is left.").set(5)
     metrics.plugins.histogram("quota_seconds", "How long.", buckets=(1.0, 2.0)).observe(1.5)
-    assert value(metrics, "quota_questions_total", team="red") == 3
+    assert value(metrics, "quota_requests_total", team="red") == 3
     assert value(metrics, "quota_left") == 5
     assert value(metrics, "quota_seconds_bucket", le="2.0") == 1
 
 
 def test_two_instances_of_a_plugin_share_their_metrics():
     metrics = SchedulerMetrics(FeatureGates(), ManualClock(START))
-    first, second = (metrics.plugins.counter("quota_questions_total", "Questions.") for _ in range(2))
+    first, second = (metrics.plugins.counter("quota_requests_total", "Requests.") for _ in range(2))
     first.inc()
     second.inc(2)
-    assert value(metrics, "quota_questions_total") == 3
+    assert value(metrics, "quota_requests_total") == 3
 
 
 @pytest.mark.parametrize(

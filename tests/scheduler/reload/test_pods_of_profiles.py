@@ -15,8 +15,8 @@ THEIRS = "theirs"
 
 def after(world: World, *schedulers: str) -> None:
     """These are the profiles now."""
-    world.pods.leave_all_but(schedulers)
-    world.pods.take_up()
+    world.pods.retain_profiles(schedulers)
+    world.pods.adopt_foreign_pods()
 
 
 def a_foreigner(name: str = "web", **more: Any) -> Pod:

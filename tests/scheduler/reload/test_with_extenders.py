@@ -16,11 +16,11 @@ async def test_a_version_takes_over_when_the_extenders_have_responded(server):
     async with an_extender() as extender:
         may_respond = asyncio.Event()
 
-        async def thinks(question: dict[str, Any]) -> Any:
+        async def filter_slowly(args: dict[str, Any]) -> Any:
             await may_respond.wait()
-            return only("a")(question)
+            return only("a")(args)
 
-        extender.on["filter"] = thinks
+        extender.on["filter"] = filter_slowly
         config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "30s"})
         async with a_live_scheduler(server, config) as live:
             await live.node("a")

@@ -7,10 +7,10 @@ import pytest
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.scheduler.serving import Access, Forbidden, Unauthenticated, Undecided, User
-from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 
 ALICE = User("alice", ("readers",))
-A_TOKEN, NOTHING = Shown(token="secret"), Shown()
+A_TOKEN, NOTHING = RequestCredentials(token="secret"), RequestCredentials()
 
 
 class Cluster:
@@ -74,7 +74,7 @@ async def test_a_right_that_was_taken_away_holds_ten_seconds_at_most():
     ("shown", "error", "logged"),
     [
         pytest.param(NOTHING, Forbidden, 'User "system:anonymous" cannot get path "/metrics"', id="no credentials"),
-        pytest.param(Shown("wrong"), Unauthenticated, "Unauthorized", id="a token of no user"),
+        pytest.param(RequestCredentials("wrong"), Unauthenticated, "Unauthorized", id="a token of no user"),
         pytest.param(A_TOKEN, Forbidden, 'User "alice" cannot get path "/metrics"', id="a user without the right"),
     ],
 )
@@ -87,7 +87,7 @@ async def test_every_other_client_stays_outside(shown, error, logged):
 async def test_a_probe_gets_a_response_also_when_the_cluster_is_down(path):
     cluster = Cluster()
     cluster.is_down = True
-    await an_access(cluster).check("get", path, Shown("whatever"))
+    await an_access(cluster).check("get", path, RequestCredentials("whatever"))
     assert cluster.requested == []
 
 
@@ -140,7 +140,7 @@ async def test_users_who_differ_in_anything_are_reviewed_separately():
     }
     for token in ("one", "two"):
         with pytest.raises(Forbidden):
-            await access.check("get", "/metrics", Shown(token))
+            await access.check("get", "/metrics", RequestCredentials(token))
     assert cluster.requested.count("alice get /metrics") == 2
 
 

@@ -13,7 +13,7 @@ from tests.scheduler.serving.certificates import an_authority
 from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.scheduler.serving import Unauthenticated, User
-from mooring.scheduler.serving.authentication import CREDENTIAL_ID, Authentication, Shown
+from mooring.scheduler.serving.authentication import CREDENTIAL_ID, Authentication, RequestCredentials
 from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, Bundle, FrontProxy
 from mooring.scheduler.serving.users import ANONYMOUS
 
@@ -44,7 +44,7 @@ class Tokens:
         raise AssertionError("not called here")
 
 
-async def who(shown: Shown, authorities: Authorities = BELIEVED) -> User | None:
+async def who(shown: RequestCredentials, authorities: Authorities = BELIEVED) -> User | None:
     """None: unauthenticated (401)."""
     try:
         return await Authentication(SystemClock(), tokens=Tokens(), authorities=authorities).user(shown)
@@ -53,35 +53,38 @@ async def who(shown: Shown, authorities: Authorities = BELIEVED) -> User | None:
 
 
 async def test_a_certificate_of_the_cluster_names_user_and_groups():
-    user = await who(Shown(certificate=BOB.der))
+    user = await who(RequestCredentials(certificate=BOB.der))
     assert user is not None
     assert (user.name, user.groups) == ("bob", ("ops", "dev", "system:authenticated"))
     assert dict(user.extra)[CREDENTIAL_ID][0].startswith("X509SHA256=")
 
 
 async def test_a_front_proxy_authenticates_others():
-    user = await who(Shown(certificate=PROXY.der, headers=AS_ALICE))
+    user = await who(RequestCredentials(certificate=PROXY.der, headers=AS_ALICE))
     assert user == User("alice", ("readers", "writers", "system:authenticated"), extra=(("acme.com/scope", ("all",)),))
 
 
 CASES = {
-    "nothing is shown": (Shown(), ANONYMOUS.name),
-    "headers alone authenticate no user": (Shown(headers=AS_ALICE), ANONYMOUS.name),
+    "nothing is shown": (RequestCredentials(), ANONYMOUS.name),
+    "headers alone authenticate no user": (RequestCredentials(headers=AS_ALICE), ANONYMOUS.name),
     "a certificate of the cluster's users may not authenticate users by request headers": (
-        Shown(certificate=BOB.der, headers=AS_ALICE),
+        RequestCredentials(certificate=BOB.der, headers=AS_ALICE),
         "bob",
     ),
-    "a front proxy that names no user is unauthenticated": (Shown(certificate=PROXY.der), None),
-    "a front proxy's authority makes no front proxy": (Shown(certificate=FOREIGNER.der, headers=AS_ALICE), None),
-    "a certificate of others": (Shown(certificate=MALLORY.der), None),
-    "an expired certificate": (Shown(certificate=EXPIRED.der), None),
-    "a certificate without a name is anonymous": (Shown(certificate=NAMELESS.der), ANONYMOUS.name),
-    "what is no certificate": (Shown(certificate=b"hello"), None),
-    "a certificate counts before a token": (Shown("good", BOB.der), "bob"),
-    "a bad token beside a good certificate": (Shown("bad", BOB.der), "bob"),
-    "a good token beside a bad certificate": (Shown("good", MALLORY.der), "carol"),
-    "a bad token": (Shown("bad"), None),
-    "a good token": (Shown("good"), "carol"),
+    "a front proxy that names no user is unauthenticated": (RequestCredentials(certificate=PROXY.der), None),
+    "a front proxy's authority makes no front proxy": (
+        RequestCredentials(certificate=FOREIGNER.der, headers=AS_ALICE),
+        None,
+    ),
+    "a certificate of others": (RequestCredentials(certificate=MALLORY.der), None),
+    "an expired certificate": (RequestCredentials(certificate=EXPIRED.der), None),
+    "a certificate without a name is anonymous": (RequestCredentials(certificate=NAMELESS.der), ANONYMOUS.name),
+    "what is no certificate": (RequestCredentials(certificate=b"hello"), None),
+    "a certificate counts before a token": (RequestCredentials("good", BOB.der), "bob"),
+    "a bad token beside a good certificate": (RequestCredentials("bad", BOB.der), "bob"),
+    "a good token beside a bad certificate": (RequestCredentials("good", MALLORY.der), "carol"),
+    "a bad token": (RequestCredentials("bad"), None),
+    "a good token": (RequestCredentials("good"), "carol"),
 }
 
 
@@ -92,13 +95,13 @@ async def test_who_it_is(shown, name):
 
 
 async def test_where_no_authority_is_known_a_certificate_authenticates_no_user():
-    assert await who(Shown(certificate=MALLORY.der), Authorities()) == ANONYMOUS
+    assert await who(RequestCredentials(certificate=MALLORY.der), Authorities()) == ANONYMOUS
 
 
 async def test_one_authority_for_both_is_one_for_both():
     both = Authorities(Bundle.read(FRONT.pem, "a test"), FrontProxy(Bundle.read(FRONT.pem, "a test")))
-    by_headers = await who(Shown(certificate=FOREIGNER.der, headers=AS_ALICE), both)
-    itself = await who(Shown(certificate=FOREIGNER.der), both)
+    by_headers = await who(RequestCredentials(certificate=FOREIGNER.der, headers=AS_ALICE), both)
+    itself = await who(RequestCredentials(certificate=FOREIGNER.der), both)
     assert [user.name for user in (by_headers, itself) if user is not None] == ["alice", "foreigner"]
 
 
@@ -130,10 +133,10 @@ async def test_the_cluster_publishes_its_authorities():
     front = authorities.front_proxy
     assert front is not None
     assert (front.allowed_names, front.uid_headers) == (("front-proxy",), ("X-Remote-Uid",))
-    user = await who(Shown(certificate=PROXY.der, headers=(*AS_ALICE, ("x-remote-uid", "7"))), authorities)
+    user = await who(RequestCredentials(certificate=PROXY.der, headers=(*AS_ALICE, ("x-remote-uid", "7"))), authorities)
     assert user is not None
     assert (user.name, user.uid) == ("alice", "7")
-    assert (await who(Shown(certificate=BOB.der), authorities)) is not None
+    assert (await who(RequestCredentials(certificate=BOB.der), authorities)) is not None
 
 
 async def test_what_flags_name_is_not_looked_up(tmp_path):
@@ -151,7 +154,7 @@ async def test_an_authority_that_is_replaced_is_no_longer_believed():
     authorities = Authorities()
     await authorities.look_up(AuthorityOptions(), ConfigMaps(PUBLISHED))
     await authorities.look_up(AuthorityOptions(), ConfigMaps({"client-ca-file": OTHERS.pem}))
-    assert await who(Shown(certificate=BOB.der), authorities) is None
+    assert await who(RequestCredentials(certificate=BOB.der), authorities) is None
     assert authorities.front_proxy is None
 
 

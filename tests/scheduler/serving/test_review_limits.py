@@ -8,7 +8,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.scheduler.serving.access import Access
-from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, User
 
@@ -39,19 +39,19 @@ def an_access(clock: ManualClock, reviewer: Reviewer) -> Access:
 async def test_unknown_clients_cause_few_reviews_and_what_was_confirmed_is_renewed():
     clock, reviewer = ManualClock(), Reviewer()
     access = an_access(clock, reviewer)
-    good = Shown(token="good", client="10.0.0.1")
+    good = RequestCredentials(token="good", client="10.0.0.1")
     await access.check("get", "/metrics", good)
     for at in range(18):
         with pytest.raises(Unauthenticated):
-            await access.check("get", "/metrics", Shown(token=f"bad {at}", client="10.0.0.1"))
+            await access.check("get", "/metrics", RequestCredentials(token=f"bad {at}", client="10.0.0.1"))
     for at in range(1_000):
         with pytest.raises(TooManyRequests):
-            await access.check("get", "/metrics", Shown(token=f"worse {at}", client="10.0.0.1"))
+            await access.check("get", "/metrics", RequestCredentials(token=f"worse {at}", client="10.0.0.1"))
     assert reviewer.reviews == 20
     clock.advance(11)  # what was kept is over; the tokens of the bucket are used up at once again
     for at in range(1_000):
         with pytest.raises((Forbidden, TooManyRequests)):
-            await access.check("get", f"/{at}", Shown(client="10.0.0.1"))
+            await access.check("get", f"/{at}", RequestCredentials(client="10.0.0.1"))
     assert (await access.check("get", "/metrics", good)).name == "prometheus"
 
 
@@ -59,8 +59,8 @@ async def test_one_client_does_not_use_up_the_share_of_another():
     access = an_access(ManualClock(), Reviewer())
     for at in range(100):
         with pytest.raises((Unauthenticated, TooManyRequests)):
-            await access.check("get", "/metrics", Shown(token=f"bad {at}", client="10.0.0.1"))
-    await access.check("get", "/metrics", Shown(token="good", client="10.0.0.2"))
+            await access.check("get", "/metrics", RequestCredentials(token=f"bad {at}", client="10.0.0.1"))
+    await access.check("get", "/metrics", RequestCredentials(token="good", client="10.0.0.2"))
 
 
 async def test_reviews_at_once_are_bounded():
@@ -68,7 +68,9 @@ async def test_reviews_at_once_are_bounded():
     access = an_access(ManualClock(), reviewer)
     reviewer.may_respond.clear()
     requested = [
-        asyncio.ensure_future(access.check("get", "/metrics", Shown(token=f"{client} {at}", client=f"10.0.0.{client}")))
+        asyncio.ensure_future(
+            access.check("get", "/metrics", RequestCredentials(token=f"{client} {at}", client=f"10.0.0.{client}"))
+        )
         for client in range(9)
         for at in range(9)
     ]
@@ -78,12 +80,12 @@ async def test_reviews_at_once_are_bounded():
     responses = await asyncio.gather(*requested, return_exceptions=True)
     assert {type(response) for response in responses} == {Unauthenticated, TooManyRequests}
     with pytest.raises(Unauthenticated):
-        await access.check("get", "/metrics", Shown(token="another", client="10.0.0.1"))
+        await access.check("get", "/metrics", RequestCredentials(token="another", client="10.0.0.1"))
 
 
 async def test_a_token_that_is_no_text_is_nobodys_and_is_not_reviewed():
     reviewer = Reviewer()
     access = an_access(ManualClock(), reviewer)
     with pytest.raises(Unauthenticated):
-        await access.check("get", "/metrics", Shown(token="\udcff"))
+        await access.check("get", "/metrics", RequestCredentials(token="\udcff"))
     assert reviewer.reviews == 0

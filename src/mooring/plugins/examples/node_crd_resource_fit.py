@@ -2,8 +2,7 @@
 
 A `ClusterScopedResource` of a node's name lists which resources pods may request there and how well the node serves
 each. A node without one is refused, and so is one that does not enable all that the pod's containers request. The score
-is the mean over the requested resources, rounded up. How much of a resource is left is the question of
-NodeResourcesFit.
+is the mean over the requested resources, rounded up. How much of a resource is left is checked by NodeResourcesFit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Short tasks beside the loop, and what becomes of them when the scheduler ends."""
+"""Short tasks that run concurrently with the loop; awaited or cancelled at shutdown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The binding cycle: wait on Permit, PreBind, Bind, PostBind. It runs beside the next scheduling cycles.
 
 Any failure undoes everything: Unreserve of all plugins in reverse order, the assumed pod forgotten, the pods that its
-place may help requeued, and the pod itself. Undoing may wait too, so it never runs inside the loop. Watch events go on
-meanwhile: after every await the pod may be gone, or on another node.
+place may help requeued, and the pod itself. Undoing may wait too, so it never runs inside the loop. Watch events are
+applied meanwhile: after every await the pod may be deleted, or bound to another node.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _log = Log("scheduler")
 
 @dataclass(slots=True)
 class Placement:
-    """A pod on its way to a node."""
+    """A pod that is assumed on a node and being bound."""
 
     queued: QueuedPodInfo
     pod: Pod
@@ -66,17 +66,17 @@ class Placement:
     is_cancellable: bool = False
     """Until they have done their work."""
     is_preempted: bool = False
-    """A pod of higher priority takes its place."""
+    """A pod of higher priority preempts it."""
     is_bound: bool = False
     """From here on there is nothing to undo."""
     assumed: PlacedPod | None = None
-    """As it was counted on the node when all this began."""
+    """The record that the state counts on the node."""
     fault: PluginFault | None = None
-    """What ended it."""
+    """Why the binding cycle failed."""
 
     @classmethod
     def of(cls, queued: QueuedPodInfo, profile: Profile, decision: Decision) -> Placement:
-        """As it was decided."""
+        """The placement of a decision."""
         assert decision.view is not None
         return cls(queued, queued.pod, profile, decision, decision.view)
 
@@ -174,7 +174,7 @@ class BindingCycles:
         left, patience = seconds, plugin_seconds
         while self._tasks and left > 0:
             await asyncio.wait(list(self._tasks.values()), timeout=min(patience, left))
-            # Again and again: what a cancelled plugin leaves is undone by plugins, too.
+            # In a loop: undoing a cancelled plugin runs plugins, too.
             self._cancel_plugins()
             left, patience = left - patience, plugin_seconds / 2
         if late := list(self._tasks.values()):
@@ -198,7 +198,7 @@ class BindingCycles:
         )
 
     async def _bind_or_undo(self, placement: Placement, why_not: PlacementRefused | PluginFault | None) -> None:
-        """A bug of ours costs one attempt, never the pod."""
+        """A bug in the scheduler costs one attempt, never the pod."""
         try:
             match why_not:
                 case None:
@@ -215,7 +215,7 @@ class BindingCycles:
                 await self._failed(placement, internal(error))
         finally:
             self._metrics.attempts.ended(placement.decision, placement.fault)
-            # In the very step that requeued the pod: its next attempt must not find this one still in flight.
+            # In the same step that requeued the pod: its next attempt must not find this one still in flight.
             del self._tasks[placement.pod.uid], self._placements[placement.pod.uid]
 
     async def _run(self, placement: Placement) -> None:
@@ -256,7 +256,7 @@ class BindingCycles:
         await self._post_bind(placement)
 
     async def _pre_bind(self, placement: Placement) -> None:
-        """As a task of its own: preemption may cancel it, and the undoing goes on."""
+        """As a task of its own: preemption may cancel it, while the undoing continues."""
         if not placement.pre_binders:
             return
         if placement.is_preempted:
@@ -270,7 +270,7 @@ class BindingCycles:
         finally:
             placement.pre_binding = None
             placement.is_cancellable = False
-        # Also where the work was done before it could be cancelled: the place is promised to another.
+        # Also where the work was done before it could be cancelled: the node is nominated for the preemptor.
         if placement.is_preempted:
             raise PluginFault("", PREEMPTED)
 
@@ -446,5 +446,5 @@ def _is_needed(plugin: Any, placement: Placement) -> bool:
 
 
 def internal(error: BaseException) -> PluginFault:
-    """A bug of ours, for the pod's event: there is no plugin to name."""
+    """A bug in the scheduler, for the pod's event: there is no plugin to name."""
     return PluginFault("", f"internal fault: {described(error)}")

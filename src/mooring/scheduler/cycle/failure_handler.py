@@ -121,7 +121,7 @@ class FailureHandler:
             return
         if not self._pods.is_ours(latest):
             self._queue.done(latest.uid)
-            self._pods.leave(latest)
+            self._pods.make_foreign(latest)
             return
         self._queue.requeue(queued, latest, unschedulable=unschedulable, pending=pending)
         self._pods.nominator.decided(latest, nominate)
@@ -129,7 +129,7 @@ class FailureHandler:
         self._reporter.condition(latest, reason, message, nominate)
 
     def drop(self, pod: Pod) -> None:
-        """The pod is gone, or has a node meanwhile: end its attempt."""
+        """The pod was deleted or assigned meanwhile: end its attempt."""
         now = self._pods.uid_of(pod.key)
         if (node := self._pods.node_of(pod.uid)) is not None:
             _log.info("Pod has been assigned to node. Abort adding it back to queue.", pod=pod, node=node)

@@ -54,7 +54,7 @@ class PermitRoom:
         return self._clock.monotonic()
 
     def __iter__(self) -> Iterator[WaitingPod]:
-        """Those that wait. One that was allowed or rejected does not, though its binding has not gone on yet."""
+        """Those that wait. One that was allowed or rejected does not, though its binding cycle has not resumed yet."""
         entries = [entry for entry in self._entries.values() if not entry.outcome.done()]
         return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in entries])
 
@@ -83,7 +83,7 @@ class PermitRoom:
         return True
 
     def preempt(self, uid: str) -> bool:
-        """The place goes to a pod of higher priority; this one is tried again later. False: no such pod."""
+        """A pod of higher priority preempts this one, which is requeued. False: no such pod."""
         entry = self._entries.get(uid)
         if entry is None or entry.outcome.done():
             return False
@@ -97,7 +97,7 @@ class PermitRoom:
                 entry.outcome.set_result(PermitOutcome(is_closed=True))
 
     def enter(self, pod: Pod, node: str, waits: Mapping[str, float]) -> None:
-        """Let a pod in; its time runs from now on.
+        """Add a pod; its timeouts start now.
 
         Separate from `wait`, so that a sibling can allow it before its binding task has run, and that a server which
         is slow to take its nomination does not lengthen the wait.

@@ -1,4 +1,4 @@
-"""Patches of pods that are safe to send twice: what may pass is retried a few times, a few moments apart."""
+"""Patches of pods that are safe to send twice: transient errors are retried a few times, with backoff."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def patch_pod(
 
 
 def is_gone(error: Exception) -> bool:
-    """Whether the pod with this uid is gone; another may have its name."""
+    """Whether the pod with this uid is deleted; another may have its name."""
     if not isinstance(error, ApiError):
         return False
     # kube-apiserver calls another uid in a patch an invalid change, in a deletion a conflict.

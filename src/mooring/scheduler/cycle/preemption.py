@@ -1,8 +1,9 @@
 """Preemption: what a PostFilter plugin planned, carried out beside the loop.
 
 Pods of lower priority lose their nomination to the node. Then the victims are evicted, all but the last concurrently;
-the last when the others could be evicted, because half of the room helps no pod. Until then the preemptor is gated by
-PreEnqueue: it would plan the same again. The deletion of the victims requeues it; after a failure it is activated.
+the last when the others could be evicted, because freeing only part of what the preemptor needs helps no pod. Until
+then the preemptor is gated by PreEnqueue: it would plan the same again. The deletion of the victims requeues it; after
+a failure it is activated.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class PreemptionsInProgress:
     def __init__(self, state: State) -> None:
         self._state = state
         self._last_victims: dict[str, str | None] = {}
-        """The preemptor's uid → that of its last victim, once that one's turn has come."""
+        """The preemptor's uid → that of its last victim, once that one is being evicted."""
 
     def is_under_way(self, uid: str) -> bool:
         if uid not in self._last_victims:
@@ -140,18 +141,19 @@ class Preemption:
         return await self._evict(last, preemptor)
 
     async def _clear_lower_nominations(self, node: str, preemptor: Pod) -> bool:
-        """Pods of lower priority nominated to this node look for another sooner. A failure stops nothing."""
+        """Clear the nominations of lower-priority pods to this node, so that they are rescheduled sooner. Failures are
+        ignored."""
         lower = [each.uid for each in self._state.nominations.at(node) if each.priority < preemptor.priority]
         is_cleared = True
         for uid in lower:
-            # Looked up one by one: while one is patched, the next may be assigned or deleted.
+            # Each is looked up just before its patch: meanwhile it may have been assigned or deleted.
             pod = self._pods.latest(uid)
             if pod is not None and pod.status.nominated_node_name:
                 is_cleared &= await self._reporter.clear_nomination(pod)
         return is_cleared
 
     async def _evict(self, victim: PlacedPod, preemptor: Pod) -> bool:
-        """Evict this very pod; True also if it is gone already."""
+        """Evict the pod with this uid; True also if it is deleted already."""
         about = ObjectReference(
             kind="Pod",
             api_version="v1",

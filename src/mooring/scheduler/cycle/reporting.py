@@ -1,8 +1,8 @@
 """What is reported of an attempt: the Scheduled and FailedScheduling events, and the PodScheduled condition.
 
 A condition is patched only when it changes, and never delays a binding: patches run beside the loop, and a newer one
-replaces one that has not been sent yet. A patch that fails because the API server is away, starts or is overloaded is
-retried: no later event of the pod may cause another.
+replaces one that has not been sent yet. A patch that fails because the API server is unavailable, starting or
+overloaded is retried: the pod may have no later event that would cause another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.scheduler.watching.pod_observer import PodObserver
 
 BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=30.0)
 _RETRIABLE = (401, 403, 408, CONFLICT, 429)
-"""Beside 5xx. A server that starts knows neither users nor their rights, and forbids what it will allow."""
+"""Beside 5xx. A server that is starting has not loaded its RBAC rules yet, and forbids what it will allow later."""
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
@@ -57,13 +57,13 @@ class Reporter(PodObserver):
     def __init__(
         self, client: ApiClient, clock: Clock, profiles: Iterable[str], *, events: ApiClient | None = None
     ) -> None:
-        """`events`: a client for them alone, closed with the reporter; their number must not hold up anything else."""
+        """`events`: a client for them alone, closed with the reporter; their number must not delay other requests."""
         self._client = client
         self._clock = clock
         self._event_client = events
         self.recorder = EventRecorder(events or client, controller="mooring", clock=clock)
         self._events = {name: self.recorder.for_controller(name) for name in profiles}
-        """One for each profile that there is or was: what it began, it still reports."""
+        """One for each profile, also removed ones: their attempts in flight are still reported."""
         self._written: dict[str, tuple[str, str, str | None]] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
         self._unsent: dict[str, _StatusPatch] = {}
@@ -73,7 +73,7 @@ class Reporter(PodObserver):
         self._retrier: asyncio.Task[None] | None = None
 
     def adopt(self, profiles: Iterable[str]) -> None:
-        """There are these profiles now."""
+        """Use these profiles from now on."""
         self._events |= {name: self.recorder.for_controller(name) for name in profiles if name not in self._events}
 
     def scheduled(self, pod: Pod, node: str) -> None:
@@ -104,7 +104,7 @@ class Reporter(PodObserver):
         )
 
     def preempted(self, victim: ObjectReference, preemptor: Pod, node: str, *, in_memory: bool = False) -> None:
-        """`in_memory`: the victim was on its way to the node and was only taken back."""
+        """`in_memory`: the victim was assumed and only forgotten."""
         where = " (in kube-scheduler memory)." if in_memory else ""
         self._events[preemptor.spec.scheduler_name].record(
             victim,
@@ -134,7 +134,7 @@ class Reporter(PodObserver):
         if nominate is not None:
             status["nominatedNodeName"] = nominate or None
         self._written[pod.uid] = (reason, message, nominate)
-        # The uid makes it a patch about this very pod, not about a namesake made meanwhile.
+        # The uid is a precondition: a pod that was recreated under the same name is not patched.
         self._retry_queue.pop(pod.uid, None)
         self._send(_StatusPatch(pod, {"metadata": {"uid": pod.uid}, "status": status}))
 
@@ -143,11 +143,11 @@ class Reporter(PodObserver):
         await self.settle(pod)
         written = self._written.get(pod.uid)
         known = pod.status.nominated_node_name if written is None or written[2] is None else written[2]
-        if known != node:  # most who made room for themselves go where they are nominated to
+        if known != node:  # most preemptors are bound to the node they are nominated to
             await self._patch_nomination(pod, node)
 
     async def clear_nomination(self, pod: Pod) -> bool:
-        """The node goes to a pod of higher priority. False: the patch failed."""
+        """A pod of higher priority preempts on the node. False: the patch failed."""
         return await self._patch_nomination(pod, "")
 
     async def _patch_nomination(self, pod: Pod, node: str) -> bool:
@@ -156,7 +156,7 @@ class Reporter(PodObserver):
         return await self._patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}})
 
     def pending(self, pod: Pod) -> None:
-        """The watch shows this of the pod. Once it shows our patch, the next one is compared with the pod itself."""
+        """The watch delivered the pod. Once it has our patch, the next one is compared with the pod itself."""
         written = self._written.get(pod.uid)
         if written is not None and not self._differs(pod, *written):
             del self._written[pod.uid]
@@ -176,7 +176,7 @@ class Reporter(PodObserver):
             self._written.pop(uid, None)
 
     def not_pending(self, pod: Pod) -> None:
-        """The pod is gone or has a node: nothing is left to report."""
+        """The pod was deleted or assigned: nothing is left to report."""
         self._written.pop(pod.uid, None)
         self._unsent.pop(pod.uid, None)
         self._retry_queue.pop(pod.uid, None)
@@ -203,7 +203,7 @@ class Reporter(PodObserver):
             while (patch := self._unsent.pop(uid, None)) is not None:
                 try:
                     await self._patch_waiting(patch.pod, patch.body)
-                except Exception as error:  # whatever it is: a condition is not worth a pod
+                except Exception as error:  # any error: a condition that cannot be written must not lose the pod
                     self._patch_failed(patch, error)
         finally:
             del self._writers[uid]
@@ -216,7 +216,7 @@ class Reporter(PodObserver):
         (_log.v(2).info if patch.is_retry else _log.error)("Error updating pod", pod=patch.pod, err=error)
         if not _is_retriable(error):
             self._written.pop(uid, None)
-        elif uid in self._written and uid not in self._unsent:  # neither forgotten nor overtaken meanwhile
+        elif uid in self._written and uid not in self._unsent:  # neither dropped nor superseded meanwhile
             patch.is_retry = True
             self._retry_queue[uid] = patch
             if self._retrier is None:
@@ -238,12 +238,12 @@ class Reporter(PodObserver):
             uid = next(iter(self._retry_queue))
             self._send(self._retry_queue.pop(uid))
             await asyncio.wait([self._writers[uid]])
-            if uid in self._retry_queue:  # as the last one now: the next time another is tried first
+            if uid in self._retry_queue:  # behind the others: the next retry starts with another one
                 return False
         return True
 
     async def _patch(self, pod: Pod, body: dict[str, Any]) -> bool:
-        """Whether it was written, or the pod is gone."""
+        """Whether it was written, or the pod is deleted."""
         try:
             await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
             return True
@@ -274,13 +274,13 @@ class Reporter(PodObserver):
             version = now["metadata"]["resourceVersion"]
 
     async def flush(self, seconds: float) -> None:
-        """Send what is on its way."""
+        """Send what is queued."""
         if self._writers:
             await asyncio.wait(list(self._writers.values()), timeout=seconds)
         await self.recorder.flush(seconds)
 
     async def close(self, seconds: float) -> None:
-        """At shutdown: send what is on its way, and leave nothing running."""
+        """At shutdown: send what is queued, and leave nothing running."""
         await self.flush(seconds)
         if self._retrier is not None:
             self._retrier.cancel()
@@ -291,5 +291,5 @@ class Reporter(PodObserver):
 
 
 def _is_retriable(error: Exception) -> bool:
-    """Whether the server may take the same words another time: the fault is not in them."""
+    """Whether the same patch may succeed later: the error is the server's."""
     return not isinstance(error, ApiError) or error.code in _RETRIABLE or error.code >= 500

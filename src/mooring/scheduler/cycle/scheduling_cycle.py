@@ -1,7 +1,8 @@
 """The scheduling cycle: one pod, from the queue to the start of its binding cycle, or back into the queue.
 
 `schedule_one` is the main path; read it first. It awaits nothing but extenders, so the state does not change under a
-decision. A bug, of a plugin or of ours, costs the pod one attempt; it never loses the pod and never ends the loop.
+decision. A bug, in a plugin or in the scheduler, costs the pod one attempt; it never loses the pod and never ends the
+loop.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Executor(Protocol):
     """Carries out decisions. The scheduler's acts on the cluster; a shadow's only compares."""
 
     def record(self, pod: Pod, decision: Decision) -> None:
-        """A decision was made, and nothing has followed from it yet."""
+        """A decision was made and is not carried out yet."""
         ...
 
     def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
@@ -100,7 +101,7 @@ class SchedulingCycle:
         self._cache = DecisionCache()
         self._attempts = 0
         self._idle = asyncio.Event()
-        """Not set while extenders are awaited: a reload must not come in between."""
+        """Not set while extenders are awaited: a reload must not switch profiles meanwhile."""
         self._idle.set()
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
@@ -119,7 +120,7 @@ class SchedulingCycle:
                 return
 
             # 2. Decide: filter and score nodes; where none fits, run PostFilter. Extenders are awaited: no other pod
-            #    is decided meanwhile, but watch events and binding cycles go on.
+            #    is decided meanwhile, but watch events and binding cycles continue.
             watch, inputs, is_gone = self._metrics.attempts.begin(), self._inputs(queued, profile), False
             if self._extenders is None or not self._extenders.concern(pod):
                 decision = decide(profile, pod, self._state, watch=watch, **inputs)
@@ -227,7 +228,8 @@ class PreChecks:
         return self._lacks_kinds(queued, profile) or self._is_unreadable(queued)
 
     def _lacks_kinds(self, queued: QueuedPodInfo, profile: Profile) -> bool:
-        """Pods of a profile wait while a kind that its plugins read has not been listed; other profiles go on."""
+        """Pods of a profile wait while a kind that its plugins read has not been listed; other profiles are
+        scheduled."""
         kinds = self.assembly.current.kinds[profile.name]
         missing = self.informers.missing(kinds)
         if not missing:

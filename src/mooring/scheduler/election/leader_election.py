@@ -2,9 +2,9 @@
 
 Time is measured here, never read off the lease: clocks of two machines differ, so a lease counts as abandoned when
 *we* have seen no change in it for its duration. A leader that cannot renew in time must stop before the others take
-over; that is why renewDeadline is shorter than leaseDuration. It stops writing then, and goes on when it could renew
-after all; it ends only where another replica has taken the lease. A leader that was stopped meanwhile cannot know in
-time; so each renewal extends a `WriteFence`, which holds back what would be written after the lease expired.
+over; that is why renewDeadline is shorter than leaseDuration. It stops writing then, and resumes when it could renew
+after all; it ends only where another replica has acquired the lease. A leader that was stopped meanwhile cannot know
+in time; so each renewal extends a `WriteFence`, which holds back what would be written after the lease expired.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ A = TypeVar("A")
 
 
 class Leases(Protocol):
-    """What is needed of an API client."""
+    """The verbs of an API client that an election uses."""
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Document: ...
     async def create(self, kind: Kind, body: Document, namespace: str | None = None) -> Document: ...
@@ -108,7 +108,7 @@ class Elector:
 
     @property
     def _written_duration(self) -> int:
-        """What others go by: a lease has whole seconds."""
+        """The lease duration that other replicas read: whole seconds."""
         return int(self._settings.lease_duration_seconds)
 
     @property
@@ -117,7 +117,7 @@ class Elector:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we know; "" for none."""
+        """The holder of the lease, as last observed; "" for none."""
         return self._seen.holder if self._seen is not None else ""
 
     def problem(self) -> str | None:
@@ -202,25 +202,25 @@ class Elector:
             self._on_stopped()
 
     def _expires(self) -> float:
-        """When others may take the lease over, whichever of them observed its last renewal first."""
+        """When other replicas may acquire the lease, by the one that observed its last renewal first."""
         assert self._renewed_at is not None
         return self._renewed_at + self._written_duration
 
     def _most_seconds_to_renew(self) -> float:
         """How long a renewal may take: one that is in flight when the lease ends may lead beside another replica."""
         left = self._expires() - self._clock.monotonic()
-        # One that was stopped for longer may still try: perhaps no other replica has taken the lease meanwhile.
+        # One that was stopped for longer may still try: perhaps no other replica has acquired the lease meanwhile.
         return left / 2 if left > 0 else math.inf
 
     async def _try(self, at_most_seconds: float = math.inf) -> bool:
-        """Take or renew the lease; whether we hold it now. Trouble is logged, and tried again by the caller."""
+        """Take or renew the lease; whether we hold it now. Failures are logged, and retried by the caller."""
         began, fenced_at = self._clock.monotonic(), self._fence.now()
         try:
             async with _Deadline(self._clock, min(at_most_seconds, self._settings.renew_deadline_seconds / 2)):
                 holds = await self._take_or_renew()
         except (MooringError, TimeoutError) as error:
             what = "Failed to renew the lease" if self._has_led else "Failed to acquire the lease"
-            # Where it has led and leads no longer, the log has it already that it cannot renew.
+            # After a leader has stopped leading, the failure to renew is in the log already.
             log = _log.v(2).info if self._has_led and not self.is_leading else _log.error
             log(what, lock=self.name, err=self._why(error))
             return False
@@ -232,7 +232,7 @@ class Elector:
         return holds
 
     def _why(self, error: Exception) -> str:
-        """With all the rights that an election needs, so that they need not be found out one by one."""
+        """Names all the rights that an election needs, so that they can be granted at once."""
         if isinstance(error, TimeoutError):
             return "no response in time"
         if not isinstance(error, ApiError) or error.code != 403:
@@ -306,7 +306,7 @@ class Elector:
         }
 
     async def _release(self) -> None:
-        """Step down, so that the next one need not wait for the lease to end."""
+        """Release the lease, so that the next leader need not wait until it expires."""
         if self._seen is None or self._seen.holder != self.identity:
             return
         try:
@@ -321,7 +321,7 @@ class Elector:
         except ApiError as error:
             if error.code != 409:
                 raise
-            # A renewal that we cut short may have been written all the same: there is a newer lease than we know.
+            # A cancelled renewal may have been written: the lease may be newer than the one we observed.
             found = await self._leases.get(LEASES, self._settings.resource_name, self._settings.resource_namespace)
             if (found.get("spec") or {}).get("holderIdentity") == self.identity:
                 await self._free(found)
@@ -333,7 +333,7 @@ class Elector:
         _log.info("Released the lease", lock=self.name)
 
     def _see(self, lease: Document) -> None:
-        """Only a lease that changed starts to count anew: its own times are another machine's clock."""
+        """The lease duration restarts only when the lease changes: its own times are by another machine's clock."""
         if self._seen is None or self._seen.spec != (lease.get("spec") or {}):
             self._seen = _Seen(lease, self._clock.monotonic())
         else:

@@ -65,7 +65,7 @@ class Leadership:
         self._thread.start()
 
     def stop(self) -> None:
-        """Step down, so that another need not wait. Blocks for a moment."""
+        """Release the lease, so that another replica need not wait. Blocks for a moment."""
         self._thread.stop(STEP_DOWN_SECONDS)
 
     def abandon(self, seconds: float) -> None:
@@ -130,7 +130,7 @@ class Leadership:
             self._loop.call_soon_threadsafe(event.set)
 
     async def _record(self, client: ApiClient, news: asyncio.Queue[str]) -> None:
-        """Write events about the lease, which show who leads."""
+        """Write events about the lease, which name the leader."""
         while True:
             what = await news.get()
             try:

@@ -1,4 +1,4 @@
-"""A second thread with an event loop of its own: for what must go on while the first one computes."""
+"""A second thread with an event loop of its own: for what must run while the first one computes."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ class Extenders:
 
     def concern(self, pod: Pod) -> bool:
         """Whether any of them takes part in scheduling this pod."""
-        return self.judge(pod) or any(each.config.preempt_verb for each in self._interested(pod))
+        return self.filter_or_prioritize(pod) or any(each.config.preempt_verb for each in self._interested(pod))
 
-    def judge(self, pod: Pod) -> bool:
+    def filter_or_prioritize(self, pod: Pod) -> bool:
         """Whether any of them filters or scores nodes for this pod."""
         return any(each.config.filter_verb or each.config.prioritize_verb for each in self._interested(pod))
 
@@ -75,7 +75,7 @@ class Extenders:
         return tuple(scores_of_all)
 
     async def preempt(self, pod: Pod, candidates: Sequence[Candidate], state: State) -> list[Candidate]:
-        """Where room can be made, as they see it: fewer nodes, or other victims there."""
+        """The preemption candidates that they accept: fewer nodes, or other victims there."""
         left = list(candidates)
         for extender in self._interested(pod):
             if not extender.config.preempt_verb or not left:
@@ -115,7 +115,7 @@ class Extenders:
         return (each for each in self._all if each.is_interested(pod))
 
     def _nodes(self, extender: ExtenderClient, names: Iterable[str]) -> list[Raw]:
-        """The whole nodes, for one that does not know them; a node that is gone meanwhile is left out."""
+        """The whole nodes, for one that does not know them; a node that was deleted meanwhile is left out."""
         if extender.config.node_cache_capable:
             return []
         return [document for name in names if (document := self._documents.nodes.get(name)) is not None]
@@ -140,7 +140,7 @@ class Extenders:
         document = self._documents.of_pod(pod)
         if extender.config.node_cache_capable:
             uids = {each.node: ([victim.uid for victim in each.victims], each.budget_violations) for each in candidates}
-            return wire.meta_victims_question(document, uids)
+            return wire.meta_preemption_args(document, uids)
         kept = self._documents.pods
         whole = {
             each.node: (
@@ -149,7 +149,7 @@ class Extenders:
             )
             for each in candidates
         }
-        return wire.victims_question(document, whole)
+        return wire.preemption_args(document, whole)
 
     def _unless_ignorable(self, extender: ExtenderClient, fault: PluginFault, pod: Pod) -> None:
         if not extender.config.ignorable:
@@ -163,7 +163,7 @@ class Extenders:
 
 
 def accepted(extender: ExtenderClient, response: wire.FilterResult, sent: Sequence[str]) -> set[str]:
-    """The nodes that will do. Names count from an extender that knows the nodes, whole nodes otherwise."""
+    """The nodes that pass. nodeCacheCapable extenders return names, others whole nodes."""
     given = response.node_names if extender.config.node_cache_capable else None
     passed = set((response.nodes or ()) if given is None else given)
     if strange := passed.difference(sent):
@@ -175,7 +175,7 @@ def accepted(extender: ExtenderClient, response: wire.FilterResult, sent: Sequen
 
 
 def refusals(response: wire.FilterResult, out: Iterable[str]) -> dict[str, Rejection]:
-    """Why each of these nodes is out; what evicting pods would not change counts more."""
+    """Why each of these nodes is rejected; an unresolvable rejection takes precedence."""
     rejections: dict[str, Rejection] = {}
     for name in out:
         if (reason := response.failed_and_unresolvable.get(name)) is not None:

@@ -27,7 +27,7 @@ OK = 200
 
 
 class ExtenderFault(PluginFault):
-    """An extender is down or late, returns an error, or responds with nonsense."""
+    """An extender is unavailable or timed out, returned an error, or an invalid response."""
 
     def __init__(self, message: str) -> None:
         super().__init__(EXTENDER, message)
@@ -63,12 +63,12 @@ class ExtenderClient:
     async def prioritize(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> dict[str, int]:
         return await self._call(self.config.prioritize_verb, self._about(pod, names, nodes), wire.read_priorities)
 
-    async def preempt(self, question: bytes) -> Mapping[str, wire.MetaVictims]:
-        return await self._call(self.config.preempt_verb, question, wire.read_victims)
+    async def preempt(self, body: bytes) -> Mapping[str, wire.MetaVictims]:
+        return await self._call(self.config.preempt_verb, body, wire.read_victims)
 
     async def bind(self, pod: Pod, node: str) -> None:
-        question = wire.binding_question(pod.name, pod.namespace, pod.uid, node)
-        error = await self._call(self.config.bind_verb, question, wire.read_binding, is_question=False)
+        body = wire.binding_args(pod.name, pod.namespace, pod.uid, node)
+        error = await self._call(self.config.bind_verb, body, wire.read_binding, is_idempotent=False)
         if error:
             raise self._returned_error(self.config.bind_verb, error)
 
@@ -78,14 +78,14 @@ class ExtenderClient:
 
     def _about(self, pod: Raw, names: Sequence[str], nodes: Sequence[Raw]) -> bytes:
         if self.config.node_cache_capable:
-            return wire.nodes_question(pod, names=names)
-        return wire.nodes_question(pod, nodes=nodes)
+            return wire.filter_args(pod, names=names)
+        return wire.filter_args(pod, nodes=nodes)
 
     async def _call(
-        self, verb: str, body: bytes, read: Callable[[bytes], Response], *, is_question: bool = True
+        self, verb: str, body: bytes, read: Callable[[bytes], Response], *, is_idempotent: bool = True
     ) -> Response:
         try:
-            response = await self._send(verb, body, is_question)
+            response = await self._send(verb, body, is_idempotent)
         except TimeoutError as error:
             raise self._fault(verb, f"it did not respond within {self.config.timeout_seconds:g} s") from error
         except (ValueError, OSError) as error:
@@ -96,16 +96,16 @@ class ExtenderClient:
             what = f"with an invalid body: {self._without_credentials(str(error))}"
             raise ExtenderFault(f"extender {self.name} responded to {verb} {what}") from error
 
-    async def _send(self, verb: str, body: bytes, is_question: bool) -> bytes:
-        if is_question or self._fence is None:
-            return await self._post(verb, body, is_question, None)
+    async def _send(self, verb: str, body: bytes, is_idempotent: bool) -> bytes:
+        if is_idempotent or self._fence is None:
+            return await self._post(verb, body, is_idempotent, None)
         while True:
             try:
-                return await self._post(verb, body, is_question, self._fence)
+                return await self._post(verb, body, is_idempotent, self._fence)
             except Fenced:
                 await self._fence.opened()
 
-    async def _post(self, verb: str, body: bytes, is_question: bool, fence: WriteFence | None) -> bytes:
+    async def _post(self, verb: str, body: bytes, is_idempotent: bool, fence: WriteFence | None) -> bytes:
         url = f"{self._base}/{verb}"
         server, proxy = Endpoint.of(url), environment_proxy(url, os.environ)
         through = Endpoint.of(proxy) if proxy is not None else None
@@ -116,17 +116,17 @@ class ExtenderClient:
             self._trust if server.is_tls else None,
             seconds=self.config.timeout_seconds,
             connect_seconds=self.config.timeout_seconds,
-            fence=fence,  # it binds for us: what holds for our own writes holds for this one
-            is_idempotent=is_question,
-            # On one that was kept, a cut would not show whether the pod is bound.
-            is_new=not is_question,
+            fence=fence,  # it binds in the scheduler's place, so the fence applies as to the scheduler's own writes
+            is_idempotent=is_idempotent,
+            # If a kept-alive connection is cut, it is unknown whether the pod was bound.
+            is_new=not is_idempotent,
         )
         if response.status != OK:
             raise ExtenderFault(f"failed {verb} with extender at URL {shown_url(url)}, code {response.status}")
         return response.body
 
     def _fault(self, verb: str, why: str) -> ExtenderFault:
-        # Errors may hold the whole address, or the part of it that they stumbled over.
+        # Errors may contain the whole address, or a part of it.
         return ExtenderFault(f"extender {self.name} cannot be called for {verb}: {self._without_credentials(why)}")
 
     def _returned_error(self, verb: str, error: str) -> ExtenderFault:
@@ -142,7 +142,7 @@ def _request(url: str, server: Endpoint, proxy: Endpoint | None, body: bytes) ->
     lines = [f"Host: {server.host_header}", "Content-Type: application/json", f"Content-Length: {len(body)}"]
     if server.authorization is not None:
         lines.append(f"Authorization: {server.authorization}")
-    if proxy is not None and not server.is_tls:  # it gets the whole address of what is not encrypted
+    if proxy is not None and not server.is_tls:  # the proxy gets the whole URL of an unencrypted request
         target = f"http://{server.authority}{target}"
         if proxy.authorization is not None:
             lines.append(f"Proxy-Authorization: {proxy.authorization}")

@@ -27,7 +27,7 @@ class DocumentStore(Generic[T]):
         self,
         key: Callable[[T], str],
         is_wanted: Callable[[T], bool],
-        kept: Callable[[Raw], Raw] = Raw.copy,  # what came with it on the wire may go
+        kept: Callable[[Raw], Raw] = Raw.copy,  # the decoded object need not keep the bytes
     ) -> None:
         self._kept = kept
         self._key = key

@@ -1,9 +1,9 @@
 """A decision in which extenders take part.
 
-Filters, then the extenders, then the decision: on the state as it is by then. The cluster goes on while extenders
-think; nodes may come, go and fill. So their results are kept by name, the filters run again with the results at
-hand, and only a node that passed both is taken, in the same step that assumes the pod on it. Where all nodes that were
-sent are out by then but others pass, the extenders are called once more.
+Filters, then the extenders, then the decision: on the state as it is by then. The cluster changes while extenders are
+called; nodes may be added, deleted and filled. So their results are kept by name, the filters run again with the
+results at hand, and only a node that passed both is taken, in the same step that assumes the pod on it. Where all
+nodes that were sent are rejected by then but others pass, the extenders are called once more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mooring.scheduler.extenders.client import ExtenderFault
 from mooring.state import State
 
 ROUNDS = 3
-"""So often the cluster may change under us before the attempt counts as failed."""
+"""So often the cluster may change during the calls before the attempt fails."""
 
 NO_CANDIDATE = MESSAGE_PREFIX + "no candidate node for preemption"
 OVERTAKEN = "the nodes sent to extenders changed before they responded, repeatedly"
@@ -47,7 +47,7 @@ async def decide_with(
     for _ in range(ROUNDS):
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed, budget=budget)
-            results = await _call_extenders(extenders, cycle, start) if extenders.judge(pod) else None
+            results = await _call_extenders(extenders, cycle, start) if extenders.filter_or_prioritize(pod) else None
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
         decision = decide(
@@ -93,7 +93,7 @@ async def _call_extenders(extenders: Extenders, cycle: EngineCycle, start: int) 
 
 
 async def _accept(extenders: Extenders, pod: Pod, nominated: str) -> bool:
-    """Whether the node that the pod is nominated to will do; an error means that all nodes are looked at."""
+    """Whether the nominated node passes; after an error all nodes are evaluated."""
     try:
         return not await extenders.filter(pod, [nominated])
     except PluginFault as fault:
@@ -102,7 +102,7 @@ async def _accept(extenders: Extenders, pod: Pod, nominated: str) -> bool:
 
 
 async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state: State) -> None:
-    """They may strike nodes from the plan and change who goes; then the least harm is sought anew."""
+    """They may remove candidates or change victims; then the least disruptive candidate is chosen again."""
     helped = decision.post_filtered
     try:
         candidates = await extenders.preempt(decision.pod, plan.candidates, state)
@@ -110,7 +110,7 @@ async def _make_room(extenders: Extenders, decision: Decision, plan: Plan, state
         decision.help(replace(helped, plan=None, nominate=None, message=f"{MESSAGE_PREFIX}{fault}"))
         return
     if not candidates:
-        # A rejection as any other: it follows the reasons of plugins before. An error stands alone.
+        # A rejection follows the reasons of the plugins before it. An error replaces them.
         reasons = [reason for _, result in helped.results if isinstance(result, Refusal) for reason in result.reasons]
         decision.help(replace(helped, plan=None, nominate=None, message=", ".join([*reasons, NO_CANDIDATE])))
     elif candidates != list(plan.candidates):

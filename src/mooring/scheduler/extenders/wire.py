@@ -23,28 +23,29 @@ class MalformedResponse(Fault):
     """A response of the wrong shape."""
 
 
-# Questions
+# Requests
 
 
-def nodes_question(pod: Raw, *, names: Sequence[str] | None = None, nodes: Sequence[Raw] | None = None) -> bytes:
-    """filter and prioritize: about these nodes, by name or whole."""
+def filter_args(pod: Raw, *, names: Sequence[str] | None = None, nodes: Sequence[Raw] | None = None) -> bytes:
+    """filter and prioritize (ExtenderArgs): these nodes, by name or whole."""
     whole = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": names})
 
 
-def binding_question(name: str, namespace: str, uid: str, node: str) -> bytes:
+def binding_args(name: str, namespace: str, uid: str, node: str) -> bytes:
     return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
-def victims_question(pod: Raw, victims: Mapping[str, tuple[Sequence[Raw], int]]) -> bytes:
-    """preempt: per node the pods that would go, whole, and how many of them a budget protects."""
+def preemption_args(pod: Raw, victims: Mapping[str, tuple[Sequence[Raw], int]]) -> bytes:
+    """preempt (ExtenderPreemptionArgs): per node the victims, whole, and how many PodDisruptionBudget violations they
+    cause."""
     by_node = {
         node: {"Pods": list(pods), "NumPDBViolations": violations} for node, (pods, violations) in victims.items()
     }
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": by_node, "NodeNameToMetaVictims": None})
 
 
-def meta_victims_question(pod: Raw, victims: Mapping[str, tuple[Sequence[str], int]]) -> bytes:
+def meta_preemption_args(pod: Raw, victims: Mapping[str, tuple[Sequence[str], int]]) -> bytes:
     """preempt, for an extender that knows the pods: only their uids."""
     by_node = {
         node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
@@ -70,7 +71,7 @@ class FilterResult:
 
 @dataclass(frozen=True, slots=True)
 class MetaVictims:
-    """The victims on a node, by uid, and how many of them a budget protects."""
+    """The victims on a node, by uid, and how many PodDisruptionBudget violations they cause."""
 
     uids: tuple[str, ...] = ()
     budget_violations: int = 0
@@ -158,5 +159,5 @@ def _decoded(raw: bytes | Raw, type_: Any, what: str) -> Any:
 
 
 def _wrapped(number: int) -> int:
-    """As 64 bits hold it."""
+    """Wrapped to 64 bits."""
     return (number + 2**63) % 2**64 - 2**63

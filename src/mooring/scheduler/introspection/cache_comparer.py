@@ -1,9 +1,7 @@
 """Compares the cache with the API server and dumps it to the log, on SIGUSR2 as kube-scheduler does.
 
-Does the API server agree, and who waits where?
-
-Both move while they are compared. A difference counts only if it is there again after a moment: one that passes was the
-watch on its way.
+Both change while they are compared, so a difference counts only if a second comparison finds it too: otherwise the
+watch was late.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ class CacheComparer:
         self._clock = clock
 
     async def run(self) -> list[str]:
-        """Everything once; the differences come back too."""
+        """Compare and dump once; returns the differences."""
         try:
             lasting = await self._lasting_differences()
         except MooringError as error:

@@ -1,7 +1,7 @@
 """Queries the schedulers of this user and machine over their sockets.
 
 Folder, socket and process at the other end must be this user's: the folder's name is no secret, and another user may
-have made it first. A response is bounded in size, time and nesting. A problem is a sentence; a command goes on
+have made it first. A response is bounded in size, time and nesting. A problem is a sentence; a command continues
 without that response.
 """
 
@@ -38,7 +38,7 @@ class QueryResult(NamedTuple):
     responses: list[dict[str, Any]]
     problems: list[str]
     is_unresponsive: bool = False
-    """Whether a scheduler of this user runs, and did not respond usefully."""
+    """Whether a scheduler of this user runs, but returned no valid response."""
 
 
 class _Unusable(Exception):
@@ -46,10 +46,10 @@ class _Unusable(Exception):
 
 
 class _NoResponse(_Unusable):
-    """A sentence about a scheduler of this user that did not respond, or with nonsense."""
+    """A sentence about a scheduler of this user that did not respond, or whose response is invalid."""
 
 
-def query(server: str, question: dict[str, Any]) -> QueryResult:
+def query(server: str, request: dict[str, Any]) -> QueryResult:
     """The responses of all schedulers of this user and machine that serve this API server."""
     result = QueryResult([], [])
     folder = socket_folder()
@@ -64,7 +64,7 @@ def query(server: str, question: dict[str, Any]) -> QueryResult:
     is_unresponsive = False
     for path in paths[:MOST_SOCKETS]:
         try:
-            line = _response(path, json.dumps(question).encode() + b"\n")
+            line = _response(path, json.dumps(request).encode() + b"\n")
             if line:
                 result.responses.append(_read(line, path))
         except _Unusable as error:
@@ -78,7 +78,7 @@ def query(server: str, question: dict[str, Any]) -> QueryResult:
     return result._replace(is_unresponsive=is_unresponsive)
 
 
-def _response(path: Path, question: bytes) -> bytes:
+def _response(path: Path, request: bytes) -> bytes:
     """The line that comes back; nothing from a scheduler that is gone."""
     deadline = time.monotonic() + RESPONSE_SECONDS
     with contextlib.suppress(FileNotFoundError):  # it has just ended
@@ -88,13 +88,13 @@ def _response(path: Path, question: bytes) -> bytes:
             try:
                 connection.connect(str(path))
             except ConnectionRefusedError:
-                # Its scheduler was killed before it could tidy up.
+                # Its scheduler was killed before it removed the socket.
                 os.unlink(path)
                 return b""
             if not is_trusted(connection):
                 raise _Unusable(f"{path} is served by another user and was not queried; remove it")
             with contextlib.suppress(ConnectionError):
-                connection.sendall(question)
+                connection.sendall(request)
                 if line := _line(connection, path, deadline):
                     return line
             if path.exists():  # it has not just ended

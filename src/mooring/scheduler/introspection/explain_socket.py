@@ -25,12 +25,12 @@ from mooring.scheduler.plugin_runtime.watchdog import HeldUp
 
 Respond = Callable[[dict[str, Any]], dict[str, Any]]
 
-QUESTION_SECONDS = 5.0
+REQUEST_SECONDS = 5.0
 PATIENCE_SHARE = 0.8
 """Of that time: how long the loop is waited for. Then the response is what blocks it."""
 LOOK_SECONDS, HELD_UP_SECONDS, CLOSE_SECONDS = 0.1, 1.0, 1.0
-MOST_QUESTION_BYTES = 64 * 1024
-MOST_CONVERSATIONS = 16
+MOST_REQUEST_BYTES = 64 * 1024
+MOST_CONNECTIONS = 16
 
 _log = Log("control")
 
@@ -45,7 +45,7 @@ class ExplainSocket:
         self._held_up = held_up
         self._path: Path | None = None
         self._is_listening = False
-        self._conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._thread = SideThread("control socket", self._run)
 
     async def open(self) -> None:
@@ -67,7 +67,7 @@ class ExplainSocket:
     async def _run(self, has_begun: Callable[[], None]) -> None:
         self._path = make_socket_folder() / self._name
         self._path.unlink(missing_ok=True)
-        listener = await asyncio.start_unix_server(self._welcome, path=str(self._path), limit=MOST_QUESTION_BYTES)
+        listener = await asyncio.start_unix_server(self._accept, path=str(self._path), limit=MOST_REQUEST_BYTES)
         try:
             self._path.chmod(0o600)
             self._is_listening = True
@@ -76,42 +76,42 @@ class ExplainSocket:
         finally:
             self._is_listening = False
             self.remove()
-            # First no connection more, then an end to those that are there: asyncio loses one that it accepts after
-            # `close`. A client that sends nothing must not hold up the end.
+            # First stop listening, then close the open connections: asyncio loses one that it accepts after `close`. A
+            # client that sends nothing must not delay the shutdown.
             for listening in listener.sockets:
                 asyncio.get_running_loop().remove_reader(listening.fileno())
-            for conversation, writer in self._conversations.items():
-                conversation.cancel()
+            for serving, writer in self._connections.items():
+                serving.cancel()
                 writer.transport.abort()
             if others := asyncio.all_tasks() - {asyncio.current_task()}:
                 await asyncio.wait(others)
             listener.close()
             await listener.wait_closed()
 
-    def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = writer.get_extra_info("socket")
-        if not self._is_listening or len(self._conversations) >= MOST_CONVERSATIONS:
-            # Accepted in the moment in which we closed, or one too many: another try comes later.
+        if not self._is_listening or len(self._connections) >= MOST_CONNECTIONS:
+            # Accepted while closing, or beyond the limit: the client may retry.
             writer.transport.abort()
             return
         if not is_trusted(connection):
             _log.warning("Rejected a request of another user on the control socket", uid=peer_uid(connection))
             writer.transport.abort()
             return
-        conversation = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._conversations[conversation] = writer
-        conversation.add_done_callback(self._conversations.pop)
+        serving = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections[serving] = writer
+        serving.add_done_callback(self._connections.pop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(ConnectionError):
-                async with asyncio.timeout(QUESTION_SECONDS):
+                async with asyncio.timeout(REQUEST_SECONDS):
                     writer.write(await self._response(reader) + b"\n")
                     await writer.drain()
                     writer.close()
                     await writer.wait_closed()
         except TimeoutError:
-            _log.v(2).info("Request on the control socket timed out", seconds=QUESTION_SECONDS)
+            _log.v(2).info("Request on the control socket timed out", seconds=REQUEST_SECONDS)
         finally:
             # What has not been read by now is dropped: closing alone would keep it for as long as the reader stays.
             writer.transport.abort()
@@ -120,7 +120,7 @@ class ExplainSocket:
         try:
             line = await reader.readline()
         except ValueError:
-            return json.dumps({"error": f"a request has at most {MOST_QUESTION_BYTES} bytes"}).encode()
+            return json.dumps({"error": f"a request has at most {MOST_REQUEST_BYTES} bytes"}).encode()
         return await self._respond_to(line)
 
     async def _respond_to(self, line: bytes) -> bytes:
@@ -130,14 +130,14 @@ class ExplainSocket:
         except (ValueError, LookupError, TypeError) as error:
             return json.dumps({"error": f"invalid request: {error}"}).encode()
 
-    async def _on_loop(self, question: dict[str, Any]) -> dict[str, Any]:
+    async def _on_loop(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the loop responds; or what blocks it."""
 
         async def respond() -> dict[str, Any]:
-            return self._respond(question)
+            return self._respond(request)
 
         response = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(respond(), self._loop))
-        deadline = asyncio.get_running_loop().time() + QUESTION_SECONDS * PATIENCE_SHARE
+        deadline = asyncio.get_running_loop().time() + REQUEST_SECONDS * PATIENCE_SHARE
         while asyncio.get_running_loop().time() < deadline:
             await asyncio.wait([response], timeout=LOOK_SECONDS)
             if response.done():

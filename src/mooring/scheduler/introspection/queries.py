@@ -56,9 +56,9 @@ class Queries:
             Sizes("inflight_events", {(label,): count for label, count in self._queue.in_flight_events().items()}),
         ]
 
-    def explain(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The control socket's questions."""
-        key = question["explain"]
+    def explain(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A request of the control socket."""
+        key = request["explain"]
         found = self._decision_log.read(key)
         if found is None:
             return {"found": False, "profiles": sorted(self._assembly.current.profiles), "gating": self._gating(key)}
@@ -100,7 +100,7 @@ class Queries:
         return {"uid": uid, "plugin": waiting.gating.plugin, "reasons": list(waiting.gating.reasons)}
 
     def _waits_for(self, waiting: QueuedPodInfo) -> list[dict[str, Any]]:
-        """What would bring the pod back, as those who refused it have named it."""
+        """The events that would requeue the pod, registered by the plugins that rejected it."""
         hints = self._assembly.current.rules[waiting.pod.spec.scheduler_name].hints
         return [
             {"plugin": plugin, "resource": hint.resource, "actions": hint.action.names()}

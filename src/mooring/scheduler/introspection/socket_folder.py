@@ -1,4 +1,4 @@
-"""Where schedulers of one user put their control sockets, and who is at the other end of one.
+"""Where schedulers of one user put their control sockets, and the user at the other end of one.
 
 The folder is in $XDG_RUNTIME_DIR, or in the folder for temporary files, where others may write: the first to come makes
 it. So both sides look before they use it. It must be a folder and no link to one, of this user, that no other user can

@@ -1,6 +1,6 @@
 """One attempt, as metrics, a warning and a trace see it: how long each extension point and each plugin took.
 
-A decision writes moments down (`engine.stopwatch`); here they become numbers, once it is over. Statuses are not
+A decision records times (`engine.stopwatch`); here they are observed, once it is over. Statuses are not
 watched either: a decision carries what each plugin returned.
 """
 
@@ -26,7 +26,7 @@ SLOW_SECONDS = 0.1
 """From here on an attempt is worth a line in the log; kube-scheduler's measure too."""
 DOMINATING_SHARE = 0.5
 SURELY_SLOW_SECONDS = 0.5
-"""Less than this may be chance: a busy machine. The second time it is no longer."""
+"""Less than this may be a busy machine: it is reported only if it happens twice."""
 WARNINGS_APART_SECONDS = 60.0
 SAMPLED_SHARE = 0.1
 """Of so many attempts each plugin's time is observed, as kube-scheduler does it."""
@@ -55,7 +55,7 @@ class Part:
 
 
 class Tracer(Protocol):
-    """Who wants to see attempts as they were. Must return at once."""
+    """Receives every attempt. Must return at once."""
 
     def record(self, part: Part, /) -> None: ...
 
@@ -128,7 +128,7 @@ class AttemptMetrics:
         self.slow_seconds = SLOW_SECONDS
 
     def begin(self) -> Stopwatch:
-        """The first one is sampled in any case: a series that is there can be found."""
+        """The first attempt is always sampled, so that the series exist."""
         return Stopwatch(self._now, is_sampled=self.chance() < SAMPLED_SHARE or not self._executions.at)
 
     def decided(self, profile: Profile, decision: Decision) -> None:
@@ -156,7 +156,7 @@ class AttemptMetrics:
             self._count_volume_failure(decision.fault)
 
     def placed(self, profile: Profile, decision: Decision, result: PlacementRefused | PluginFault | Permitted) -> None:
-        """A node was chosen, and this is what came of reserve and permit."""
+        """A node was chosen; `outcome` is that of reserve and permit."""
         watch = decision.cycle.watch
         if watch is None:
             return
@@ -177,7 +177,7 @@ class AttemptMetrics:
             self._count_volume_failure(result)
 
     def over(self, decision: Decision) -> None:
-        """The loop goes on to the next pod: what held it up, if anything did?"""
+        """The attempt is over: report it if it was slow."""
         watch = decision.cycle.watch
         if watch is None:
             return
@@ -196,7 +196,7 @@ class AttemptMetrics:
         self._close(decision, watch, "bind", fault)
 
     def _close(self, decision: Decision, watch: Stopwatch, name: str, fault: PluginFault | None) -> None:
-        """Observe what has not been observed yet, and begin anew."""
+        """Observe what has not been observed yet, and reset."""
         if watch.seen < len(watch.runs):
             runs = watch.runs[watch.seen :]
             for point, first, last in _stretches(runs):

@@ -54,7 +54,7 @@ class _Histogram(_Labelled):
         self._at(labels).observe(value)
 
 
-class _Borrowed:
+class _SchedulerMetric:
     """A metric of the scheduler's table that a plugin counts on; nothing where its gate is off."""
 
     __slots__ = ("_kept",)
@@ -85,7 +85,7 @@ class PluginMetrics:
 
     def counter(self, name: str, description: str, *labels: str) -> CounterMetric:
         if name.startswith(PREFIX):
-            return self._borrowed(name, labels, is_histogram=False)
+            return self._scheduler_metric(name, labels, is_histogram=False)
         return _Counter(self._metric(prometheus_client.Counter, name, description, labels))
 
     def gauge(self, name: str, description: str, *labels: str) -> _Gauge:
@@ -93,15 +93,15 @@ class PluginMetrics:
 
     def histogram(self, name: str, description: str, *labels: str, buckets: tuple[float, ...] = ()) -> HistogramMetric:
         if name.startswith(PREFIX):
-            return self._borrowed(name, labels, is_histogram=True)
+            return self._scheduler_metric(name, labels, is_histogram=True)
         options = {"buckets": buckets} if buckets else {}
         return _Histogram(self._metric(prometheus_client.Histogram, name, description, labels, **options))
 
-    def _borrowed(self, name: str, labels: tuple[str, ...], *, is_histogram: bool) -> _Borrowed:
+    def _scheduler_metric(self, name: str, labels: tuple[str, ...], *, is_histogram: bool) -> _SchedulerMetric:
         row = next((row for row in ROWS if PREFIX + row.name == name), None)
         if row is None or row.is_gauge or bool(row.buckets) != is_histogram or set(row.labels) != set(labels):
             raise Fault(_NOT_YOURS.format(name))
-        return _Borrowed(self._table.get(row.name))
+        return _SchedulerMetric(self._table.get(row.name))
 
     def _metric(self, kind: type, name: str, description: str, labels: tuple[str, ...], **options: Any) -> Any:
         if not _NAME.fullmatch(name):

@@ -85,7 +85,7 @@ class PodResources:
         self._shared: WeakValueDictionary[bytes, _Shares] = WeakValueDictionary()
 
     def served(self, is_leading: Callable[[], bool] = lambda: True) -> Callable[[], bytes]:
-        """What makes the page. To be called before the first list comes. Who stands by serves an empty page."""
+        """What makes the page. To be called before the first list. A standby replica serves an empty page."""
         self._is_served = True
         return lambda: self.text() if is_leading() else b""
 
@@ -176,7 +176,7 @@ def _total(of_pod: _Resources, which: Which, *, is_overhead_for_all: bool) -> Am
 
 
 def _amounts(quantities: Quantities) -> Amounts:
-    """What cannot be read counts as nothing here; the scheduler itself complains of it elsewhere."""
+    """What cannot be parsed counts as nothing here; the scheduler itself logs it."""
     amounts: Amounts = {}
     for name, text in quantities.items():
         try:

@@ -107,7 +107,7 @@ class SchedulerMetrics:
     # An attempt
 
     def attempted(self, result: AttemptResult, profile: str, began: float) -> None:
-        """Once per attempt: when the pod is bound, or when it is put back. `began` by the monotonic clock."""
+        """Once per attempt: when the pod is bound or requeued. `began` by the monotonic clock."""
         self._attempt_seconds.at[result._value_, profile].observe(self.now() - began)
 
     def _derived(self) -> list[Sizes]:

@@ -1,7 +1,7 @@
 """Traces of attempts for an OpenTelemetry collector: one span an attempt, one a point, one a plugin's turn.
 
 Sent as OTLP over HTTP, in JSON, by a thread of its own: that is one small document format, so no library is needed for
-it. The loop only puts what happened into a queue. When the collector is slow or away, attempts are left out and
+it. The loop only puts what happened into a queue. When the collector is slow or unavailable, attempts are dropped and
 counted; nothing waits for it.
 """
 
@@ -58,7 +58,7 @@ class OtlpTracer:
         self._options = options
         self._waiting: queue.Queue[_Seen | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._send_all, name="tracing", daemon=True)
-        self._complained = float("-inf")
+        self._has_warned = float("-inf")
         self.dropped = Counter("mooring_trace_attempts_dropped_total", "Attempts that could not be traced.")
 
     def start(self) -> None:
@@ -118,8 +118,8 @@ class OtlpTracer:
                 response.read()
         except (OSError, ValueError, http.client.HTTPException) as error:
             self.dropped.at[()] += len(batch)
-            if time.monotonic() - self._complained >= COMPLAINTS_APART_SECONDS:
-                self._complained = time.monotonic()
+            if time.monotonic() - self._has_warned >= COMPLAINTS_APART_SECONDS:
+                self._has_warned = time.monotonic()
                 _log.warning(
                     "Failed to send traces; is the collector's OTLP/HTTP receiver running?",
                     url=shown_url(self._options.url),

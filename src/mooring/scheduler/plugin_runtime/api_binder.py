@@ -1,9 +1,9 @@
-"""Binds a pod through the API server, and finds out what became of a binding whose response was lost.
+"""Binds a pod through the API server, and resolves bindings whose response was lost.
 
-To take a lost response for a failure would give the pod's room to another, while the pod may be there. So the binding
-is retried until the server responds. That the pod is bound already is then success. A server that has no time or is not
-there for its proxy (503, 504) has not responded either: the pod keeps its room for a while, instead of waiting out a
-backoff after the server is well again.
+If a lost response counted as a failure, the node could be given to another pod while this one is bound. So the binding
+is retried until the server responds. That the pod is bound already is then success. 503 and 504 of an overloaded
+server or its proxy are no final responses either: the pod stays assumed for a while, instead of backing off although
+the server has recovered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=2.0)
 MOST_DOUBT_SECONDS = 60.0
 """How long a server may respond without the pod's node."""
 MOST_RETRIES_SECONDS = 15.0
-"""How long a binding is retried in place while the server has no time for it; then the pod backs off."""
+"""How long a binding is retried while the server is overloaded; then the pod backs off."""
 NOT_FOUND = 404
 NO_TIME = (503, 504)
 
@@ -81,11 +81,11 @@ class ApiBinder:
                 in_doubt_since, is_away = in_doubt_since or self._clock.monotonic(), True
                 _log.v(1).info("No response to a binding request; retrying", pod=pod, node=node, err=error)
             except ApiError as error:
-                # A server that breaks down may have done it; one that starts forbids everything.
+                # A server that crashes may have written it; one that is starting forbids everything.
                 if in_doubt_since is None and error.code < 500:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
-                if is_away:  # it is back, and refuses for a moment while it starts
+                if is_away:  # it is back, and forbids requests while it starts
                     is_away = False
                     retry.reset()
                 where = await self._where(pod)
@@ -105,7 +105,7 @@ class ApiBinder:
         return MOST_RETRIES_SECONDS if where == "" and error.code in NO_TIME else -1.0
 
     async def _where(self, pod: Pod) -> str | None:
-        """The pod's node, "" if it has none or is no more; None if the server does not respond with it."""
+        """The pod's node, "" if it has none or is deleted; None if it cannot be read."""
         try:
             now = await self._client.get(Pod.KIND, pod.name, pod.namespace)
         except ApiError as error:

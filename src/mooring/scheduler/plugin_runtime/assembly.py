@@ -1,8 +1,8 @@
 """From a configuration to running profiles: plugin instances with their services, shared where configured alike.
 
 One instance per (class, arguments): profiles that configure a plugin in the same way share it, profiles that differ
-do not. A new version of the configuration keeps those instances of the old one that it would build alike, with all they
-know.
+do not. A new version of the configuration keeps those instances of the old one that it would build alike, with their
+state.
 """
 
 from __future__ import annotations

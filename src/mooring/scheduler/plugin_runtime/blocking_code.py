@@ -1,7 +1,7 @@
-"""Which plugin holds something up, in which method and at which line: read off the stacks, on any thread.
+"""Which plugin blocks, in which method and at which line: read off the stacks, on any thread.
 
 A plugin that computes is on the stack of the loop's thread. One that awaits is on none: its coroutines are suspended,
-each in the await of the one before. A coroutine of a plugin that awaits a response of the API server is not held up by
+each in the await of the one before. A coroutine of a plugin that awaits a response of the API server is not blocked by
 the plugin.
 """
 

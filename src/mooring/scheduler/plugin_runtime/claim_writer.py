@@ -1,6 +1,6 @@
 """The `ClaimWriter` service: what a plugin decided about ResourceClaims, written to the API server.
 
-Only the fields in question are patched, for our structs do not hold a claim's every field; the resourceVersion in the
+Only the fields in question are patched, because our structs lack some fields of a claim; the resourceVersion in the
 patch makes it as conditional as an update. What was written is shown to plugins at once, before the watch brings it.
 """
 
@@ -26,7 +26,7 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
 class ApiClaimWriter:
-    """The `ClaimWriter` service; and the giving back of claims that stand in a pod's way."""
+    """The `ClaimWriter` service; also deallocates claims that block a pod."""
 
     def __init__(self, client: ApiClient, informers: Informers, clock: Clock) -> None:
         self._client = client
@@ -65,7 +65,7 @@ class ApiClaimWriter:
         return await self._write_status(claim, claim.metadata.resource_version, status)
 
     async def remove_reserved_for(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
-        # Whatever else was written meanwhile: this one entry goes.
+        # Only this entry is removed, whatever was written meanwhile.
         body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]}}
         written = await self._client.patch(ResourceClaim.KIND, claim.name, claim.namespace, body, subresource="status")
         return self._shown(written)
@@ -81,7 +81,7 @@ class ApiClaimWriter:
         await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
 
     async def release(self, release: ClaimRelease) -> None:
-        """Give the claim's devices back, or delete the claim."""
+        """Deallocate the claim, or delete it."""
         if release.delete:
             await self._delete(release.namespace, release.name, release.uid)
             return

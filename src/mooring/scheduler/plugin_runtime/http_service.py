@@ -69,6 +69,6 @@ def _host(url: str) -> str:
 
 
 def _without_credentials(error: Exception, url: str) -> str:
-    """Errors of the HTTP library hold the whole address, or the part of it that they stumbled over."""
+    """Errors of the HTTP library contain the whole address, or a part of it."""
     proxy = environment_proxy(url, os.environ)
     return scrubbed(str(error), url, *([proxy] if proxy else []))

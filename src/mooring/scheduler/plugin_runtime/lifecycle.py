@@ -1,4 +1,4 @@
-"""How plugin instances come alive and end: `start()` and `stop()`, and the background work that ends with them."""
+"""The lifecycle of plugin instances: `start()` and `stop()`, and the background work that ends with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lifecycle:
         self._on_fault = on_fault
 
     async def start(self, instance: Instance) -> None:
-        """Wait for it, but not for ever: one plugin's trouble is not the other profiles'."""
+        """Wait for it with a timeout: one plugin must not block the other profiles."""
         try:
             await self.begin(instance, MOST_START_SECONDS)
         except Fault as problem:

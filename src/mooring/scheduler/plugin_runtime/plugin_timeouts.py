@@ -1,7 +1,7 @@
 """Calls plugins at the extension points that may wait: each with a timeout, PreBind in parallel where plugins allow it.
 
-A plugin that does not come back in its time is cancelled and has failed; one that does not even let itself be
-cancelled is left behind. Its pod goes on without it.
+A plugin that does not return in time is cancelled and has failed; one that ignores its cancellation is abandoned. Its
+pod continues without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 _log = Log("scheduler")
 
 GRACE_SECONDS = 10.0
-"""How long a plugin that was cancelled may tidy up."""
+"""How long a cancelled plugin may take to clean up."""
 
 
 class PluginCaller:
@@ -81,7 +81,7 @@ class PluginCaller:
             raise failures.exceptions[0]  # noqa: B904  # it has its own cause; the others ended because of it
 
     async def _end(self, task: asyncio.Future[Any], plugin: Plugin) -> None:
-        """Cancel it, if it is still under way: its time is up, or we are being cancelled ourselves."""
+        """Cancel it, if it is still running: it timed out, or the caller is cancelled."""
         if task.done():
             return
         task.cancel()

@@ -1,7 +1,7 @@
 """The `PodWriter` service: annotations and labels that a plugin sets on a pod, written to the API server.
 
-Only the keys in question are patched, so that what others write to the pod meanwhile stays; the uid in the patch keeps
-it from a namesake. The same patch may therefore be sent twice, and is retried as other patches of pods are.
+Only the keys in question are patched, so that what other clients write to the pod meanwhile stays; the uid in the
+patch is a precondition. The same patch may therefore be sent twice, and is retried as other patches of pods are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Background work of plugins: what fails is logged under the plugin's name and started again, with growing pauses."""
+"""Background work of plugins: what fails is logged under the plugin's name and restarted with backoff."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Supervisor:
             try:
                 await work()
                 return
-            except BaseException as error:  # a plugin's own code: anything may come out of it
+            except BaseException as error:  # plugin code: it may raise anything
                 if not is_its_own(error):
                     raise
                 if self._clock.monotonic() - began > BACKOFF.limit_seconds:
@@ -58,7 +58,7 @@ class Supervisor:
                 await self._clock.sleep(seconds)
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """End all of it; work that does not let itself be cancelled is left behind."""
+        """End all of it; work that ignores its cancellation is abandoned."""
         await _end(self._tasks, seconds)
 
 

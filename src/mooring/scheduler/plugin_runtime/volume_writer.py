@@ -1,6 +1,6 @@
 """The `VolumeWriter` service: what a plugin decided about volumes, written to the API server.
 
-Only the fields in question are patched, for our structs do not hold a volume's every field; the resourceVersion in the
+Only the fields in question are patched, because our structs lack some fields of a volume; the resourceVersion in the
 patch makes it as conditional as an update.
 """
 

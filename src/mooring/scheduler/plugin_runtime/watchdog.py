@@ -1,4 +1,5 @@
-"""Who holds up the loop: a synchronous call that computes for seconds, or never ends, is named while it does.
+"""Which plugin blocks the event loop: a synchronous call that computes for seconds, or never ends, is logged
+meanwhile.
 
 Decisions, watches and bindings share one thread, so a plugin that does not return stops them all, and could not be
 timed either. A second thread schedules a callback on the loop; where it does not run, the stack of the loop's thread
@@ -59,7 +60,7 @@ class Watchdog:
                 self._loop.call_soon_threadsafe(self._is_alive.set)
             except RuntimeError:  # the loop is closed
                 return
-            self._wait_for_life()
+            self._log_until_it_runs()
             self._is_over.wait(self._look_seconds)
 
     def held_up(self) -> HeldUp | None:
@@ -69,8 +70,8 @@ class Watchdog:
             return None
         return HeldUp(*holder, seconds=round(time.monotonic() - since, 1))
 
-    def _wait_for_life(self) -> None:
-        """Until the loop goes on; every so often, and ever less often, log what keeps it from that."""
+    def _log_until_it_runs(self) -> None:
+        """Until the loop runs again; log what blocks it, with backoff."""
         since, patience = time.monotonic(), self._patience_seconds
         self._since = since
         while not self._is_alive.wait(patience) and not self._is_over.is_set():

@@ -1,8 +1,8 @@
 """When a configuration is reloaded, and how that is reported.
 
-On request (SIGHUP), or because the watched files have changed and then stood still for one more look: a file that is
-half written is not read. What is broken is reported once, in log, metric and event, and the version in force
-goes on. If it was the cluster's state and not the files that stood in the way, they are tried again now and then.
+On request (SIGHUP), or because the watched files have changed and then did not change until the next check: a file
+that is half written is not read. An invalid configuration is reported once, in log, metric and event, and the version
+in force is kept. If the cluster's state and not the files prevented the reload, it is retried periodically.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = Log("reload")
 
 
 class Reloader:
-    """Reads again what the scheduler was started with, and hands it over."""
+    """Reads again what the scheduler was started with, and passes it to the scheduler."""
 
     def __init__(
         self, scheduler: Scheduler, read: Read, files: WatchedFiles, clock: Clock, prepare: Prepare | None = None
@@ -93,14 +93,14 @@ class Reloader:
                 each.cancel()
 
     async def reload(self, *, logs_unchanged: bool = True) -> bool:
-        """Read everything again and let it take over. False: it could not, and the version in force goes on."""
+        """Read everything again and adopt it. False: that failed, and the version in force is kept."""
         known = plugin_modules()
         try:
             configuration, registry = self._read()
             if self._prepare is not None:
                 await self._prepare(configuration, registry)
             adopted = await self._scheduler.adopt(configuration, registry)
-        except BaseException as error:  # plugin files are executed: anything may come out of them
+        except BaseException as error:  # plugin files are executed: they may raise anything
             bring_back(known)
             if not is_its_own(error):
                 raise
@@ -150,8 +150,8 @@ class Reloader:
         self._scheduler.reporter.recorder.record(self._about(), type=kind, reason=reason, action="Reload", note=note)
 
     def _about(self) -> ObjectReference:
-        """The scheduler's own pod, where it is known; else its lease, which names the scheduler."""
-        # Other files make another event: in a series, only the words of the first would be seen.
+        """The object of the events: the scheduler's own pod, where it is known; else its lease."""
+        # Other files make another event: a series shows only the note of the first.
         version = self._in_force[:16]
         name, namespace = os.environ.get("POD_NAME", ""), os.environ.get("POD_NAMESPACE", "")
         if name and namespace:

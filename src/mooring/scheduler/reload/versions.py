@@ -1,16 +1,17 @@
 """Which version of the configuration decides, and how the next one takes over.
 
     build what is new ──▶ watch its kinds ──▶ start it ──▶ switch ──▶ retire what is left of the old
-        any failure up to here: undone, and the old version goes on whole
+        any failure up to here: undone, and the old version is kept unchanged
 
 The switch waits for nothing and comes between two decisions, so every decision is made by one version. What happens to
 a pod then depends on where it is:
 
-- in the queue: it stays, its PreEnqueue plugins run anew, and if it had been rejected it is retried, after its backoff;
-- waiting on permit for a plugin that its profile no longer runs: rejected in its name, and decided anew;
+- in the queue: it stays, its PreEnqueue plugins run again, and if it had been rejected it is retried, after its
+backoff;
+- waiting on permit for a plugin that its profile no longer runs: rejected in its name, and requeued;
 - waiting on permit for others, or being bound: it ends with the version that decided it, whose plugins live until then;
-- of a profile that goes: left alone, once nothing is under way for it;
-- of a profile that comes: taken up.
+- of a removed profile: ignored, once it is neither in flight nor being bound;
+- of an added profile: enqueued.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _log = Log("reload")
 
 
 class NotNow(Fault):
-    """The new version cannot take over as things are in the cluster; the same files may do later."""
+    """The cluster's state prevents the new version; the same files may be adopted later."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Versions:
     async def adopt(self, configuration: Configuration, registry: Registry) -> Adopted:
         """Let this one decide from the next cycle on.
 
-        Raises `OperatorMistake` or `Fault`; the version in force then goes on as if nothing had happened.
+        Raises `OperatorMistake` or `Fault`; the version in force is then kept unchanged.
         """
         async with self._taking_over:
             if self._is_in_force(configuration, registry):
@@ -127,7 +128,7 @@ class Versions:
             return self._switch(configuration, registry, assembly)
 
     async def close(self, seconds: float) -> None:
-        """At shutdown: plugins that are retiring are ended with all others. Their own end is waited for so long."""
+        """At shutdown: plugins that are retiring are ended with all others. Waits for them so long."""
         for task in list(self._retiring):
             task.cancel()
         if self._retiring:
@@ -145,7 +146,7 @@ class Versions:
     async def _prepared(self, configuration: Configuration, registry: Registry) -> Assembly:
         try:
             assembly = assemble(configuration, registry, self._services, self._assembly.current.instances)
-        except BaseException as error:  # a constructor is a plugin's own code: anything may come out of it
+        except BaseException as error:  # a constructor is plugin code: it may raise anything
             if isinstance(error, OperatorMistake | Fault) or not is_its_own(error):
                 raise
             raise Fault(f"a plugin cannot be built: {described(error)}") from error
@@ -159,7 +160,7 @@ class Versions:
         self._informers.follow()
         await self._informers.settled(PREPARATION_SECONDS)
         for profile, kinds in assembly.kinds.items():
-            # What it lacked before, it may go on lacking.
+            # What was missing before may stay missing.
             already = self._assembly.current.kinds.get(profile, {})
             missing = self._informers.missing(kind for kind in kinds if kind not in already)
             for kind, problem in missing:
@@ -190,13 +191,13 @@ class Versions:
         parts = self._switched
         parts.reporter.adopt(assembly.profiles)
         parts.metrics.attempts.forget(list(old.profiles.values()))
-        parts.pods.leave_all_but(assembly.profiles)
+        parts.pods.retain_profiles(assembly.profiles)
         parts.queue.set_profiles(
             assembly.rules,
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
         )
-        parts.pods.take_up()
+        parts.pods.adopt_foreign_pods()
         # After the queue has recorded the switch: a pod that is rejected now is then retried without another event.
         self._reject_pods_of_removed_permit_plugins()
         self._retire(gone)
@@ -236,7 +237,7 @@ class Versions:
         task.add_done_callback(retired)
 
     async def _end(self, gone: list[Instance]) -> None:
-        """What was decided by them is bound by them; then they end."""
+        """What they decided, they bind; then they are stopped."""
         await self._switched.bindings.wait_for_current()
         for instance in gone:
             await self._lifecycle.end(instance, FAREWELL_SECONDS)

@@ -13,9 +13,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import MooringError
 from mooring.base.limited_log import LimitedLog
 from mooring.base.log import Log
-from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 from mooring.scheduler.serving.review_limits import ReviewLimits
-from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
+from mooring.scheduler.serving.reviews import KEPT_SECONDS, ReviewCache, Reviews
 from mooring.scheduler.serving.users import ANONYMOUS, MASTERS, Forbidden, TooManyRequests, Undecided, User
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
@@ -41,11 +41,13 @@ class Access:
         self._rights = rights
         # A leading slash is understood, as it is upstream.
         self._always_allowed = tuple(f"/{path.lstrip('/')}" for path in always_allowed)
-        self._reviewed: Kept[bool] = Kept(clock, lambda allowed: allowed_seconds if allowed else refused_seconds)
+        self._reviewed: ReviewCache[bool] = ReviewCache(
+            clock, lambda allowed: allowed_seconds if allowed else refused_seconds
+        )
         self._limits = limits or ReviewLimits(clock.monotonic)
         self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
-    async def check(self, verb: str, path: str, shown: Shown) -> User:
+    async def check(self, verb: str, path: str, credentials: RequestCredentials) -> User:
         """The user, if they may. Raises `Unauthenticated`, `Forbidden`, `TooManyRequests` or `Undecided`.
 
         The paths that are always allowed are served to every client, also without the API server: a probe that fails
@@ -53,8 +55,8 @@ class Access:
         """
         if self._is_always_allowed(path):
             return ANONYMOUS
-        user = await self._authentication.user(shown)
-        if MASTERS in user.groups or await self._may(user, verb, path, shown.client):
+        user = await self._authentication.user(credentials)
+        if MASTERS in user.groups or await self._may(user, verb, path, credentials.client):
             return user
         raise Forbidden(f'forbidden: User "{user.name}" cannot {verb} path "{path}"')
 
@@ -68,13 +70,13 @@ class Access:
         if self._rights is None:
             return False
         # A digest: paths are as long as clients like.
-        question = hashlib.sha256(repr((user, verb, path)).encode()).digest()
-        kept = self._reviewed.get(question)
+        key = hashlib.sha256(repr((user, verb, path)).encode()).digest()
+        kept = self._reviewed.get(key)
         if kept is not None:
             return kept[0]
         try:
-            with self._limits.review(client, is_known=self._reviewed.last(question) is True):
-                return self._reviewed.put(question, await self._rights.allows(user, verb, path))
+            with self._limits.review(client, is_known=self._reviewed.last(key) is True):
+                return self._reviewed.put(key, await self._rights.allows(user, verb, path))
         except TooManyRequests:
             raise
         except MooringError as error:

@@ -18,7 +18,7 @@ from mooring.base.limited_log import LimitedLog
 from mooring.base.log import Log
 from mooring.scheduler.serving.client_authorities import Authorities, FrontProxy
 from mooring.scheduler.serving.review_limits import ReviewLimits
-from mooring.scheduler.serving.reviews import KEPT_SECONDS, Kept, Reviews
+from mooring.scheduler.serving.reviews import KEPT_SECONDS, ReviewCache, Reviews
 from mooring.scheduler.serving.users import ANONYMOUS, TooManyRequests, Unauthenticated, User
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Shown:
+class RequestCredentials:
     """The credentials of a request. The certificate's key was proven in the TLS handshake."""
 
     token: str | None = None
@@ -63,24 +63,24 @@ class Authentication:
         self._clock = clock
         self._tokens = tokens
         self._authorities = authorities or Authorities()
-        self._users: Kept[User | None] = Kept(clock, lambda _: token_seconds)
+        self._users: ReviewCache[User | None] = ReviewCache(clock, lambda _: token_seconds)
         self._limits = limits or ReviewLimits(clock.monotonic)
         self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
-    async def user(self, shown: Shown) -> User:
-        """Who it is. Raises `Unauthenticated` or `TooManyRequests`."""
+    async def user(self, credentials: RequestCredentials) -> User:
+        """The user of the request. Raises `Unauthenticated` or `TooManyRequests`."""
         wrong = ""
-        if shown.certificate is not None:
-            certified = self._certified(shown.certificate, shown.headers)
+        if credentials.certificate is not None:
+            certified = self._certified(credentials.certificate, credentials.headers)
             if isinstance(certified, User):
                 return certified.authenticated
             wrong = certified or ""
-        if shown.token is not None and self._tokens is not None:
-            if (user := await self._owner(self._tokens, shown.token, shown.client)) is not None:
+        if credentials.token is not None and self._tokens is not None:
+            if (user := await self._owner(self._tokens, credentials.token, credentials.client)) is not None:
                 return user.authenticated
             wrong = wrong or "invalid bearer token"
         if wrong:
-            _refusals.info("Unable to authenticate the request", srcIP=shown.client, err=wrong)
+            _refusals.info("Unable to authenticate the request", srcIP=credentials.client, err=wrong)
             raise Unauthenticated("Unauthorized")
         return ANONYMOUS
 
@@ -110,17 +110,17 @@ class Authentication:
 
     async def _owner(self, reviews: Reviews, token: str, client: str) -> User | None:
         try:
-            # What is kept for a while should not be worth stealing.
-            question = hashlib.sha256(token.encode()).digest()
+            # Cached keys are digests: they are worth nothing to an attacker.
+            key = hashlib.sha256(token.encode()).digest()
         except UnicodeEncodeError:
             return None  # bytes that are not UTF-8 are no token, and no JSON could carry them
-        kept = self._users.get(question)
+        kept = self._users.get(key)
         if kept is not None:
             return kept[0]
-        is_known = self._users.last(question) is not None
+        is_known = self._users.last(key) is not None
         try:
             with self._limits.review(client, is_known=is_known):
-                return self._users.put(question, await reviews.user_of(token))
+                return self._users.put(key, await reviews.user_of(token))
         except TooManyRequests:
             raise
         except MooringError as error:

@@ -1,4 +1,4 @@
-"""The certificates the scheduler shows.
+"""The serving certificates of the scheduler.
 
 From files if flags name them; otherwise made at start, signed by itself, and kept in memory or in `--cert-dir`. A
 client that names a host (SNI) gets the certificate for it. Files are read again when they change, so
@@ -109,7 +109,7 @@ class ServingCertificates:
         self._pairs = self._read(now)
         self._build()
         self._warn_of_dates(now)
-        # A connection begins with this context and goes on with the one that is chosen for it.
+        # A connection begins with this context and continues with the one that is chosen for it.
         self.context = server_context()
         options.settings.apply_to(self.context)
         self.context.sni_callback = self._choose
@@ -119,7 +119,7 @@ class ServingCertificates:
         return not self._options.cert_file and not self._options.cert_dir
 
     def trust(self, pem: str) -> None:
-        """Believe client certificates of these authorities, and of no others."""
+        """Trust client certificates of these authorities, and of no others."""
         if pem != self._trusted:
             before, self._trusted = self._trusted, pem
             try:

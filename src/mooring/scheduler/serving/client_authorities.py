@@ -49,7 +49,7 @@ class Bundle:
         return cls(pem, tuple(found))
 
     def has(self, certificate: Certificate, now: float) -> bool:
-        """Whether it was issued by one of us, and holds now."""
+        """Whether it was issued by one of these authorities, and is valid now."""
         moment = datetime.fromtimestamp(now, UTC)
         return _holds(certificate, moment) and any(
             _holds(issuer, moment) and _is_issued_by(certificate, issuer) for issuer in self.certificates
@@ -71,14 +71,14 @@ def _is_issued_by(certificate: Certificate, issuer: Certificate) -> bool:
 
 
 class Reading(Protocol):
-    """What is needed of an API client."""
+    """The verb of an API client that is used here."""
 
     async def get(self, kind: Kind, name: str, namespace: str, /) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class FrontProxy:
-    """Whose certificates may name a user in headers, and in which."""
+    """Which certificates may name a user in request headers, and in which headers."""
 
     issued: Bundle
     allowed_names: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class AuthorityOptions:
 
 @dataclass
 class Authorities:
-    """What is believed now."""
+    """The authorities that are trusted now."""
 
     clients: Bundle | None = None
     front_proxy: FrontProxy | None = None

@@ -34,7 +34,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Wish:
+class RequestedForm:
     """The form of the response that the client requests."""
 
     accept: str = ""
@@ -42,7 +42,7 @@ class Wish:
     """JSON with line breaks: for browsers and curl, as the API machinery does it."""
 
     @classmethod
-    def of(cls, accept: str, user_agent: str, pretty: str) -> Wish:
+    def of(cls, accept: str, user_agent: str, pretty: str) -> RequestedForm:
         if pretty:
             return cls(accept, pretty in ("1", "t", "T", "true", "TRUE", "True"))
         return cls(accept, user_agent.startswith(("curl", "Wget", "Mozilla/5.0")))
@@ -55,7 +55,7 @@ class Page:
     content_type: str
     make: Callable[[], str | bytes]
 
-    def reply(self, wish: Wish) -> Reply:
+    def reply(self, form: RequestedForm) -> Reply:
         return Reply(self.make(), self.content_type)
 
 
@@ -67,8 +67,8 @@ class ZPage:
     text: Callable[[], str]
     fields: Callable[[], Mapping[str, Any]]
 
-    def reply(self, wish: Wish) -> Reply:
-        for media, parameters in _wanted(wish.accept):
+    def reply(self, form: RequestedForm) -> Reply:
+        for media, parameters in _wanted(form.accept):
             if media in ("text/plain", "text/*", "*/*"):
                 return Reply(self.text())
             version = parameters.get("v", "")
@@ -78,15 +78,15 @@ class ZPage:
                 and parameters.get("as") == self.kind
                 and version in (VERSION, DEPRECATED_VERSION)
             ):
-                return self._structured(media, version, wish)
+                return self._structured(media, version, form)
         return status_reply(
-            wish,
+            form,
             406,
             "NotAcceptable",
             "only the following media types are accepted: application/json, application/yaml, text/plain",
         )
 
-    def _structured(self, media: str, version: str, wish: Wish) -> Reply:
+    def _structured(self, media: str, version: str, form: RequestedForm) -> Reply:
         document = {
             "kind": self.kind,
             "apiVersion": f"{GROUP}/{version}",
@@ -95,7 +95,7 @@ class ZPage:
         }
         old = f'299 - "This version of the {self.kind.lower()} endpoint is deprecated. Please use a newer version."'
         headers = {"Warning": old} if version == DEPRECATED_VERSION else {}
-        body = _json(document, wish) if media == JSON else msgspec.yaml.encode(document)
+        body = _json(document, form) if media == JSON else msgspec.yaml.encode(document)
         return Reply(body, f"{media};g={GROUP};v={version};as={self.kind}", headers=headers)
 
 
@@ -103,9 +103,9 @@ Pages = Mapping[str, Page | ZPage]
 """By path. Each is made on the serving thread: it must only read what may be read there at any moment."""
 
 
-def _json(document: Mapping[str, Any], wish: Wish) -> bytes:
+def _json(document: Mapping[str, Any], form: RequestedForm) -> bytes:
     encoded = msgspec.json.encode(document)
-    return msgspec.json.format(encoded, indent=2) if wish.for_people else encoded + b"\n"
+    return msgspec.json.format(encoded, indent=2) if form.for_people else encoded + b"\n"
 
 
 def _wanted(accept: str) -> list[tuple[str, dict[str, str]]]:
@@ -119,7 +119,7 @@ def _wanted(accept: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def status_reply(
-    wish: Wish,
+    form: RequestedForm,
     code: int,
     reason: str,
     message: str,
@@ -137,7 +137,7 @@ def status_reply(
     }
     if details is not None:
         document["details"] = details
-    return Reply(_json(document | {"code": code}, wish), JSON, code, headers or {})
+    return Reply(_json(document | {"code": code}, form), JSON, code, headers or {})
 
 
 def flagz(flags: Mapping[str, str]) -> ZPage:

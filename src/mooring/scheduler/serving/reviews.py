@@ -1,4 +1,4 @@
-"""The API server's word on tokens and rights, and how long it is believed."""
+"""TokenReviews and SubjectAccessReviews, and how long their results are cached."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reviews(Protocol):
 
 
 class Writing(Protocol):
-    """What is needed of an API client."""
+    """The verb of an API client that reviews use."""
 
     async def create(self, kind: Kind, document: dict[str, Any], /) -> dict[str, Any]: ...
 
@@ -73,7 +73,7 @@ class ClusterReviews:
             raise Fault(f"no response to a {kind.kind} within {LONGEST_SECONDS:g} s") from error
 
 
-class Kept(Generic[A]):
+class ReviewCache(Generic[A]):
     """Review results that are cached for a while. At the limit, the oldest are dropped."""
 
     def __init__(self, clock: Clock, seconds: Callable[[A], float]) -> None:
@@ -81,21 +81,21 @@ class Kept(Generic[A]):
         self._seconds = seconds
         self._results: dict[object, tuple[float, A]] = {}
 
-    def get(self, question: object) -> tuple[A] | None:
+    def get(self, key: object) -> tuple[A] | None:
         """The result in a tuple, because None may be one; None: not cached."""
-        found = self._results.get(question)
+        found = self._results.get(key)
         if found is None or found[0] <= self._clock.monotonic():
             return None
         return (found[1],)
 
-    def last(self, question: object) -> A | None:
+    def last(self, key: object) -> A | None:
         """The last result, also if it has expired."""
-        found = self._results.get(question)
+        found = self._results.get(key)
         return found[1] if found is not None else None
 
-    def put(self, question: object, result: A) -> A:
-        self._results.pop(question, None)
+    def put(self, key: object, result: A) -> A:
+        self._results.pop(key, None)
         if len(self._results) >= MOST_KEPT:
             del self._results[next(iter(self._results))]
-        self._results[question] = (self._clock.monotonic() + self._seconds(result), result)
+        self._results[key] = (self._clock.monotonic() + self._seconds(result), result)
         return result

@@ -22,12 +22,12 @@ from mooring.base.rates import Rates
 from mooring.client import ApiClient, Connection
 from mooring.scheduler.election.side_thread import SideThread
 from mooring.scheduler.serving.access import ALWAYS_ALLOWED_PATHS, Access
-from mooring.scheduler.serving.authentication import Authentication, Shown
+from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions, checked_pair
 from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.health import Health
 from mooring.scheduler.serving.http_errors import error_logger
-from mooring.scheduler.serving.pages import Pages, Reply, Wish, status_reply
+from mooring.scheduler.serving.pages import Pages, Reply, RequestedForm, status_reply
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
 from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, Undecided
@@ -108,7 +108,7 @@ class SecureServer:
     async def _serve(self, has_begun: Callable[[], None]) -> None:
         options = self._options
         options.check()
-        # The port first: it is what two schedulers on one machine quarrel about.
+        # The port first: another scheduler on this machine may have it.
         listening = _listen(options)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(listening.close)
@@ -212,7 +212,7 @@ class SecureServer:
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             path = _text(request.path)
-            wish = Wish.of(
+            form = RequestedForm.of(
                 ",".join(request.headers.getall("Accept", [])),
                 request.headers.get("User-Agent", ""),
                 request.query.get("pretty", ""),
@@ -222,13 +222,13 @@ class SecureServer:
                 if not rates.take(shown.client):
                     raise TooManyRequests
                 await access.check(request.method.lower(), path, shown)
-                reply = await self._reply(request, wish)
+                reply = await self._reply(request, form)
             except Unauthenticated as error:
-                reply = status_reply(wish, 401, "Unauthorized", str(error))
+                reply = status_reply(form, 401, "Unauthorized", str(error))
             except Forbidden as error:
-                reply = status_reply(wish, 403, "Forbidden", str(error), details={})
+                reply = status_reply(form, 403, "Forbidden", str(error), details={})
             except TooManyRequests as error:
-                reply = status_reply(wish, 429, "TooManyRequests", str(error), headers=TRY_LATER)
+                reply = status_reply(form, 429, "TooManyRequests", str(error), headers=TRY_LATER)
             except Undecided as error:
                 reply = Reply(f"{error}\n", status=500)
             except Exception as error:
@@ -246,7 +246,7 @@ class SecureServer:
 
         return handle
 
-    async def _reply(self, request: web.BaseRequest, wish: Wish) -> Reply:
+    async def _reply(self, request: web.BaseRequest, form: RequestedForm) -> Reply:
         _, name, *check = request.path.split("/")
         if name in self._health.checks and len(check) <= 1:
             return self._reply_health(request, name, check)
@@ -257,7 +257,7 @@ class SecureServer:
             return Reply("404 page not found\n", status=404)
         if request.method not in ("GET", "HEAD"):
             return Reply("only GET\n", status=405, headers={"Allow": "GET, HEAD"})
-        return page.reply(wish)
+        return page.reply(form)
 
     def _reply_health(self, request: web.BaseRequest, endpoint: str, check: list[str]) -> Reply:
         query = request.query
@@ -281,14 +281,14 @@ def _text(received: str) -> str:
     return received.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _shown(request: web.BaseRequest) -> Shown:
+def _shown(request: web.BaseRequest) -> RequestCredentials:
     scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
     token = rest.strip() if scheme.lower() == "bearer" else ""
     transport = request.transport
     connection = transport.get_extra_info("ssl_object") if transport is not None else None
     certificate = connection.getpeercert(binary_form=True) if connection is not None else None
     client = transport.client if isinstance(transport, GatedConnection) else ""
-    return Shown(token or None, certificate, tuple(request.headers.items()), client)
+    return RequestCredentials(token or None, certificate, tuple(request.headers.items()), client)
 
 
 async def _set_verbosity(request: web.BaseRequest) -> Reply:

@@ -17,7 +17,7 @@ class Unauthenticated(Fault):
 
 
 class Forbidden(Fault):
-    """A known user who may not (403)."""
+    """The user is authenticated and not authorized (403)."""
 
 
 class TooManyRequests(Fault):
@@ -28,7 +28,7 @@ class TooManyRequests(Fault):
 
 
 class Undecided(Fault):
-    """Whether the user may could not be found out (500)."""
+    """Access could not be reviewed (500)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One comparison: whose pod, what they did, how it was judged, and on which view of the cluster."""
+"""One comparison: pod, action of the other scheduler, judgement, and the view of the cluster that it rests on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.scheduler.shadow.judging import Judgement, Result
 
 
 class Subject(StrEnum):
-    """What they did."""
+    """The action of the other scheduler."""
 
     BINDING = "binding"
     REFUSAL = "refusal"
@@ -24,16 +24,16 @@ class Moment(StrEnum):
     """On which view of the cluster the judgement rests."""
 
     THEN = "then"
-    """As it was just before what they did could be seen."""
+    """As it was just before the watch showed their action."""
     EARLIER = "earlier"
     """As it was when we decided about the pod ourselves."""
     BESIDE = "beside"
-    """As if what happened beside it had come in the order of the pods' turns, and deletions after it."""
+    """With concurrent events in the order of the pods' turns, and deletions after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What is remembered of our own last decision about a pod that waits."""
+    """Our own last decision about a pending pod."""
 
     at: float
     attempt: int
@@ -52,7 +52,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One thing that they did, compared."""
+    """One action of theirs, compared."""
 
     at: float
     pod: str

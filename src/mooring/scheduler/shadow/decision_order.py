@@ -1,9 +1,9 @@
 """In which order another scheduler decided, as far as it can be seen from outside.
 
-A scheduler decides one pod after the other, but what it does about them runs beside that and appears in any order. It
-takes pods in the order in which they came, or by priority where they queue up; both we know. So the state on which it
-decided about a pod is, most likely, the one in which the pods whose turn was before have their nodes and those after
-it have not. Pods that went a moment ago may have been there yet.
+A scheduler decides one pod after the other, but binds them concurrently, so its actions appear in any order. It pops
+pods in order of arrival, or by priority where they queue up; both are known. So the state on which it decided about a
+pod is, most likely, the one in which the pods whose turn was before have their nodes and those after it have not. Pods
+that were just deleted may still have counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.objects.placed import PlacedPod
 from mooring.state import State
 
 BESIDE_SECONDS = 2.0
-"""What appears within this time may have come about in another order; what appears later was decided later."""
+"""What appears within this time may have been decided in another order; what appears later was decided later."""
 
 MOST_BESIDE = 256
 

@@ -1,4 +1,4 @@
-"""What a shadow does with decisions: remembers them for the comparison, and touches nothing."""
+"""The executor of a shadow: records decisions for the comparison, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Does another scheduler's action on a pod equal our decision, and if not, which plugin made the difference?
 
-Pure: a decision and what the other did go in, a judgement with its evidence comes out. Of equally good nodes either may
-take any. When a decision is made, and on which state, is decided elsewhere.
+Pure: the input is a decision and an action of the other scheduler, the output a judgement with its evidence. Among
+equally good nodes any choice agrees. When a decision is made, and on which state, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Result(StrEnum):
 
     AGREE = "agree"
     WORDS = "words"
-    """Both refuse the pod, with other words."""
+    """Both reject the pod, with different messages."""
     SAMPLED = "sampled"
-    """The other's node is worth less, but the other may not have looked at better ones."""
+    """The other's node scores lower, but sampling may have left out better ones."""
     DIFFER = "differ"
     NOT_COMPARABLE = "not_comparable"
 
@@ -114,7 +114,7 @@ def _weighed(decision: Decision, columns: ScoreColumns, node: str, looked_at: in
         f"{node} is worth {total}, {decision.node} {best}: "
         f"{plugin['plugin']} gives {plugin['theirs']['weighted']} against {plugin['ours']['weighted']}"
     )
-    # Who samples takes the best of some nodes: so many at least must be no better than theirs.
+    # With sampling the best of some nodes is chosen: at least so many must score no better than theirs.
     if looked_at < len(columns.nodes) and int(np.count_nonzero(columns.total <= total)) >= looked_at:
         return Judgement(
             Result.SAMPLED,
@@ -153,7 +153,7 @@ def _refused_there(decision: Decision, node: str, plugin: str, refusal: Refusal)
         "rejection": {"plugin": plugin, "reasons": list(refusal.reasons), "code": refusal.code.value},
         "feasibleNodes": decision.feasible_nodes,
     }
-    # Where pre_filters named the only nodes to look at, their plugins stand in the words.
+    # Where PreFilter plugins narrowed the nodes, the message names these plugins.
     who = f"{plugin} refuses" if plugin else "we refuse"
     what = "the pod" if decision.refusal is not None else node
     return Judgement(Result.DIFFER, f"{who} {what}: {words}", Cause.VERDICT, plugin, evidence)
@@ -183,14 +183,14 @@ def judge_refusal(decision: Decision, message: str) -> Judgement:
 
 
 def judge_nomination(decision: Decision, node: str, message: str | None) -> Judgement:
-    """They nominated the pod to `node`, where others go for it; `message` is their condition's, if any."""
+    """They nominated the pod to `node`, where victims are evicted; `message` is their condition's, if any."""
     if decision.node is not None:
         return Judgement(Result.DIFFER, f"they make room on {node}; we would take {decision.node}", Cause.PLACED)
     if decision.fault is not None:
         return _failed(decision)
     if decision.plan is None:
         why = f"they make room on {node}; we would make none: {decision.message}"
-        return Judgement(Result.DIFFER, why, Cause.ROOM, _who_saw_no_way(decision))
+        return Judgement(Result.DIFFER, why, Cause.ROOM, _plugin_without_candidate(decision))
     judged = judge_room(decision.plan, node)
     if judged.result is Result.AGREE and message is not None and message != decision.message:
         why = f"{judged.why}; ours: {decision.message}; theirs: {message}"
@@ -220,6 +220,6 @@ def judge_room(plan: Plan, node: str) -> Judgement:
     return Judgement(Result.DIFFER, why, Cause.ROOM, "", evidence)
 
 
-def _who_saw_no_way(decision: Decision) -> str:
-    """The last post_filter plugin that saw no way."""
+def _plugin_without_candidate(decision: Decision) -> str:
+    """The last PostFilter plugin that found no candidate."""
     return next((plugin for plugin, _ in reversed(decision.post_filtered.results)), "")

@@ -1,4 +1,4 @@
-"""A client that can only read: whatever code runs behind it, not one writing request leaves this process."""
+"""A client that can only read: no write request leaves this process."""
 
 from __future__ import annotations
 

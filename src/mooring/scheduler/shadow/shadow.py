@@ -1,12 +1,12 @@
-"""Follows what another scheduler does with its pods and compares each deed with our own decision.
+"""Watches what another scheduler does with its pods and compares each action with our own decision.
 
 Their decision was taken on a state between the moment in which we first saw the pod and the moment in which the watch
-shows what they did; we never see which. So it is compared with the state just before the deed appears (pods bound until
-then count), and a difference is reported only if no other view of that stretch explains it:
+shows what they did; we never see which. So it is compared with the state just before the action appears (pods bound
+until then count), and a difference is reported only if no other view of that period explains it:
 
-- the same state with the bindings around it in the order of the pods' turns, and with pods that went just now: what
-  they do about pods runs beside their decisions;
-- our own decision of earlier, where nothing was bound since, or where their work before the binding (volumes and
+- the same state with the bindings around it in the order of the pods' turns, and with pods that were just deleted:
+their bindings run concurrently with their decisions;
+- our own earlier decision, where nothing was bound since, or where their work before the binding (volumes and
   devices for their node) has already changed what we see.
 
 What cannot be compared is reported as such, with the reason. Nothing here waits or writes.
@@ -60,7 +60,7 @@ Judge = Callable[[], tuple[Judgement, Decision | None]]
 
 @dataclass(slots=True)
 class _Pending:
-    """A pod of theirs that waits."""
+    """A pending pod of the other scheduler."""
 
     pod: Pod
     turn: Turn
@@ -69,12 +69,12 @@ class _Pending:
     """The node that they named before the binding, and that has been compared already."""
     is_compared: bool = False
     is_refused: bool = False
-    """It has had its turn, and waits for something to happen."""
+    """It was rejected, and waits for an event."""
 
 
 @dataclass(slots=True)
-class _Doubt:
-    """A difference that bindings under way may still explain."""
+class _OpenDifference:
+    """A difference that bindings in flight may still explain."""
 
     comparison: Comparison
     judge: Judge
@@ -123,7 +123,7 @@ class Shadow:
         """In the order in which they came or were refused."""
         self._applying: dict[str, Turn] = {}
         """The turns of pods that were bound, until the state counts them on their nodes."""
-        self._doubts: list[_Doubt] = []
+        self._open_differences: list[_OpenDifference] = []
 
     @property
     def waiting(self) -> int:
@@ -218,9 +218,9 @@ class Shadow:
     def settle(self, *, everything: bool = False) -> None:
         """Report the differences that nothing explained in time. `everything`: we end, and nothing more will come."""
         now = self._clock.monotonic()
-        for doubt in list(self._doubts):
-            if everything or now - doubt.since >= BESIDE_SECONDS:
-                self._close(doubt)
+        for difference in list(self._open_differences):
+            if everything or now - difference.since >= BESIDE_SECONDS:
+                self._close(difference)
 
     # Comparing
 
@@ -320,13 +320,13 @@ class Shadow:
         elif judgement.result is Result.NOT_COMPARABLE:
             self._report(comparison)
         else:
-            self._doubt(comparison, judge, pending.turn)
+            self._hold_open(comparison, judge, pending.turn)
 
-    def _doubt(self, comparison: Comparison, judge: Judge, turn: Turn) -> None:
+    def _hold_open(self, comparison: Comparison, judge: Judge, turn: Turn) -> None:
         awaited = self._before(comparison.uid, turn)
-        doubt = _Doubt(comparison, judge, turn, self._clock.monotonic(), awaited)
-        self._doubts.append(doubt)
-        self._reconsider(doubt)
+        difference = _OpenDifference(comparison, judge, turn, self._clock.monotonic(), awaited)
+        self._open_differences.append(difference)
+        self._reconsider(difference)
 
     def _before(self, uid: str, turn: Turn) -> set[str]:
         """The waiting pods whose turn was before this one."""
@@ -338,23 +338,23 @@ class Shadow:
 
     def _awaited_no_longer(self, uid: str) -> None:
         """It has its node now, was refused, or is gone: does that explain an open difference?"""
-        for doubt in list(self._doubts):
-            if uid in doubt.awaited:
-                doubt.awaited.discard(uid)
-                self._reconsider(doubt, is_changed=True)
+        for difference in list(self._open_differences):
+            if uid in difference.awaited:
+                difference.awaited.discard(uid)
+                self._reconsider(difference, is_changed=True)
 
-    def _reconsider(self, doubt: _Doubt, *, is_changed: bool = False) -> None:
+    def _reconsider(self, difference: _OpenDifference, *, is_changed: bool = False) -> None:
         """Judge as if what happened beside it had come in turn. `is_changed`: and on what has come since."""
-        views = self._turns.views(doubt.turn)
+        views = self._turns.views(difference.turn)
         for view in [contextlib.nullcontext, *views] if is_changed else views:
             with view():
-                judgement, _ = doubt.judge()
+                judgement, _ = difference.judge()
             if judgement.result is Result.AGREE:
-                self._doubts.remove(doubt)
-                self._report(replace(doubt.comparison, judgement=judgement, moment=Moment.BESIDE))
+                self._open_differences.remove(difference)
+                self._report(replace(difference.comparison, judgement=judgement, moment=Moment.BESIDE))
                 return
-        if not doubt.awaited:
-            self._close(doubt)
+        if not difference.awaited:
+            self._close(difference)
 
     def _hindered(self, pod: Pod) -> Judgement | None:
         """Why there is nothing to decide, or no way to."""
@@ -378,16 +378,16 @@ class Shadow:
 
     # Reporting
 
-    def _close(self, doubt: _Doubt) -> None:
-        self._doubts.remove(doubt)
-        self._report(doubt.comparison)
+    def _close(self, difference: _OpenDifference) -> None:
+        self._open_differences.remove(difference)
+        self._report(difference.comparison)
 
     def _drop_refusals(self, uid: str) -> None:
         """They found a node after all: their message before was about another moment."""
-        for doubt in list(self._doubts):
-            if doubt.comparison.uid == uid and doubt.comparison.subject is Subject.REFUSAL:
-                self._doubts.remove(doubt)
-                self._report(replace(doubt.comparison, judgement=not_comparable(PLACED_SOON)))
+        for difference in list(self._open_differences):
+            if difference.comparison.uid == uid and difference.comparison.subject is Subject.REFUSAL:
+                self._open_differences.remove(difference)
+                self._report(replace(difference.comparison, judgement=not_comparable(PLACED_SOON)))
 
     def _report_not_compared(
         self, pod: Pod, subject: Subject, theirs: Mapping[str, object], judgement: Judgement

@@ -43,7 +43,7 @@ class Summary:
         for profile in profiles:
             for subject in Subject:
                 for result in Result:
-                    # There from the start: an alert must distinguish none from not yet.
+                    # Created at the start: an alert must distinguish zero from absent.
                     self._decisions.inc(0, profile=profile, subject=subject.value, result=result.value)
 
     @property

@@ -1,4 +1,4 @@
-"""Builds a shadow: a scheduler whose executor does nothing but remember decisions, beside another scheduler.
+"""Builds a shadow: a scheduler beside another one, whose executor only records decisions.
 
 Everything up to the decision is the ordinary scheduler. Each decision is compared when the other scheduler's becomes
 visible.

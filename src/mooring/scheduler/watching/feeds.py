@@ -1,8 +1,8 @@
 """From the watch of pods and nodes to state and queue: which change is which cluster event.
 
-A pod with a node is placed; one without a node and with one of our scheduler names waits in the queue; any other is
-left alone, and remembered, because a reloaded configuration may make it ours. A pod that has ended leaves the watch as
-a deletion (the field selector sees to that).
+A pod with a node is placed; one without a node and with one of our scheduler names waits in the queue; any other is a
+foreign pod, which a reloaded configuration may adopt. A pod that has ended leaves the watch as a deletion (by the
+field selector).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = Log("watch")
 
 
 class PodFeed:
-    """Pods: placed ones into the state, our waiting ones into the queue."""
+    """Assigned pods go into the state, pending ones of our profiles into the queue."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class PodFeed:
         schedulers: Collection[str],
         observers: Sequence[PodObserver] = (),
     ) -> None:
-        """`observers` follow the pods that are ours to schedule."""
+        """`observers` are called for the pending pods of our profiles."""
         self._state = state
         self._queue = queue
         self._schedulers = frozenset(schedulers)
@@ -52,14 +52,14 @@ class PodFeed:
         self._uids: dict[str, str] = {}
         """namespace/name → uid of every pod we know: a recreated pod of the same name is another pod."""
         self._foreign: dict[str, Pod] = {}
-        """namespace/name → a pod that waits for a scheduler that we are not; we may become it."""
+        """namespace/name → a pending pod of another scheduler name; a reload may add that profile."""
 
     def is_ours(self, pod: Pod) -> bool:
         """Whether its scheduler name is one of our profiles."""
         return pod.spec.scheduler_name in self._schedulers
 
-    def leave(self, pod: Pod) -> None:
-        """We are no longer its scheduler: it waits for another, and we have nothing to do with it."""
+    def make_foreign(self, pod: Pod) -> None:
+        """Its scheduler name is no longer one of our profiles: it becomes a foreign pod."""
         _log.info(
             "Ignoring the pod: its schedulerName is no longer one of this scheduler's profiles",
             pod=pod,
@@ -75,16 +75,16 @@ class PodFeed:
         for observer in self._observers:
             observer.not_ours(latest)
 
-    def leave_all_but(self, schedulers: Collection[str]) -> None:
-        """These are our profiles now. Pods of others are left, unless they are being tried or bound: those when that
-        has failed."""
+    def retain_profiles(self, schedulers: Collection[str]) -> None:
+        """Use these profiles from now on. Pods of removed ones become foreign, unless they are in flight or being
+        bound: then when that fails."""
         self._schedulers = frozenset(schedulers)
         for pod in list(self._waiting.values()):
             is_under_way = self._state.is_assumed(pod.uid) or self._queue.where(pod) == Place.IN_FLIGHT.value
             if not self.is_ours(pod) and not is_under_way:
-                self.leave(pod)
+                self.make_foreign(pod)
 
-    def take_up(self) -> int:
+    def adopt_foreign_pods(self) -> int:
         """Enqueue the pods that wait for a profile that was added; returns how many."""
         found = [pod for pod in self._foreign.values() if self.is_ours(pod)]
         for pod in found:
@@ -170,7 +170,7 @@ class PodFeed:
         for observer in self._observers:
             observer.pending(pod)
         if self.node_of(pod.uid) is not None:
-            # Never in one life of a server; but the watch is right, also of a server restored from yesterday.
+            # A bound pod stays bound, unless the server is restored from a backup: then the watch is right.
             self._queue.on_event(ASSIGNED_POD_DELETED, self._state.remove_pod(pod.uid), None)
         if self._state.is_assumed(pod.uid):
             # Assumed: it is in no queue, and its own updates requeue no pod.

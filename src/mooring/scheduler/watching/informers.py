@@ -95,7 +95,7 @@ class Informers:
                 self._watches[kind] = self._tasks.create_task(reflector.run(), name=f"watch {kind.KIND.name}")
 
     def keep_only(self, kinds: Collection[type[KubeObject]]) -> None:
-        """Drop the others: no plugin reads them any more."""
+        """Stop the informers of all other kinds: no plugin reads them any more."""
         for kind in self._stores.keys() - set(kinds):
             del self._stores[kind], self._reflectors[kind]
             if (watch := self._watches.pop(kind, None)) is not None:
@@ -106,7 +106,7 @@ class Informers:
             watch.cancel()
 
     async def settled(self, at_most_seconds: float) -> None:
-        """Until every kind has been listed or has a problem; a start looks better without false alarms."""
+        """Until every kind has been listed or has a problem: so that a start logs no false alarms."""
         try:
             async with asyncio.timeout(at_most_seconds):
                 for reflector in list(self._reflectors.values()):

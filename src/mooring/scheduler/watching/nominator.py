@@ -1,8 +1,8 @@
 """Which pending pods are nominated to which node: by their status, and by decisions that the watch does not show yet.
 
-A nomination is there from the decision on, survives updates without one, and ends when the pod is assumed,
-placed or deleted. Pods of the same or lower priority count a nominated pod as if it were on its node, so to them its
-going is a pod's deletion.
+A nomination exists from the decision on, survives updates without one, and ends when the pod is assumed, assigned or
+deleted. Pods of the same or lower priority count a nominated pod as if it were on its node, so for them its end is the
+deletion of a pod.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Nominator:
         self._queue = queue
 
     def added(self, pod: Pod) -> None:
-        """The pod has entered the queue; one that is kept out of it holds no place."""
+        """The pod has entered the queue; a gated pod is not nominated."""
         if self._queue.where(pod) != Place.GATED:
             self._set(pod, pod.status.nominated_node_name)
 

@@ -1,6 +1,6 @@
 """The feed of a watch: one handler that updates state and queue, and observers before and after it.
 
-How long an event takes is observed under the label of the cluster event that the handler made of it.
+The handling time is observed under the label of the cluster event that the handler published.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the watch shows of the pods that are ours to schedule: one protocol for all that follow them."""
+"""Watch events of the pending pods of our profiles: one protocol for all observers."""
 
 from __future__ import annotations
 
