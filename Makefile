@@ -28,6 +28,7 @@ test: $(INSTALLED_DEV) ## Run the tests (PYTEST_ARGS adds arguments)
 test-real: $(INSTALLED_DEV) ## Run the tests against the real Kubernetes programs, got once
 	scripts/build-real kubectl kube-apiserver kube-scheduler || test -z "$$REQUIRE_REAL"
 	scripts/install-debian || test -z "$$REQUIRE_REAL"
+	scripts/build-bind-rate || test -z "$$REQUIRE_REAL"
 	scripts/build-helm || echo "Without Helm the tests of its chart are skipped."
 	$(PYTEST) -m real $(PYTEST_ARGS)
 

@@ -187,3 +187,6 @@ WORKLOADS: dict[str, Workload] = {
     "newvolumes": Workload(_with_another_volume, running=_with_a_volume, objects=_waiting_claims),
     "preemption": Workload(_preempting, running=_evictable, node=_small_node),
 }
+END_TO_END = tuple(name for name in WORKLOADS if name not in ("refused", "newvolumes", "preemption"))
+"""Those whose pods are all bound without a controller: nothing fits `refused`, new volumes are made by a provisioner,
+and a preemption has scenarios of its own."""

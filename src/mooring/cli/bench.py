@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.cli.bench_e2e import e2e
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ def bench() -> None:
     \b
     Example:
       mooring bench decide --workload basic
+      mooring bench e2e --nodes 1000 --pods 2000
     """
+
+
+bench.add_command(e2e)
 
 
 @bench.command(short_help="Decide pods of a workload, without an API server.")

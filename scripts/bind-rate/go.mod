@@ -1,0 +1,3 @@
+module bind-rate
+
+go 1.24

@@ -1,0 +1,141 @@
+"""What is measured: schedulers by their commands, and the client that only posts bindings.
+
+That client is the limit of what a scheduler can reach on this API server: 64 requests in flight, nodes in turn, no
+decisions and no events. It is a small Go program (`scripts/build-bind-rate`); where that was not built, a Python one
+takes its place, which is slower and lowers the limit.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import string
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.bench.manifests import NAMESPACE
+from mooring.bench.programs import BIND_RATE, KUBE_SCHEDULER, find_program, require_programs
+from mooring.client import Connection
+
+IN_FLIGHT = 64
+MOORING, BARE = "mooring", "bare"
+FIELDS = ("kubeconfig", "config", "dir")
+_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {{leaderElect: false}}
+clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}
+"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A command. In its words {kubeconfig}, {config} and {dir} stand for what a run has."""
+
+    name: str
+    command: tuple[str, ...]
+
+    @property
+    def is_bare(self) -> bool:
+        """It posts bindings for the pods that it is given, and ends."""
+        return self.name == BARE
+
+    def command_for(self, kubeconfig: Path, folder: Path) -> list[str]:
+        """Writes the configuration that the command is given."""
+        config = folder / "config.yaml"
+        config.write_text(_CONFIG.format(kubeconfig=kubeconfig), encoding="utf-8")
+        return [word.format(kubeconfig=kubeconfig, config=config, dir=folder) for word in self.command]
+
+
+def find_contenders(wanted: Sequence[str], *, with_bare: bool) -> list[Contender]:
+    """Schedulers as the command line names them: `mooring`, `kube-scheduler` or `NAME=COMMAND`."""
+    problems, found = [], list[Contender]()
+    for text in wanted:
+        name, equals, command = text.partition("=")
+        if any(each.name == name for each in found):
+            problems.append(Problem(text, f'"{name}" is given twice; each scheduler needs a name of its own'))
+        elif equals and name:
+            problems += [Problem(text, why) for why in _faults_of(name, command)]
+            found.append(Contender(name, tuple(_words(command))))
+        elif name == MOORING:
+            found.append(Contender(name, _our_command()))
+        elif name == KUBE_SCHEDULER:
+            found.append(Contender(name, (name, "--config={config}", "--secure-port=0")))
+        else:
+            guess = did_you_mean(name, (MOORING, KUBE_SCHEDULER))
+            problems.append(Problem(text, f"is neither mooring, kube-scheduler nor NAME=COMMAND.{guess}"))
+    if problems:
+        raise OperatorMistake.found_in("--scheduler", problems)
+    if any(each.name == KUBE_SCHEDULER and each.command[0] == KUBE_SCHEDULER for each in found):
+        program = str(require_programs([KUBE_SCHEDULER])[KUBE_SCHEDULER])
+        found = [
+            Contender(each.name, (program, *each.command[1:])) if each.command[0] == KUBE_SCHEDULER else each
+            for each in found
+        ]
+    return [_bare(), *found] if with_bare else found
+
+
+def _our_command() -> tuple[str, ...]:
+    """This installation's `mooring`, as its users start it."""
+    launcher = Path(sys.executable).with_name("mooring")
+    start = (str(launcher),) if launcher.exists() else (sys.executable, "-m", "mooring")
+    return (*start, "run", "--config={config}", "--secure-port=0")
+
+
+def _bare() -> Contender:
+    program = find_program(BIND_RATE)
+    command = (str(program),) if program is not None else (sys.executable, "-m", "mooring.bench.e2e.bare_client")
+    return Contender(BARE, command)
+
+
+def is_python(contender: Contender) -> bool:
+    return contender.is_bare and contender.command[0] == sys.executable
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _faults_of(name: str, command: str) -> list[str]:
+    if name == BARE:
+        return [f'"{BARE}" is the name of the client that only posts bindings']
+    try:
+        words = shlex.split(command)
+        fields = [field for _, field, _, _ in string.Formatter().parse(command) if field is not None]
+    except ValueError as error:
+        return [f"the command cannot be read: {error}"]
+    if not words:
+        return ["the command is empty"]
+    return [
+        f"{{{field}}} is not known; the fields are {{{'}, {'.join(FIELDS)}}}" for field in fields if field not in FIELDS
+    ]
+
+
+def bare_job(connection: Connection, pods: Sequence[str], nodes: Sequence[str]) -> dict[str, Any]:
+    """What the client reads from standard input."""
+    key = connection.client_key_data
+    if key is None and connection.client_key_file is not None:
+        key = Path(connection.client_key_file).read_bytes()
+    return {
+        "server": connection.server.rstrip("/"),
+        "ca": _base64(connection.ca_pem()),
+        "insecure": connection.insecure_skip_tls_verify,
+        "serverName": connection.tls_server_name or "",
+        "token": connection.token or "",
+        "certificate": _base64(connection.client_certificate()),
+        "key": _base64(key),
+        "namespace": NAMESPACE,
+        "pods": list(pods),
+        "nodes": list(nodes),
+        "inFlight": IN_FLIGHT,
+    }
+
+
+def _base64(data: bytes | None) -> str:
+    return base64.b64encode(data or b"").decode("ascii")

@@ -1,0 +1,58 @@
+"""A contender's process during a run: started, observed, ended."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mooring.bench.e2e.cluster import BenchCluster
+from mooring.bench.e2e.contenders import Contender, bare_job
+from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
+
+
+class RunningContender:
+    """The process. Its figures are kept when it has ended by itself, as the bare client does."""
+
+    def __init__(self, command: Sequence[str], folder: Path, stdin: Path | None) -> None:
+        self.log = folder / "contender.log"
+        with (stdin or Path("/dev/null")).open("rb") as source:
+            self.started_at = time.monotonic()
+            self._process = spawn(command, self.log, folder, stdin=source.fileno())
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def usage(self) -> Usage:
+        return usage_of(self._process.pid)
+
+    def last_lines(self) -> str:
+        return last_lines(self.log)
+
+    async def end(self) -> None:
+        await end_process(self._process)
+
+
+@asynccontextmanager
+async def running(
+    contender: Contender, cluster: BenchCluster, pods: Sequence[str] = (), nodes: Sequence[str] = ()
+) -> AsyncIterator[RunningContender]:
+    """Started now, ended with the block. Pods and nodes are what the bare client binds."""
+    with tempfile.TemporaryDirectory(prefix="mooring-bench-run-") as name:
+        folder, job = Path(name), None
+        if contender.is_bare:
+            job = folder / "job.json"
+            job.write_text(json.dumps(bare_job(cluster.connection, pods, nodes)), encoding="utf-8")
+        process = RunningContender(contender.command_for(cluster.kubeconfig, folder), folder, job)
+        try:
+            yield process
+        finally:
+            await process.end()

@@ -1,0 +1,71 @@
+"""The objects of workloads are what an API server accepts in a create."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.bench.e2e.cluster import BenchCluster
+from mooring.bench.manifests import NAMESPACE, incoming_manifest, node_manifest, other_manifests, running_manifest
+from mooring.bench.workloads import END_TO_END, WORKLOADS
+from mooring.client import ApiClient, Connection
+from mooring.objects import Kind, Node, Pod
+
+NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[ApiClient]:
+    server = EmbeddedApiServer()
+    await server.start()
+    connection = Connection(server=server.url, source="test", token=server.token, ca_data=server.ca_pem.encode())
+    async with ApiClient(connection) as found:
+        await found.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        yield found
+    await server.stop()
+
+
+@pytest.mark.parametrize("name", [*END_TO_END, "preemption", "refused"])
+async def test_an_api_server_accepts_them(client: ApiClient, name: str):
+    workload = WORKLOADS[name]
+    few = itertools.islice(other_manifests(workload), 3)
+    for kind, document in few:
+        await client.create(kind, document)
+    await client.create(Node.KIND, node_manifest(workload, 0))
+    for number in range(7):
+        await client.create(Pod.KIND, incoming_manifest(workload, number))
+        await client.create(Pod.KIND, running_manifest(workload, number, nodes=1))
+    pods = await client.list(Pod.KIND, NAMESPACE)
+    assert len(pods) == 14
+    assert {pod["spec"].get("nodeName", "") for pod in pods} == {"", "node-00000"}
+
+
+@pytest.mark.parametrize("name", END_TO_END)
+def test_a_scheduler_reads_what_the_workload_means(name: str):
+    """A decision over the created pod is that of the benchmark without an API server."""
+    workload = WORKLOADS[name]
+    manifest = incoming_manifest(workload, 5)
+    del manifest["spec"]["terminationGracePeriodSeconds"]
+    read = msgspec.convert(manifest, Pod)
+    meant = workload.incoming(5)
+    assert read.metadata.labels == meant.metadata.labels
+    assert msgspec.json.encode(read.spec) == msgspec.json.encode(meant.spec)
+
+
+def test_pods_of_every_number_have_names_of_their_own():
+    for name in END_TO_END:
+        names = {incoming_manifest(WORKLOADS[name], number)["metadata"]["name"] for number in range(100)}
+        assert len(names) == 100
+
+
+async def test_a_cluster_is_reset_to_what_was_there_before(client: ApiClient, tmp_path):
+    cluster, workload = BenchCluster(client, tmp_path / "kubeconfig", None), WORKLOADS["basic"]
+    await cluster.fill(workload, nodes=2, running=3)
+    await cluster.create_pods(incoming_manifest(workload, number) for number in range(4))
+    await cluster.reset()
+    assert len(await client.list(Node.KIND)) == 2
+    assert {pod["metadata"]["name"][:7] for pod in await client.list(Pod.KIND, NAMESPACE)} == {"running"}

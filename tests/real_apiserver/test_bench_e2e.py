@@ -1,0 +1,30 @@
+"""`mooring bench e2e` with the real programs: few nodes, few pods, every contender."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tests.real_apiserver.control_plane import debian_program
+from tests.real_kubectl.conftest import real_program
+
+
+def bench_e2e(*arguments: str) -> dict[str, Any]:
+    debian_program("etcd"), real_program("kube-apiserver"), real_program("kube-scheduler")  # or the test is skipped
+    command = [sys.executable, "-m", "mooring", "bench", "e2e", "--rounds=1", "--json", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_schedulers_are_compared_with_the_bare_bind_rate():
+    """All contenders bind all pods, and every event of the schedulers is there."""
+    report = bench_e2e("--nodes=5", "--pods=20")
+    runs = {run["contender"]: run for run in report["runs"]}
+    assert set(runs) == {"bare", "mooring", "kube-scheduler"}
+    assert all(run["bound"] == 20 and run["pods_per_second"] > 0 for run in runs.values())
+    assert runs["mooring"]["events"] == runs["kube-scheduler"]["events"] == 20
+    assert {each["contender"] for each in report["summaries"] if each["share_of_bare"] is not None} == set(runs)
