@@ -4,10 +4,10 @@ import click
 import pytest
 
 from mooring.base.errors import OperatorMistake
-from mooring.cli.goflags import REMOVED, Known, normalised, refusal
+from mooring.cli.goflags import REMOVED, KnownFlags, normalised, refusal
 from mooring.cli.gotypes import GoDuration, GoList, shown
 
-FLAGS = Known(
+FLAGS = KnownFlags(
     frozenset(["config", "v", "leader-elect", "logging-format", "plugins", "help", "version", "cert-dir"]),
     frozenset(["leader-elect", "help", "version"]),
 )
@@ -50,7 +50,7 @@ def test_the_error_of_a_removed_flag_names_what_to_do_instead(flag):
 
 def test_a_flag_that_a_command_has_again_is_taken():
     """`--scheduler-name` was removed from kube-scheduler, and a command of ours may have it."""
-    assert refusal("scheduler-name", Known(frozenset(["scheduler-name"]), frozenset())) is None
+    assert refusal("scheduler-name", KnownFlags(frozenset(["scheduler-name"]), frozenset())) is None
 
 
 def test_all_problems_are_reported_at_once():

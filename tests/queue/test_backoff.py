@@ -9,7 +9,7 @@ from tests.queue.builders import a_pod, a_queue, fail, names, popped, wait
 
 from mooring.base.clock import ManualClock
 from mooring.framework.events import NODE_ADDED
-from mooring.queue.backoff import Backoff
+from mooring.queue.backoff import PodBackoff
 
 DURATIONS = {
     "the defaults double up to ten seconds": ((1, 10), [1, 2, 4, 8, 10, 10]),
@@ -23,12 +23,12 @@ DURATIONS = {
 @pytest.mark.parametrize(("settings", "seconds"), DURATIONS.values(), ids=DURATIONS.keys())
 def test_the_backoff_doubles_up_to_a_cap(settings, seconds):
     """Q21: backoff doubles up to the cap."""
-    assert [Backoff(*settings).seconds(failures) for failures in range(1, len(seconds) + 1)] == seconds
+    assert [PodBackoff(*settings).seconds(failures) for failures in range(1, len(seconds) + 1)] == seconds
 
 
 def test_ten_thousand_failures_are_the_cap():
     """Q21: backoff doubles up to the cap."""
-    assert Backoff(1, 10).seconds(10_000) == 10
+    assert PodBackoff(1, 10).seconds(10_000) == 10
 
 
 @given(st.integers(1, 9), st.floats(0, 1, exclude_max=True), st.booleans())

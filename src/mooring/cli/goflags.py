@@ -51,14 +51,14 @@ _FLAGS = "mooring.flags"
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFlags:
     """The flags of a command: all, and those that stand for `true` without a value."""
 
     names: frozenset[str]
     switches: frozenset[str]
 
 
-def known(parameters: Iterable[click.Parameter]) -> Known:
+def known(parameters: Iterable[click.Parameter]) -> KnownFlags:
     names, switches = {_HELP}, {_HELP}
     for parameter in parameters:
         if isinstance(parameter, click.Option):
@@ -66,10 +66,10 @@ def known(parameters: Iterable[click.Parameter]) -> Known:
             names |= own
             if isinstance(parameter.type, GoBool) or parameter.is_flag or "version" in own:
                 switches |= own
-    return Known(frozenset(names), frozenset(switches))
+    return KnownFlags(frozenset(names), frozenset(switches))
 
 
-def normalised(arguments: Sequence[str], flags: Known) -> list[str]:
+def normalised(arguments: Sequence[str], flags: KnownFlags) -> list[str]:
     """The same command line in the form that click reads; what cannot be honoured is refused, all at once."""
     problems: list[Problem] = []
     result: list[str] = []
@@ -104,7 +104,7 @@ def _split(argument: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
-def refusal(name: str, flags: Known) -> str | None:
+def refusal(name: str, flags: KnownFlags) -> str | None:
     """Why a flag cannot be given; None if it can."""
     if name in flags.names:
         return None

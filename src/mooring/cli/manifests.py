@@ -53,7 +53,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Known:
+class ManifestInputs:
     """The configuration, and what follows from it and the flags."""
 
     mode: Mode
@@ -119,15 +119,15 @@ def manifests(output: str | None, helm_values: bool, **options: Any) -> None:
     """
     wanted = Options(**options)
     _check(wanted, helm_values)
-    known = _known(wanted)
+    inputs = _inputs(wanted)
     if wanted.mode == "replacement":
-        _write_static_pod(wanted, known, output)
+        _write_static_pod(wanted, inputs, output)
         return
     from mooring.deploy import manifests as documents_of
     from mooring.deploy.values import values_text
     from mooring.deploy.writing import text_of
 
-    deployed = _deployed(wanted, known)
+    deployed = _deployed(wanted, inputs)
     if helm_values:
         print_yaml(values_text(deployed))
         return
@@ -181,7 +181,7 @@ def _check(options: Options, helm_values: bool) -> None:
         raise OperatorMistake.found_in("the command line", problems)
 
 
-def _known(options: Options) -> Known:
+def _inputs(options: Options) -> ManifestInputs:
     from mooring.deploy import Mode
     from mooring.deploy.planned import flags_for, name_for, warnings_of
     from mooring.framework.gates import read_gates
@@ -201,7 +201,7 @@ def _known(options: Options) -> Known:
         flags.append(f"--scheduler-name={options.scheduler_name}")
     flags += options.flags
     election = _election(options, configuration, flags, mode)
-    return Known(
+    return ManifestInputs(
         mode,
         name,
         configuration,
@@ -228,7 +228,7 @@ def _election(options: Options, configuration: Configuration, flags: Sequence[st
         problems.append(Problem("-- --secure-port", message))
     if parsed.get("shadow") and mode is not Mode.SHADOW:
         problems.append(Problem("-- --shadow", "write --as shadow, which also grants a shadow's rights and no others"))
-    problems += _at_odds(parsed, options.config_file, [*options.plugins, *parsed["plugins"]])
+    problems += _conflicts(parsed, options.config_file, [*options.plugins, *parsed["plugins"]])
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
     election = election_of(configuration, {name: parsed[name] for name in parsed if name.startswith("leader_elect")})
@@ -236,7 +236,7 @@ def _election(options: Options, configuration: Configuration, flags: Sequence[st
     return replace(election, leader_elect=False) if mode is Mode.SHADOW else election
 
 
-def _at_odds(parsed: Mapping[str, Any], config_file: str, plugins: Sequence[str]) -> list[Problem]:
+def _conflicts(parsed: Mapping[str, Any], config_file: str, plugins: Sequence[str]) -> list[Problem]:
     """What `mooring run` would refuse of flags that it knows: what does not go together, or makes no sense."""
     from mooring.cli.reload import ReloadedFiles, reload_problems
     from mooring.cli.serving import ServingFlags
@@ -306,7 +306,7 @@ def _plugin_files(plugins: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _deployed(options: Options, known: Known) -> Deployed:
+def _deployed(options: Options, inputs: ManifestInputs) -> Deployed:
     from mooring.deploy.config_text import without_kubeconfig
     from mooring.deploy.manifests import Memory
     from mooring.deploy.network import ingress_of
@@ -319,19 +319,19 @@ def _deployed(options: Options, known: Known) -> Deployed:
     ingress, problems = ingress_of(options.metrics_from, options.probes_from)
     usual = Memory()
     memory = Memory(options.memory_request or usual.request, options.memory_limit or usual.limit)
-    holds_credentials = _holds_credentials(known.configuration)
+    holds_credentials = _holds_credentials(inputs.configuration)
     if holds_credentials:
         _log.info("The configuration holds credentials: it is stored in a Secret instead of a ConfigMap")
     found = deployed(
-        known.mode,
-        name=known.name,
+        inputs.mode,
+        name=inputs.name,
         namespace=options.namespace or NAMESPACE,
         image=options.image or IMAGE,
         config=config,
-        flags=known.flags,
-        rights=known.rights,
-        election=known.election,
-        plugins=known.plugin_files,
+        flags=inputs.flags,
+        rights=inputs.rights,
+        election=inputs.election,
+        plugins=inputs.plugin_files,
         holds_credentials=holds_credentials,
         replicas=options.replicas,
         memory=memory,
@@ -342,7 +342,7 @@ def _deployed(options: Options, known: Known) -> Deployed:
     return found
 
 
-def _write_static_pod(options: Options, known: Known, output: str | None) -> None:
+def _write_static_pod(options: Options, inputs: ManifestInputs, output: str | None) -> None:
     from mooring.base.documents import read_tree
     from mooring.deploy import static_pod
     from mooring.deploy.manifests import access
@@ -358,8 +358,8 @@ def _write_static_pod(options: Options, known: Known, output: str | None) -> Non
     pod = static_pod.replacement(
         manifest,
         image=options.image or IMAGE,
-        flags=known.flags,
-        with_plugins=bool(known.plugin_files),
+        flags=inputs.flags,
+        with_plugins=bool(inputs.plugin_files),
         cluster_dns=options.cluster_dns,
         source=source,
     )
@@ -367,7 +367,7 @@ def _write_static_pod(options: Options, known: Known, output: str | None) -> Non
         # A static pod that ends at once would leave the cluster without a scheduler.
         _parsed(static_pod.flags_of(pod), source)
     user = {"kind": "User", "name": static_pod.USER, "apiGroup": "rbac.authorization.k8s.io"}
-    beyond = beyond_kube_scheduler(known.rights)
+    beyond = beyond_kube_scheduler(inputs.rights)
     rbac = access("mooring:kube-scheduler", beyond, user, {})
     if output is None:
         print_yaml(text_of([pod]))
@@ -377,10 +377,10 @@ def _write_static_pod(options: Options, known: Known, output: str | None) -> Non
         return
     config_path = Path(static_pod.CONFIG_PATH)
     files = {STATIC_POD: text_of([pod]), config_path.name: read_text(options.config_file)}
-    files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in known.plugin_files.items()}
+    files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in inputs.plugin_files.items()}
     if rbac:
         files["rbac.yaml"] = text_of(rbac)
-    _write(output, files, private={config_path.name} if _holds_credentials(known.configuration) else ())
+    _write(output, files, private={config_path.name} if _holds_credentials(inputs.configuration) else ())
 
 
 def _holds_credentials(configuration: Configuration) -> bool:

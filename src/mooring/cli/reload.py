@@ -82,7 +82,7 @@ def reload_problems(files: ReloadedFiles) -> list[Problem]:
 
 
 @dataclass(frozen=True)
-class Source:
+class ReloadSource:
     """Where configuration and plugins came from at the start, and come from again."""
 
     files: ReloadedFiles
@@ -98,7 +98,7 @@ class Source:
 
 
 @contextlib.asynccontextmanager
-async def reloading(scheduler: Scheduler, source: Source | None) -> AsyncIterator[None]:
+async def reloading(scheduler: Scheduler, source: ReloadSource | None) -> AsyncIterator[None]:
     """While this is open, the scheduler adopts new versions of the source."""
     loop = asyncio.get_running_loop()
     if source is None:

@@ -26,7 +26,7 @@ from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
 from mooring.cli.output import print_line
-from mooring.cli.reload import Source, reload_flags, reload_options, reloading
+from mooring.cli.reload import ReloadSource, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
 from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
 from mooring.cli.stopping import WARN_SHARE, Stop, run_until_signalled
@@ -153,7 +153,7 @@ def run(
                 serving=kube.serving,
                 election=configuration.leader_election if shadow is None else None,
                 role=role,
-                source=Source(files, registry, configured) if shadow is None else None,
+                source=ReloadSource(files, registry, configured) if shadow is None else None,
                 tracing=tracing,
             )
 
@@ -173,7 +173,7 @@ async def schedule(
     election: LeaderElection | None = None,
     died: asyncio.Task[None] | None = None,
     role: Role | None = None,
-    source: Source | None = None,
+    source: ReloadSource | None = None,
     tracing: TracingOptions | None = None,
 ) -> None:
     """Run a scheduler there until `stop` is set (or `died` fails), and report when it is ready.

@@ -21,7 +21,7 @@ from mooring.cli.common import (
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.output import print_lines
-from mooring.cli.reload import Source, reload_flags, reload_options
+from mooring.cli.reload import ReloadSource, reload_flags, reload_options
 from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option
 from mooring.cli.serving import ServingFlags, port_option
 from mooring.cli.stopping import Stop, run_until_signalled
@@ -121,7 +121,9 @@ def up(
                         serving=serving,
                         election=election,
                         died=died,
-                        source=Source(files, registry, configured, definitions.install) if files.watches else None,
+                        source=ReloadSource(files, registry, configured, definitions.install)
+                        if files.watches
+                        else None,
                         tracing=tracing,
                     )
                 finally:

@@ -1,6 +1,6 @@
-"""The only code that sends requests to an API server.
+"""The API client: the only code that sends requests to an API server.
 
-`kubeconfig` finds out where the server is, `connection` and `credentials` how to be let in, `transport` sends
+`kubeconfig` finds the server, `connection` and `credentials` authenticate, `transport` sends
 bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` writes events.
 """
 

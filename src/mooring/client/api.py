@@ -1,7 +1,7 @@
-"""The verbs of the Kubernetes API on any kind of object, with its errors as ours.
+"""The verbs of the Kubernetes API on any kind of object, with its errors as exceptions.
 
 Request and response bodies are plain JSON documents (`dict`), because what is read is often written back and must keep
-the fields we do not know. `get_as` and the `Reflector` decode into structs, for those who only read.
+the fields we do not know. `get_as` and the `Reflector` decode into structs, for callers that only read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "n
 
 
 class RawList(msgspec.Struct):
-    """A page of a list, its items not looked at yet."""
+    """A page of a list, its items not decoded yet."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
@@ -120,7 +120,7 @@ class ApiClient:
         try:
             return Decoder(type_).decode(body)
         except msgspec.DecodeError as error:
-            raise self._nonsense(str(error)) from error
+            raise self._unexpected_response(str(error)) from error
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, label_selector: str = "", field_selector: str = ""
@@ -134,7 +134,7 @@ class ApiClient:
             try:
                 page = _document_list_decoder.decode(body)
             except msgspec.DecodeError as error:
-                raise self._nonsense(str(error)) from error
+                raise self._unexpected_response(str(error)) from error
             found += page.items or ()
             token = page.metadata.next
             if not token:
@@ -143,12 +143,12 @@ class ApiClient:
     async def list_page(
         self, kind: Kind, namespace: str | None, query: Mapping[str, str], *, limit: int, token: str
     ) -> RawList:
-        """One page of a list, for those who decode the items themselves."""
+        """One page of a list, for callers that decode the items themselves."""
         body = await self.transport.request("GET", list_path(kind, namespace, query, limit, token))
         try:
             return _raw_list_decoder.decode(body)
         except msgspec.DecodeError as error:
-            raise self._nonsense(str(error)) from error
+            raise self._unexpected_response(str(error)) from error
 
     async def create(
         self,
@@ -195,7 +195,7 @@ class ApiClient:
         grace_seconds: int | None = None,
         uid: str | None = None,
     ) -> None:
-        """Delete the object; with a uid only that very one, not a namesake made later."""
+        """Delete the object; the uid is a precondition, so that a recreated object of the same name stays."""
         options: Document = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
@@ -214,8 +214,8 @@ class ApiClient:
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Put the pod on the node, with these annotations and labels besides its own; refused when a namesake has taken
-        the pod's place."""
+        """Bind the pod to the node, and add these annotations and labels; the uid is a precondition: a recreated pod
+        of the same name is not bound."""
         metadata: Document = {"namespace": namespace, "name": name, "uid": uid}
         if annotations:
             metadata["annotations"] = annotations
@@ -237,9 +237,9 @@ class ApiClient:
         try:
             return _document_decoder.decode(body)
         except msgspec.DecodeError as error:
-            raise self._nonsense(str(error)) from error
+            raise self._unexpected_response(str(error)) from error
 
-    def _nonsense(self, detail: str) -> ApiError:
+    def _unexpected_response(self, detail: str) -> ApiError:
         where = self.connection
         return ApiError(
             200, "NotAnApiServer", f"{where.host} (from {where.source}) did not respond like an API server: {detail}"

@@ -1,7 +1,6 @@
 """What a connection to one API server needs: its address, how to trust it, and the client's credentials.
 
-A `Connection` is a value; it opens nothing. Where it comes from is `kubeconfig`'s affair, how its credentials
-are kept fresh is `credentials`'.
+A `Connection` is a value; it opens nothing. `kubeconfig` creates it, `credentials` keeps its credentials fresh.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Impersonation:
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """One API server and how to be let in. `source` is where this came from, for messages."""
+    """One API server and how to authenticate there. `source` is where this came from, for messages."""
 
     server: str = field(repr=False)
     source: str
@@ -71,7 +70,7 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """Host and port, as a person would look for them."""
+        """Host and port, for messages."""
         return self.address.partition("://")[2].partition("/")[0]
 
     @property
@@ -91,7 +90,7 @@ class Connection:
     def ssl_context(self, client_cert: bytes | None = None, client_key: bytes | None = None) -> ssl.SSLContext:
         """Trust and identity for TLS; a certificate that an exec plugin gave takes the place of the configured one."""
         context = ssl.create_default_context(cadata=self._trusted_ca())
-        # Python 3.13 refuses CAs without an authority key identifier; clusters that live have such CAs.
+        # Python 3.13 refuses CAs without an authority key identifier; existing clusters have such CAs.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self.insecure_skip_tls_verify:
             context.check_hostname = False

@@ -293,7 +293,7 @@ class ConnectionPool:
 
 
 class _Tunnel(asyncio.Protocol):
-    """Has a proxy connect us to the server. What follows on the connection is between the server and us."""
+    """Has a proxy connect us to the server. After that the connection is a tunnel to the server."""
 
     def __init__(self) -> None:
         self._received = b""

@@ -28,7 +28,7 @@ _log = Log("client")
 
 
 class Credentials:
-    """Who we are, in the form requests need."""
+    """The client's credentials, in the form that requests need."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
@@ -67,7 +67,7 @@ class Credentials:
         connection = self._connection
         headers = self._fixed.copy()
         until = float("inf")
-        if connection.is_tls:  # like kubectl, we show no credentials to a server we cannot trust
+        if connection.is_tls:  # like kubectl, credentials are not sent to a server that is not trusted
             if connection.token_file is not None:
                 self._token = self._read_token(connection.token_file)
                 until = self._clock.monotonic() + FILE_CHECK_SECONDS
@@ -121,7 +121,7 @@ class Credentials:
             try:
                 self._ssl_context = self._new_ssl_context()
             except OperatorMistake as mistake:
-                # Perhaps the certificate was replaced and its key not yet. What we have still works.
+                # Perhaps the certificate was replaced and its key not yet. The previous pair still works.
                 _log.warning("Failed to load the changed certificates; using the previous ones", err=mistake.summary)
                 files = self._ssl_files
         self._ssl_checked, self._ssl_files = now, files

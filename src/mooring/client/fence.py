@@ -1,8 +1,8 @@
 """Holds writes back that a replica may no longer send, because its lease has expired.
 
-A process that was stopped (SIGSTOP, a frozen cgroup, a suspended machine) goes on where it was, and would send what it
+A process that was stopped (SIGSTOP, a frozen cgroup, a suspended machine) resumes where it was, and would send what it
 decided before the pause although another replica leads by now. So the lease is checked at the last moment, between the
-connection and its first byte; and by a clock that goes on while the machine is suspended. A write that is held back
+connection and its first byte; and by a clock that runs while the machine is suspended. A write that is held back
 waits: the lease is renewed, because no other replica has taken it, or the process ends.
 
 What the kernel has accepted before the pause cannot be recalled. A request is passed to it right after the check and
@@ -61,7 +61,7 @@ class WriteFence:
     def extend(self, until: float) -> None:
         """The lease holds until then, by `now`, even as the replica sees it that observed its renewal first.
 
-        What was suspended goes on.
+        Suspended writes resume.
         """
         if self._is_closed:
             return

@@ -144,7 +144,7 @@ class HttpConnection(asyncio.Protocol):
                 await self._wake
 
     def abort(self) -> None:
-        """Close at once. A TLS farewell would outlive its caller, and perhaps the event loop."""
+        """Close at once. Sending TLS close_notify would outlive its caller, and perhaps the event loop."""
         self._is_reusable = False
         self._stop_timer()
         if self._transport is not None:

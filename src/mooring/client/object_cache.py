@@ -19,7 +19,7 @@ class ObjectCache(WatchedStore[K]):
         self._on_add = on_add
 
     def __contains__(self, item: K) -> bool:
-        """Whether it is still there, and not another of its name."""
+        """Whether this object still exists, and not another one of the same name."""
         known = self._objects.get(item.key)
         return known is not None and known.uid == item.uid
 

@@ -1,4 +1,4 @@
-"""Writes events (events.k8s.io/v1) about what happened, without ever holding up what happens.
+"""Writes events (events.k8s.io/v1) in the background.
 
 Events that are equal but for their text are one series: the first is created, the second patches its count to 2 at
 once, later ones are counted here and written when the series has been quiet for six minutes, or every thirty.
@@ -25,7 +25,7 @@ EventType = Literal["Normal", "Warning"]
 
 QUEUED = 1_000
 REMEMBERED = 10_000
-"""How many events we can still turn into a series. The oldest is finished to make room."""
+"""How many events can still become a series. Beyond it the oldest is finished."""
 SENDERS = 8
 TRIES = 12
 SECONDS_BETWEEN_TRIES = 10.0
@@ -97,7 +97,7 @@ class EventRecorder:
         self, client: ApiClient, *, controller: str, instance: str | None = None, clock: Clock | None = None
     ) -> None:
         self.dropped = 0
-        """Events that were thrown away: the queue was full, or the server stayed away or refused them."""
+        """Events that were dropped: the queue was full, or the server was unavailable or rejected them."""
         self._client = client
         self._clock = clock if clock is not None else client.clock
         self.record = self.for_controller(controller, instance).record
@@ -171,7 +171,7 @@ class EventRecorder:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(SENDERS):
                 tasks.create_task(self._send_forever())
-            tasks.create_task(self._look_after_series())
+            tasks.create_task(self._refresh_series())
 
     async def flush(self, timeout: float) -> None:  # noqa: ASYNC109 (it ends quietly, what is left is counted)
         """At shutdown: send what is queued and the counts not written yet, as far as the time (in seconds) allows.
@@ -200,7 +200,7 @@ class EventRecorder:
             self._idle.clear()
             await self._idle.wait()
 
-    async def _look_after_series(self) -> None:
+    async def _refresh_series(self) -> None:
         """Write the counts of series that went quiet, and forget them; refresh the others now and then."""
         refreshed = self._clock.monotonic()
         while True:
@@ -233,7 +233,7 @@ class EventRecorder:
                 series.is_due = False
                 if not await self._write(series):
                     self.dropped += 1
-                    if not series.written:  # the next one may be luckier; a refused count would only be refused again
+                    if not series.written:  # the next one may succeed; a rejected count would only be rejected again
                         self._series.pop(series.key, None)
             series.is_taken = False
         except asyncio.CancelledError:
@@ -269,7 +269,7 @@ class EventRecorder:
                     self._refused(series, error)
                     return False
             except Exception as error:
-                # Whatever it is: events are not worth a scheduler.
+                # Any error: a failed event must not end the scheduler.
                 if attempt == TRIES or not isinstance(error, MooringError):
                     _log.error("Event dropped after retries", event=series.name, reason=series.reason, err=error)
                     return False

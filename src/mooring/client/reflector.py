@@ -1,11 +1,11 @@
 """Lists and watches one kind and passes every object and every change to a feed, for as long as it runs.
 
 One watch that begins with everything there is (a streaming list) and goes on with the changes; from a server that does
-not offer it, a list and then a watch from where the list ended. When the watch ends, watch again from the last change
-seen; when the server has forgotten that point (410), list again. Nothing here gives up: while the server cannot be
-reached, lacks the kind or forbids it, `problem` describes it in a sentence and the list/watch is retried with backoff.
+not offer it, a list and then a watch from where the list ended. When the watch ends, it is resumed from the last
+resourceVersion; when that has expired (410 Gone), list again. It never gives up: while the server cannot be reached,
+lacks the kind or forbids it, `problem` describes it in a sentence and the list/watch is retried with backoff.
 
-What the objects mean is the feed's affair.
+The feed interprets the objects.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ AWAY_BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=1.0, jitter=0.5)
 SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner without an event is a failure: reconnecting at once would be a busy loop."""
 SILENT_LIST_SECONDS = 5.0
-"""How long a streaming list may be silent before its end; then the server is one that never sends the final
-bookmark."""
+"""How long a streaming list may be silent before its end; then the server never sends the final bookmark."""
 FORBIDDEN = 403
 NO_REASON_TO_LIST = (401, FORBIDDEN, 404, 429)
 """Refusals of a streaming list that a plain one would meet too."""
@@ -50,7 +49,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Feed(Protocol[Received]):
-    """Who receives the objects. Called on the event loop, in order; must neither wait nor raise."""
+    """Receives the objects. Called on the event loop, in order; must neither wait nor raise."""
 
     def listed(self, objects: list[Received], /) -> None:
         """This is everything there is now; what is not among it is gone. After every list, first and later ones."""
@@ -107,7 +106,7 @@ class _Gathered(Generic[T]):
         self._limit = limit
         self.objects: dict[str, T] = {}
 
-    def goes_on(self) -> None:
+    def extend(self) -> None:
         self._limit.reschedule(asyncio.get_running_loop().time() + SILENT_LIST_SECONDS)
 
     def is_complete(self) -> None:
@@ -139,13 +138,13 @@ class Reflector(Generic[T]):
         self.kind = type_.KIND
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()
-        """Set with the first list or the first problem: from then on it is known how things stand."""
+        """Set with the first list or the first problem: from then on it is known whether the kind can be listed."""
         self.problem: str | None = None
         self.is_unserved = False
         """The problem is that the server does not have the kind."""
         self.is_listed = False
-        """Whether the feed knows what there is: not before the first list, nor once a custom kind has gone. A server
-        that is out of reach for a while changes nothing; what was listed is still the best that is known."""
+        """Whether the feed knows what there is: not before the first list, nor once a custom kind has gone. While the
+        server is unreachable nothing changes: what was listed last still counts."""
         self._client = client
         self._clock = client.clock
         self._type = type_
@@ -162,7 +161,7 @@ class Reflector(Generic[T]):
         self._undecodable: dict[tuple[str, str], str] = {}
         self._retry = Retry(BACKOFF, self._clock)
         self._was_away = False
-        """The failures were those of a server out of reach; once it responds again, the count starts anew."""
+        """The failures were those of an unreachable server; once it responds, the backoff is reset."""
         self._is_hidden = False
         """Not served, and listing it is forbidden: another attempt would only add to the 403s that operators count."""
 
@@ -184,8 +183,9 @@ class Reflector(Generic[T]):
                     self._was_away = False
                     self._retry.reset()
                 if error.code == GONE and not self._retry.failures:
-                    # The server forgot our place. List at once; if that does not help, ever more slowly.
-                    self._version, self._retry.failures = None, 1
+                    # The resourceVersion has expired. List at once; if that fails, with backoff.
+                    self._version = None
+                    self._retry.failed()  # counted; the next one backs off
                     continue
                 if error.code == FORBIDDEN and await self._is_unserved():
                     self._is_hidden = True
@@ -195,11 +195,11 @@ class Reflector(Generic[T]):
                 await self._back_off(error.retry_after)
             except Unreachable as error:
                 self._was_away = True
-                self._trouble(str(error))
+                self._report_problem(str(error))
                 await self._until_back()
             except (Fault, OperatorMistake) as error:
-                # A credential file that vanished is a mistake at the start, and a passing trouble later.
-                self._trouble(str(error))
+                # A missing credential file is a mistake at the start, and may be temporary later.
+                self._report_problem(str(error))
                 await self._back_off()
 
     async def _stream(self) -> bool:
@@ -241,7 +241,7 @@ class Reflector(Generic[T]):
 
     def _listed(self, objects: list[T], version: str) -> None:
         self._version = version
-        self._healthy()
+        self._recovered()
         self.is_listed = True
         self._feed.listed(objects)
         self.synced.set()
@@ -259,7 +259,7 @@ class Reflector(Generic[T]):
         # The server ends the watch; the extra seconds are for one that forgets to.
         async with self._client.transport.stream(path, seconds=seconds + 30) as chunks:
             if self._gathered is None:
-                self._healthy()
+                self._recovered()
             try:
                 await self._follow(chunks)
             except Unreachable as error:
@@ -289,7 +289,7 @@ class Reflector(Generic[T]):
                     self._apply(line)
                 begun = [others[-1]]
             if self._gathered is not None:
-                self._gathered.goes_on()
+                self._gathered.extend()
 
     def _apply(self, line: bytes) -> None:
         if not line:
@@ -377,17 +377,19 @@ class Reflector(Generic[T]):
 
     def _refused(self, error: ApiError) -> None:
         if error.code in (400, GONE, 422) or "Too large resource version" in error.message:
-            self._version = None  # the server cannot go on from there (it may be another one, or restored)
+            self._version = None  # the server cannot continue from there (it may be another one, or restored)
         match error.code:
             case 404:
                 self._lost_kind()
             case 403:
-                self._trouble(self._forbidden(error))
+                self._report_problem(self._forbidden(error))
             case 401:
                 where = self._client.connection
-                self._trouble(f"{where.host} does not accept the credentials (from {where.source}): {error.message}")
+                self._report_problem(
+                    f"{where.host} does not accept the credentials (from {where.source}): {error.message}"
+                )
             case _:
-                self._trouble(f"the server cannot list or watch {self.kind.name}: {error.message}")
+                self._report_problem(f"the server cannot list or watch {self.kind.name}: {error.message}")
 
     async def _is_unserved(self) -> bool:
         """Whether a kind of Kubernetes' own, which we may not list, is not there to be listed.
@@ -413,11 +415,12 @@ class Reflector(Generic[T]):
             hint = "is that API enabled there?"
         self._version = None
         if self.is_listed or not is_custom:
-            # The kind was there and went, and its objects went with it. A kind of Kubernetes' own that the server does
-            # not serve has no objects: an older server must not keep every pod waiting for what it cannot know.
+            # The kind was served before and is not any more; its objects are gone with it. A kind of Kubernetes' own
+            # that the server does not serve has no objects: an older server must not keep every pod waiting for what
+            # it cannot know.
             self._feed.listed([])
         self.is_listed = not is_custom
-        self._trouble(f"the server has no {self.kind.name} ({self.kind.version}); {hint}", is_unserved=True)
+        self._report_problem(f"the server has no {self.kind.name} ({self.kind.version}); {hint}", is_unserved=True)
 
     def _forbidden(self, error: ApiError) -> str:
         needed = rule(self.kind.group, self.kind.plural, ("list", "watch"))
@@ -425,7 +428,7 @@ class Reflector(Generic[T]):
             f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {needed} ({error.message})"
         )
 
-    def _trouble(self, problem: str, *, is_unserved: bool = False) -> None:
+    def _report_problem(self, problem: str, *, is_unserved: bool = False) -> None:
         now = self._clock.monotonic()
         if problem != self.problem or now >= self._logged_at + REMINDER_SECONDS:
             self._log.warning("Failed to list/watch resource", kind=self.kind.name, problem=problem)
@@ -433,7 +436,7 @@ class Reflector(Generic[T]):
         self.problem, self.is_unserved = problem, is_unserved
         self.settled.set()
 
-    def _healthy(self) -> None:
+    def _recovered(self) -> None:
         if self.problem is not None:
             self._log.info("List/watch recovered", kind=self.kind.name)
         self.problem, self.is_unserved = None, False

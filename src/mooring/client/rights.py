@@ -33,6 +33,6 @@ class Forbidden(ApiError):
 
 
 def missing_rule(message: str) -> str | None:
-    """The rule that is missing, read off the words of Kubernetes' authorizers; None where they are other words."""
+    """The rule that is missing, parsed from the message of Kubernetes' authorizers; None where it has another form."""
     found = _CANNOT.search(message)
     return rule(found["group"], found["resource"], [found["verb"]]) if found else None

@@ -2,7 +2,7 @@
 
 It bounds how many requests are in flight and how many start per second, waits when the server requires it (429, or a
 failure with Retry-After), renews credentials that the server refused, and sends no write that its fence holds back.
-What the bytes mean is `api`'s affair; how they travel is `connection_pool`'s and `http1`'s.
+`api` decodes the bytes; `connection_pool` and `http1` transfer them.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Transport:
     async def pause(self, seconds: float) -> None:
         """Wait so long before the next try after `Unreachable`; less long where another request succeeds meanwhile.
 
-        So all go on as soon as one of them finds the server back, and none of them needs to try often.
+        So all resume as soon as one request succeeds, and none needs to retry often.
         """
         # A part of it in any case: some requests may succeed while others are cut, again and again.
         least = seconds * LEAST_PAUSE
@@ -361,7 +361,7 @@ class _Pace:
         now, seconds = self._clock.monotonic(), 0.0
         self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
         self._at = now
-        if self._left < 0:  # taken in advance, so that those who wait keep their order
+        if self._left < 0:  # taken in advance, so that waiting requests keep their order
             seconds = -self._left / self._qps
             if seconds >= LONG_WAIT_SECONDS and now >= self._logged_at + LINES_APART_SECONDS:
                 self._logged_at = now

@@ -67,7 +67,7 @@ def decide(
 
 
 def fail(profile: Profile, pod: Pod, state: State, fault: PluginFault, *, attempt: int = 1, start: int = 0) -> Decision:
-    """The attempt failed before it came to a decision."""
+    """The attempt failed before a node was chosen or ruled out."""
     return Decision.failed(EngineCycle(profile, pod, state, attempt), None, fault, start)
 
 

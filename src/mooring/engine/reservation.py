@@ -1,4 +1,4 @@
-"""After the decision: reserve, permit, and their undoing. Values come back; waiting is the scheduler's business."""
+"""After the decision: reserve, permit and unreserve. They return values; the scheduler does the waiting."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class PlacementRefused:
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """Go on; or first wait for these plugins, each at most so many seconds."""
+    """The binding cycle may start; or first wait for these plugins, each at most so many seconds."""
 
     waits: Mapping[str, float]
 
 
 def reserve(profile: Profile, decision: Decision) -> PlacementRefused | PluginFault | None:
-    """Let every reserve plugin claim what it needs. After anything but None: `unreserve`, then forget the pod."""
+    """Run the Reserve plugins. After anything but None: `unreserve`, then forget the pod."""
     for plugin in profile.at(Point.RESERVE):
         if not callable(getattr(plugin, "reserve", None)):
             continue
@@ -125,13 +125,13 @@ def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused
 
 
 def waited_too_long(plugin: str, seconds: float) -> str:
-    """The reason of a pod whose time to wait is up, in kube-scheduler's words."""
+    """kube-scheduler's message for a pod whose wait on permit timed out."""
     return f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
 
 
 def _bounded(wait: Wait) -> float:
     seconds = min(float(wait.seconds), LONGEST_WAIT_SECONDS)
-    if math.isnan(seconds):  # no alarm of the event loop would ring any more
+    if math.isnan(seconds):  # no timer of the event loop would fire any more
         raise ValueError(f"{wait!r} is no time to wait")
     return seconds
 

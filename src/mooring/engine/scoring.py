@@ -237,7 +237,7 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
 
 
 def _whole_number(scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
-    # A float is refused even where it is whole: 50.0 today is 33.3 tomorrow, and the author should learn of it today.
+    # A float is refused even where it is whole: 50.0 may be 33.3 for the next pod, so the mistake is reported early.
     if isinstance(score, int | np.integer) and not isinstance(score, bool):
         return int(score)
     raise _no_score(scorer, point, score, nodes, place, "must be a whole number")

@@ -4,7 +4,7 @@ One thread decides, so a plugin that computes for minutes about one pod delays a
 a plugin runs, `AttemptTimeout` is raised in its code, as Ctrl-C would be. It is never raised in code of the engine or
 the state, nor while such code is on the stack above the plugin's, so what was changed for a what-if is undone.
 
-The budget is time that the process could run. A process that was stopped, or got no CPU, does not lose its pods for it.
+The budget is time that the process could run. The time in which a process was stopped, or got no CPU, does not count.
 
 Python delivers signals to the main thread alone. On another thread, and where there is no interval timer, the budget is
 only checked when a plugin calls the cycle.
@@ -39,7 +39,7 @@ RUNTIME = frozenset(
 
 
 class AttemptTimeout(BaseException):
-    """Raised in a plugin's code. No `Exception`: code that survives any failure must not survive this one."""
+    """Raised in a plugin's code. Not an `Exception`: a plugin's `except Exception` must not catch it."""
 
 
 class TimeBudget:
@@ -141,7 +141,7 @@ _is_installed = False
 
 
 def interrupt_after(seconds: float) -> None:
-    """The process is about to end: from then on no attempt is waited for, whatever its budget. On any thread."""
+    """The process is about to end: running attempts are interrupted, whatever their budget. On any thread."""
     global _interrupt_at
     _interrupt_at = time.monotonic() + seconds
 

@@ -1,4 +1,4 @@
-"""The version of the plugin API: what it is now, and whether a plugin can live with it.
+"""The version of the plugin API: what it is now, and whether a plugin is compatible with it.
 
 A plugin that needs something newer than the oldest 1.x declares it: `requires_api = (1, 2)`. The major number changes
 when plugins that worked must be changed, the minor one when there is more than before. docs/plugin-api.md has the

@@ -10,7 +10,7 @@ from mooring.objects.resource import ResourceClaim
 
 
 class ClaimsInFlight:
-    """What this scheduler has promised to claims, in memory: those devices are taken, whatever the watch shows.
+    """Allocations that are not written yet: their devices are taken, whatever the watch shows.
 
     One for all profiles. Claims are known by uid, because one that is still to be created has no name.
     """

@@ -186,7 +186,7 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 def pending_pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """The events of an update of a pod that waits."""
+    """The events of an update of a pending pod."""
     changed = []
     if old.labels != new.labels:
         changed.append(Action.UPDATE_POD_LABEL)

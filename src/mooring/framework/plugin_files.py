@@ -2,7 +2,7 @@
 
 The folder of a plugin file is a package: files in it import each other by `from .helpers import …`. Every folder is a
 package of its own, so two folders may hold files of one name. A file that has changed is run again, and with it every
-file that imports it; the others stay the modules they are. What fails changes nothing.
+file that imports it; the others stay the modules they are. A file that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def plugin_modules() -> dict[str, ModuleType]:
 
 
 def bring_back(modules: Mapping[str, ModuleType]) -> None:
-    """These are the plugin files' modules again: what was run since has proved to be of no use."""
+    """Restore these modules of the plugin files: what was imported since failed."""
     _replace(plugin_modules(), modules)
 
 

@@ -74,7 +74,7 @@ class ExtensionPoints:
     def pre_enqueue(self, pod: Pod, /) -> Refusal | None:
         """Keep a pod out of the queue.
 
-        Called when a pod is about to enter the active or the backoff queue. None lets it in. A refusal gates it: no
+        Called when a pod is about to enter the active or the backoff queue. None admits it. A refusal gates it: no
         event, no condition; the plugin is called again when one of its own `events()` happens.
         """
         raise NotImplementedError

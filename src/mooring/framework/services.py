@@ -102,16 +102,17 @@ class WaitingPods(Protocol):
 
     def __iter__(self) -> Iterator[WaitingPod]: ...
     def allow(self, uid: str, plugin: str) -> bool:
-        """One plugin's consent; the pod goes on when all plugins that hold it have consented. False: no such pod."""
+        """Allow the pod in the name of this plugin; it is bound when all plugins have allowed it. False: no such
+        pod."""
         ...
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
-        """The pod is taken back from its node and refused with this reason. False: no such pod."""
+        """Reject the pod with this reason: it is unreserved, forgotten and requeued. False: no such pod."""
         ...
 
 
 class Queue(Protocol):
-    """The scheduling queue, as far as a plugin may push it."""
+    """The part of the scheduling queue that plugins may use."""
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods now, whatever they wait for."""
@@ -122,7 +123,7 @@ class Preemptions(Protocol):
     """The evictions that the scheduler carries out for pending pods, as planned by a `Plan`."""
 
     def is_under_way(self, uid: str) -> bool:
-        """Whether pods are being evicted for this pod, and not all of them are gone or going yet."""
+        """Whether victims of this pod are still to be evicted."""
         ...
 
 
@@ -159,7 +160,7 @@ class PodWriter(Protocol):
         annotations: Mapping[str, str | None] | None = None,
         labels: Mapping[str, str | None] | None = None,
     ) -> Pod:
-        """Set these keys and leave all others as they are; None removes a key. Retried while the server has no time.
+        """Set these keys and leave all others as they are; None removes a key. Retried while the server is overloaded.
 
         Returns the pod as the API server has it now. Raises `Fault` when that fails: `ApiError` with the reason
         "NotFound", "Conflict" or "Invalid" where the pod is gone, also if another one has its name by now. In shadow

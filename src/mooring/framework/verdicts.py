@@ -110,13 +110,13 @@ class PostFilterRefusal(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class ClaimRelease:
-    """A ResourceClaim that stands in the way: its allocation is given back, or the claim is deleted."""
+    """A ResourceClaim that blocks the pod: it is deallocated or deleted."""
 
     namespace: str
     name: str
     uid: str
     resource_version: str = ""
-    """Only the claim as it was when this was decided is given back; "" means as it is."""
+    """The resourceVersion of the claim when this was decided, as a precondition; "" for none."""
     delete: bool = False
 
 
@@ -177,8 +177,8 @@ class Candidate:
 class Plan:
     """From post_filter: what would make room. The scheduler executes it; the plugin only proposes.
 
-    `nominate` names the node kept for the pod meanwhile; None leaves an earlier nomination as it is. Those of `evict`
-    that are going already are left to go; the last of the others is evicted when all others have been.
+    `nominate` names the node kept for the pod meanwhile; None leaves an earlier nomination as it is. Victims that are
+    terminating already are not evicted again; the last of the others is evicted when all others have been.
     """
 
     nominate: str | None = None

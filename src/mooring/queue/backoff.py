@@ -16,7 +16,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class PodBackoff:
     initial_seconds: float
     max_seconds: float
     _initial: int = field(init=False)

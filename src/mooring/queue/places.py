@@ -11,7 +11,7 @@ from typing import Any
 from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.framework.queued_pod import QueuedPod
-from mooring.queue.backoff import Backoff, has_ended, release_time
+from mooring.queue.backoff import PodBackoff, has_ended, release_time
 from mooring.queue.heap import PodHeap, SortKey
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
 from mooring.queue.queueing_hints import QUEUE_SORT, OnFault
@@ -22,7 +22,7 @@ class QueuePlaces:
     """The places of queued pods. `sort_key` orders activeQ and backoffQ, least first."""
 
     def __init__(
-        self, clock: Clock, sort_key: Callable[[QueuedPod], Any], backoff: Backoff, on_fault: OnFault, log: Log
+        self, clock: Clock, sort_key: Callable[[QueuedPod], Any], backoff: PodBackoff, on_fault: OnFault, log: Log
     ) -> None:
         self._clock = clock
         self._sort_key = sort_key
@@ -34,7 +34,7 @@ class QueuePlaces:
         self._error_backoff_queue = PodHeap(log)
         self.unschedulable = UnschedulablePods()
 
-    def configure(self, backoff: Backoff, sort_key: Callable[[QueuedPod], Any] | None) -> None:
+    def configure(self, backoff: PodBackoff, sort_key: Callable[[QueuedPod], Any] | None) -> None:
         """Use another backoff for pods that are enqueued from now on, and another order if one is given."""
         self._backoff = backoff
         self._sort_key = sort_key or self._sort_key

@@ -29,7 +29,7 @@ from mooring.framework.events import (
 )
 from mooring.framework.queued_pod import QueuedPod
 from mooring.objects.core import Pod
-from mooring.queue.backoff import Backoff
+from mooring.queue.backoff import PodBackoff
 from mooring.queue.in_flight import InFlightEvent, InFlightPods
 from mooring.queue.observer import QueueObserver
 from mooring.queue.places import QueuePlaces
@@ -96,7 +96,7 @@ class SchedulingQueue:
         self._pre_enqueue_errors: dict[str, QueuedPodInfo] = {}
 
         self._pods: dict[str, QueuedPodInfo] = {}
-        backoff = Backoff(initial_backoff_seconds, max_backoff_seconds)
+        backoff = PodBackoff(initial_backoff_seconds, max_backoff_seconds)
         self._places = QueuePlaces(clock, sort_key, backoff, on_fault, self._log)
         self._in_flight = InFlightPods()
 
@@ -283,7 +283,7 @@ class SchedulingQueue:
         """
         if sort_key is not None:
             assert not self._pods, "the queue is sorted already"
-        self._places.configure(Backoff(initial_backoff_seconds, max_backoff_seconds), sort_key)
+        self._places.configure(PodBackoff(initial_backoff_seconds, max_backoff_seconds), sort_key)
         self._hints = QueueingHints(profiles, self._log, self._on_fault, self._observer)
         self._gate = PreEnqueueGate(profiles, self._log, self._on_fault, self._observer, self._gate_failed)
         with self._operation:

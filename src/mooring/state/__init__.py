@@ -1,4 +1,4 @@
-"""What we believe about the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
+"""The scheduler's cache of the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
 
 from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog

@@ -47,7 +47,7 @@ def _pods(known: Mapping[str, PlacedPod], listed: Mapping[str, PlacedPod]) -> It
 
 
 def _sums(table: NodeTable, known: Mapping[str, PlacedPod]) -> Iterator[str]:
-    """What the columns hold against what the pods add up to: a difference is a mistake of ours."""
+    """What the columns hold against what the pods add up to: a difference is a bug in the cache."""
     sums: dict[str, Amounts] = {}
     for pod in known.values():
         on_node = sums.setdefault(pod.node, {})

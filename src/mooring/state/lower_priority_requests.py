@@ -85,7 +85,7 @@ class LowerPriorityCache:
 class RowsAfterEviction:
     """Many nodes as they would be without the pods below a priority: the framework's `NodeRows`, as far as it is known.
 
-    Anything else raises `NotComputable`, so that a rule is either evaluated rightly or not at all.
+    Anything else raises `NotComputable`, so that a rule is either evaluated correctly or not at all.
     """
 
     def __init__(self, nodes: Rows, lower: LowerPriorityRequests, back: Mapping[str, IntArray] | None = None) -> None:

@@ -9,7 +9,7 @@ from mooring.objects.placed import PlacedPod, placed
 
 
 class Nominations:
-    """Which waiting pods are nominated to which node, each node's in the order of nomination."""
+    """Which pending pods are nominated to which node, each node's in the order of nomination."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PlacedPod]] = {}

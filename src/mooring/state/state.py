@@ -1,6 +1,6 @@
-"""What we believe about the cluster: nodes, the pods on them, and the pods that wait.
+"""The scheduler's cache: nodes, the pods on them, and the pending pods.
 
-The watch is authoritative; assumed pods are the only optimism. Every change goes through a verb here, which keeps
+The watch is authoritative; only assumed pods are ahead of it. Every change goes through a verb here, which keeps
 columns, tallies, sums and carried terms in step. Nothing here decides anything about a pod.
 """
 
@@ -41,7 +41,7 @@ class State:
         self._table = NodeTable()
         self._pods: dict[str, PlacedPod] = {}
         self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
-        """Pods on nodes that we do not know (yet, or any more), by node name."""
+        """Pods on nodes that are not in the cache (yet, or any more), by node name."""
         self._index: PodIndex[PlacedPod, CountedPodSet] = PodIndex(
             lambda where, index: CountedPodSet(where, index, self._table)
         )
@@ -171,7 +171,7 @@ class State:
         return record
 
     def forget(self, uid: str) -> PlacedPod | None:
-        """Take an assumed pod back. One that the watch has confirmed is there to stay."""
+        """Forget an assumed pod. One that the watch has confirmed stays."""
         pod = self._pods.get(uid)
         if pod is None:
             return None
@@ -232,7 +232,7 @@ class State:
             self._table.drop_unused_labels()
 
     def total(self, pods: PodsWhere, resource: str) -> int:
-        """The standing sum of what these pods request; also of pods on nodes that we do not know."""
+        """The standing sum of what these pods request; also of pods on nodes that are not in the cache."""
         pod_set = self._index.pod_set(pods)
         total = pod_set.totals.get(resource)
         if total is None:
@@ -257,7 +257,7 @@ class State:
         """How often pods on nodes use these claims; see `VolumesInUse`."""
         return self._table.volumes.claim_uses(namespace, claims)
 
-    # Pods that wait
+    # Pending pods
 
     def set_pending(self, pod: Pod) -> None:
         self.remove_pending(pod.uid)
@@ -271,7 +271,7 @@ class State:
         return pod
 
     def pending(self, where: PodsWhere) -> list[Pod]:
-        """The waiting pods that match. One that is assumed counts as placed, not as waiting."""
+        """The pending pods that match. One that is assumed counts as placed, not as pending."""
         return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
 
     # What-ifs

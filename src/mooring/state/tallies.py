@@ -71,7 +71,7 @@ class Counted(Protocol):
     """The set whose pods a tally counts."""
 
     def rows(self) -> IntArray:
-        """The rows of its pods as things are really, one for each pod."""
+        """The rows of its pods outside a what-if, one for each pod."""
         ...
 
     def evicted_rows(self) -> Iterable[int]:

@@ -76,7 +76,7 @@ class RowView:
         self.set_object(node)
 
     def set_object(self, node: Node) -> None:
-        """Be the view of this (newer) object."""
+        """Show this (newer) object."""
         self.object = node
         self.labels = node.metadata.labels
         self.annotations = node.metadata.annotations

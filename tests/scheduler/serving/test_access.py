@@ -6,7 +6,7 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
-from mooring.scheduler.serving import Access, Forbidden, Unauthenticated, Undecided, User
+from mooring.scheduler.serving import Access, NotAuthorized, Unauthenticated, Undecided, User
 from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 
 ALICE = User("alice", ("readers",))
@@ -66,16 +66,16 @@ async def test_a_right_that_was_taken_away_holds_ten_seconds_at_most():
     await access.check("get", "/metrics", A_TOKEN)
     cluster.allowed.clear()
     clock.advance(10)
-    with pytest.raises(Forbidden):
+    with pytest.raises(NotAuthorized):
         await access.check("get", "/metrics", A_TOKEN)
 
 
 @pytest.mark.parametrize(
     ("shown", "error", "logged"),
     [
-        pytest.param(NOTHING, Forbidden, 'User "system:anonymous" cannot get path "/metrics"', id="no credentials"),
+        pytest.param(NOTHING, NotAuthorized, 'User "system:anonymous" cannot get path "/metrics"', id="no credentials"),
         pytest.param(RequestCredentials("wrong"), Unauthenticated, "Unauthorized", id="a token of no user"),
-        pytest.param(A_TOKEN, Forbidden, 'User "alice" cannot get path "/metrics"', id="a user without the right"),
+        pytest.param(A_TOKEN, NotAuthorized, 'User "alice" cannot get path "/metrics"', id="a user without the right"),
     ],
 )
 async def test_every_other_client_stays_outside(shown, error, logged):
@@ -99,7 +99,7 @@ async def test_the_administrators_group_needs_no_review():
 
 async def test_where_there_is_no_cluster_to_review_a_token_no_client_is_let_in():
     for shown in (A_TOKEN, NOTHING):
-        with pytest.raises(Forbidden, match="system:anonymous"):
+        with pytest.raises(NotAuthorized, match="system:anonymous"):
             await an_access(None).check("get", "/metrics", shown)
 
 
@@ -139,7 +139,7 @@ async def test_users_who_differ_in_anything_are_reviewed_separately():
         "two": User("alice", extra=(("scope", ("write",)),)),
     }
     for token in ("one", "two"):
-        with pytest.raises(Forbidden):
+        with pytest.raises(NotAuthorized):
             await access.check("get", "/metrics", RequestCredentials(token))
     assert cluster.requested.count("alice get /metrics") == 2
 
@@ -149,5 +149,5 @@ async def test_a_path_may_be_opened_with_everything_below_it():
     no_tokens = Authentication(clock, tokens=None)
     access = Access(clock, no_tokens, rights=None, always_allowed=["/healthz", "open/*"])
     await access.check("get", "/open/door", NOTHING)
-    with pytest.raises(Forbidden):
+    with pytest.raises(NotAuthorized):
         await access.check("get", "/healthz/ping", NOTHING)

@@ -10,7 +10,7 @@ from mooring.base.clock import ManualClock
 from mooring.scheduler.serving.access import Access
 from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 from mooring.scheduler.serving.review_limits import ReviewLimits
-from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, User
+from mooring.scheduler.serving.users import NotAuthorized, TooManyRequests, Unauthenticated, User
 
 
 class Reviewer:
@@ -50,7 +50,7 @@ async def test_unknown_clients_cause_few_reviews_and_what_was_confirmed_is_renew
     assert reviewer.reviews == 20
     clock.advance(11)  # what was kept is over; the tokens of the bucket are used up at once again
     for at in range(1_000):
-        with pytest.raises((Forbidden, TooManyRequests)):
+        with pytest.raises((NotAuthorized, TooManyRequests)):
             await access.check("get", f"/{at}", RequestCredentials(client="10.0.0.1"))
     assert (await access.check("get", "/metrics", good)).name == "prometheus"
 

@@ -45,7 +45,7 @@ def documents_of(name: str) -> list[Document]:
     return [tree.plain() for tree in read_trees(text_of(name), name)]
 
 
-class Pods:
+class DemoPods:
     """The demo's pods as the API server shows them; wakes waiters on a change."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
 
 
 async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, show: Show) -> None:
-    pods = Pods()
+    pods = DemoPods()
     watching = asyncio.create_task(Reflector(client, Pod, pods, namespace="default").run())
 
     def show_progress() -> None:

@@ -7,13 +7,13 @@ from mooring.scheduler.serving.access import Access
 from mooring.scheduler.serving.health import Health
 from mooring.scheduler.serving.pages import Page, Pages, ZPage, flagz, statusz
 from mooring.scheduler.serving.server import DEFAULT_PORT, SecureServer, ServingOptions
-from mooring.scheduler.serving.users import Forbidden, Unauthenticated, Undecided, User
+from mooring.scheduler.serving.users import NotAuthorized, Unauthenticated, Undecided, User
 
 __all__ = [
     "DEFAULT_PORT",
     "Access",
-    "Forbidden",
     "Health",
+    "NotAuthorized",
     "Page",
     "Pages",
     "SecureServer",

@@ -16,7 +16,7 @@ from mooring.base.log import Log
 from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import KEPT_SECONDS, ReviewCache, Reviews
-from mooring.scheduler.serving.users import ANONYMOUS, MASTERS, Forbidden, TooManyRequests, Undecided, User
+from mooring.scheduler.serving.users import ANONYMOUS, MASTERS, NotAuthorized, TooManyRequests, Undecided, User
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 
@@ -48,7 +48,7 @@ class Access:
         self._failures = LimitedLog(_log, now=clock.monotonic, lines=1)
 
     async def check(self, verb: str, path: str, credentials: RequestCredentials) -> User:
-        """The user, if they may. Raises `Unauthenticated`, `Forbidden`, `TooManyRequests` or `Undecided`.
+        """The user, if they may. Raises `Unauthenticated`, `NotAuthorized`, `TooManyRequests` or `Undecided`.
 
         The paths that are always allowed are served to every client, also without the API server: a probe that fails
         because something else is down would restart the scheduler for nothing.
@@ -58,7 +58,7 @@ class Access:
         user = await self._authentication.user(credentials)
         if MASTERS in user.groups or await self._may(user, verb, path, credentials.client):
             return user
-        raise Forbidden(f'forbidden: User "{user.name}" cannot {verb} path "{path}"')
+        raise NotAuthorized(f'forbidden: User "{user.name}" cannot {verb} path "{path}"')
 
     def _is_always_allowed(self, path: str) -> bool:
         return any(

@@ -30,7 +30,7 @@ from mooring.scheduler.serving.http_errors import error_logger
 from mooring.scheduler.serving.pages import Pages, Reply, RequestedForm, status_reply
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
-from mooring.scheduler.serving.users import Forbidden, TooManyRequests, Unauthenticated, Undecided
+from mooring.scheduler.serving.users import NotAuthorized, TooManyRequests, Unauthenticated, Undecided
 
 DEFAULT_PORT = 10259
 GRACE_SECONDS = 2.0
@@ -225,7 +225,7 @@ class SecureServer:
                 reply = await self._reply(request, form)
             except Unauthenticated as error:
                 reply = status_reply(form, 401, "Unauthorized", str(error))
-            except Forbidden as error:
+            except NotAuthorized as error:
                 reply = status_reply(form, 403, "Forbidden", str(error), details={})
             except TooManyRequests as error:
                 reply = status_reply(form, 429, "TooManyRequests", str(error), headers=TRY_LATER)

@@ -16,7 +16,7 @@ class Unauthenticated(Fault):
     """The credentials are not valid (401)."""
 
 
-class Forbidden(Fault):
+class NotAuthorized(Fault):
     """The user is authenticated and not authorized (403)."""
 
 
