@@ -155,8 +155,10 @@ def _child(options: dict[str, Any]) -> None:
     from mooring.base.clock import SystemClock
     from mooring.base.gate import GateLimits
     from mooring.client import Connection
-    from mooring.scheduler.serving import Health, Page, SecureServer, ServingOptions
     from mooring.scheduler.serving.client_authorities import AuthorityOptions
+    from mooring.scheduler.serving.health import Health
+    from mooring.scheduler.serving.pages import Page
+    from mooring.scheduler.serving.server import SecureServer, ServingOptions
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     if options["descriptors"] is not None:

@@ -6,14 +6,19 @@ import ctypes
 import gc
 
 
-def keep_collector_calm() -> None:
-    """For a process that is about to do the same for a long time: what it holds now lives long and forms no cycles.
+def collect_rarely() -> None:
+    """For a process that starts: what it makes lives long and forms no cycles.
 
     Looking through all of it for cycles, again and again as it grows, finds nothing.
     """
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(50_000, 50, 100)
+
+
+def keep_collector_calm() -> None:
+    """For a process that is about to do the same for a long time: what it holds now is not looked through again."""
+    collect_rarely()
+    gc.collect(0)
+    gc.freeze()
 
 
 def give_back_pages() -> None:

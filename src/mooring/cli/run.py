@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.durations import go_duration
-from mooring.base.memory import keep_collector_calm
+from mooring.base.memory import collect_rarely, keep_collector_calm
 from mooring.cli.common import (
     gates_option,
     load,
@@ -124,6 +124,7 @@ def run(
     Example:
       mooring run --config scheduler.yaml --plugins my_plugin.py -v=2
     """
+    collect_rarely()
     shadow = shadow_flags(flags)
     tracing = tracing_options(tracing_endpoint)
     files = reload_flags(flags, config_file, plugins)

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.scheduler import Scheduler
     from mooring.scheduler.election.leadership import Leadership
-    from mooring.scheduler.serving import Pages, SecureServer, ServingOptions
     from mooring.scheduler.serving.certificates import NamedPair, TlsOptions
     from mooring.scheduler.serving.client_authorities import AuthorityOptions
     from mooring.scheduler.serving.health import Check
     from mooring.scheduler.serving.metric_filter import MetricFilter
+    from mooring.scheduler.serving.pages import Pages
+    from mooring.scheduler.serving.server import SecureServer, ServingOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -147,7 +148,7 @@ class ServingFlags:
 
     def options(self) -> ServingOptions:
         """What the server is to do. Raises `OperatorMistake` with every flag that makes no sense."""
-        from mooring.scheduler.serving import ServingOptions
+        from mooring.scheduler.serving.server import ServingOptions
 
         flag = "--authorization-always-allow-paths"
         problems = [
@@ -265,8 +266,9 @@ def secure_server(
     if not flags.secure_port:
         return None
     from mooring.base.clock import SystemClock
-    from mooring.scheduler.serving import Health, SecureServer
+    from mooring.scheduler.serving.health import Health
     from mooring.scheduler.serving.metric_filter import MetricFilter
+    from mooring.scheduler.serving.server import SecureServer
 
     # kube-scheduler lets the verbosity be set where profiling is on.
     options = dataclasses.replace(flags.options(), sets_verbosity=scheduler.configuration.enable_profiling)
@@ -289,7 +291,7 @@ def served_pages(
     from mooring.base.clock import SystemClock
     from mooring.config.as_v1 import as_v1
     from mooring.scheduler.metrics.scheduler_metrics import CONTENT_TYPE
-    from mooring.scheduler.serving import Page, flagz, statusz
+    from mooring.scheduler.serving.pages import Page, flagz, statusz
 
     def configz() -> bytes:
         return msgspec.json.encode({"componentconfig": as_v1(scheduler.configuration)})

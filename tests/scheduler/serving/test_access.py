@@ -6,8 +6,9 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
-from mooring.scheduler.serving import Access, NotAuthorized, Unauthenticated, Undecided, User
+from mooring.scheduler.serving.access import Access
 from mooring.scheduler.serving.authentication import Authentication, RequestCredentials
+from mooring.scheduler.serving.users import NotAuthorized, Unauthenticated, Undecided, User
 
 ALICE = User("alice", ("readers",))
 A_TOKEN, NOTHING = RequestCredentials(token="secret"), RequestCredentials()

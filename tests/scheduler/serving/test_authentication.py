@@ -12,10 +12,9 @@ from tests.scheduler.serving.certificates import an_authority
 
 from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
-from mooring.scheduler.serving import Unauthenticated, User
 from mooring.scheduler.serving.authentication import CREDENTIAL_ID, Authentication, RequestCredentials
 from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, Bundle, FrontProxy
-from mooring.scheduler.serving.users import ANONYMOUS
+from mooring.scheduler.serving.users import ANONYMOUS, Unauthenticated, User
 
 CLIENTS, FRONT, OTHERS = an_authority("clients"), an_authority("front"), an_authority("others")
 BOB = CLIENTS.issue("bob", ["ops", "dev"])

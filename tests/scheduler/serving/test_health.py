@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.scheduler.serving import Health
+from mooring.scheduler.serving.health import Health
 
 
 def healthy() -> None:

@@ -24,10 +24,13 @@ from mooring.base.clock import SystemClock
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.tls import make_identity
 from mooring.client import Connection
-from mooring.scheduler.serving import Health, Page, SecureServer, ServingOptions, ZPage, flagz, reviews, statusz
+from mooring.scheduler.serving import reviews
 from mooring.scheduler.serving import server as server_module
 from mooring.scheduler.serving.certificates import TlsOptions
 from mooring.scheduler.serving.client_authorities import AuthorityOptions
+from mooring.scheduler.serving.health import Health
+from mooring.scheduler.serving.pages import Page, ZPage, flagz, statusz
+from mooring.scheduler.serving.server import SecureServer, ServingOptions
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
 

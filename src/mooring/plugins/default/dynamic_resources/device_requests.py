@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mooring.base.errors import Fault
-from mooring.cel.budget import Check
-from mooring.cel.device import AttributeValue, AttributeVersion, DeviceInput, compile_selector
-from mooring.cel.errors import CelError
 from mooring.framework import Objects
 from mooring.objects.quantity import QuantityText
 from mooring.objects.resource import (
     ALL,
     EXACT_COUNT,
     Device,
-    DeviceAttribute,
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
@@ -28,11 +25,11 @@ from mooring.objects.resource import (
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.resource_slices import SliceDevice
 
+if TYPE_CHECKING:
+    from mooring.cel.budget import Check
+
 SCHEDULING_EFFECTS = ("NoSchedule", "NoExecute")
 """Taints of other effects are ignored."""
-_MOST_CACHED = 256
-"""Selectors cached per device. With fewer in use, each is evaluated once."""
-_LONGEST_REASON = 2048
 
 
 class AllocationFault(Fault):
@@ -172,37 +169,11 @@ def selects(expression: str, origin: str, offered: SliceDevice, check: Check | N
     """
     known = offered.selection_cache.get(expression)
     if known is None:
-        selector = compile_selector(expression)
-        if selector.error is not None:
-            raise AllocationFault(f"{origin}: CEL compile error: {selector.error[:_LONGEST_REASON]}")
-        try:
-            known = selector.matches(_cel_input(offered), check)
-        except CelError as problem:
-            raise AllocationFault(f"{origin}: CEL runtime error: {str(problem)[:_LONGEST_REASON]}") from problem
-        if len(offered.selection_cache) >= _MOST_CACHED:
-            offered.selection_cache.clear()
-        offered.selection_cache[selector.expression] = known
+        # Here: to import CEL takes a tenth of a scheduler's start, and most clusters have no device to select.
+        from mooring.plugins.default.dynamic_resources.device_selectors import evaluate
+
+        known = evaluate(expression, origin, offered, check)
     return known
-
-
-def _cel_input(offered: SliceDevice) -> DeviceInput:
-    if offered.cel_input is None:
-        device = offered.device
-        attributes = {name: _value(each) for name, each in device.attributes.items()}
-        capacity = {name: str(each.value) for name, each in device.capacity.items()}
-        offered.cel_input = DeviceInput(offered.id.driver, attributes, capacity, device.allow_multiple_allocations)
-    return offered.cel_input
-
-
-def _value(attribute: DeviceAttribute) -> AttributeValue:
-    """None, which fails every selector, for a list or an attribute of a type that we do not know."""
-    if attribute.version_value is not None:
-        return AttributeVersion(attribute.version_value)
-    if attribute.string_value is not None:
-        return attribute.string_value
-    if attribute.bool_value is not None:
-        return attribute.bool_value
-    return attribute.int_value
 
 
 def has_untolerated_taint(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.cel.device import DeviceInput
 from mooring.framework import NodeView, Objects
 from mooring.objects.core import NodeSelector
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from mooring.plugins.default.dynamic_resources.features import Features
+
+if TYPE_CHECKING:
+    from mooring.cel.device import DeviceInput
 
 
 class PoolId(NamedTuple):
