@@ -68,7 +68,7 @@ class ControlPlane:
         return self._processes[KUBE_APISERVER].pid
 
     async def _start(self) -> None:
-        etcd, peer, port = _free_ports(3)
+        etcd, peer, port = free_ports(3)
         self._write_files(port)
         etcd_url, peer_url = f"http://127.0.0.1:{etcd}", f"http://127.0.0.1:{peer}"
         self._spawn(
@@ -163,7 +163,7 @@ class ControlPlane:
                 raise Fault(f"{name} ended with exit code {code}:\n{last_lines(self.folder / f'{name}.log')}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Different ports that no process listens on."""
     dice, found = random.SystemRandom(), set[int]()
     while len(found) < count:

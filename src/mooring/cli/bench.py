@@ -8,6 +8,7 @@ import click
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.cli.bench_e2e import e2e
+from mooring.cli.bench_scheduler_perf import scheduler_perf
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def bench() -> None:
 
 
 bench.add_command(e2e)
+bench.add_command(scheduler_perf)
 
 
 @bench.command(short_help="Decide pods of a workload, without an API server.")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.cli.interruption import INTERRUPTED, finishes
 from mooring.cli.output import print_json, print_line, print_lines
-from mooring.cli.stopping import Stop, run_until_signalled
 
 if TYPE_CHECKING:
     from mooring.bench.e2e.measurement import Run
     from mooring.bench.e2e.rounds import Plan
     from mooring.bench.machine import Machine
-
-INTERRUPTED = 130
 
 
 @click.command(short_help="Compare schedulers on a real API server.")
@@ -100,29 +97,11 @@ def _check_workloads(names: tuple[str, ...]) -> None:
 
 
 def _measure(plan: Plan, machine: Machine, *, as_json: bool) -> int:
+    from mooring.bench.e2e.rounds import measure
+
     runs: list[Run] = []
-    is_whole = False
-
-    async def main(stop: Stop) -> None:
-        from mooring.bench.e2e.rounds import measure
-
-        nonlocal is_whole
-        measuring = asyncio.create_task(measure(plan, runs, lambda line: print_lines(line, err=True)))
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({measuring, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not measuring.done():
-                print_line("Interrupted: the programs are ended …", err=True)
-                measuring.cancel()
-                await asyncio.wait({measuring})
-            else:
-                is_whole = True
-                measuring.result()
-        finally:
-            stopping.cancel()
-
     try:
-        run_until_signalled(main)
+        is_whole = finishes(measure(plan, runs, lambda line: print_lines(line, err=True)))
     finally:
         _show(runs, machine, as_json=as_json)
     if not is_whole:

@@ -1,0 +1,166 @@
+"""The schedulers under test: their commands, their configuration, their processes, and what they serve."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from subprocess import Popen
+
+import aiohttp
+
+from mooring.base.documents import read_tree
+from mooring.base.errors import Fault, OperatorMistake, Problem
+from mooring.bench.control_plane import ControlPlane
+from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
+from mooring.bench.programs import KUBE_SCHEDULER, require_programs
+from mooring.bench.scheduler_perf.measuring import Scheduler
+from mooring.bench.scheduler_perf.selection import gates_flag
+from mooring.bench.scheduler_perf.workload_files import Case
+
+MOORING = "mooring"
+READY_SECONDS = 60.0
+POLL_SECONDS = 0.1
+REQUESTS_PER_SECOND = 5000
+BATCHING = "OpportunisticBatching"
+"""A gate that upstream's harness switches off where a workload does not name it."""
+_FLAGS = (
+    "--config={config} --feature-gates={gates} --secure-port={port} --bind-address=127.0.0.1 --cert-dir={dir} "
+    "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
+)
+
+
+@dataclass(frozen=True)
+class SchedulerCommand:
+    """A name and a command in which `{config}` and other fields are filled in."""
+
+    name: str
+    command: str
+
+    @property
+    def is_mooring(self) -> bool:
+        return self.name.partition("-")[0] == MOORING
+
+    def words(self, fields: Mapping[str, str]) -> list[str]:
+        try:
+            return [word.format(**fields) for word in shlex.split(self.command)]
+        except (ValueError, KeyError, IndexError) as error:
+            known = ", ".join(f"{{{field}}}" for field in fields)
+            message = f"cannot be filled in ({error!r}); the fields are {known}"
+            raise OperatorMistake.found_in("the command line", [Problem(self.name, message)]) from error
+
+
+def read_commands(stated: Iterable[str]) -> list[SchedulerCommand]:
+    """`NAME=COMMAND`, or the name of a scheduler that is known here."""
+    return [_read_command(each) for each in stated or (MOORING, KUBE_SCHEDULER)]
+
+
+def _read_command(stated: str) -> SchedulerCommand:
+    name, equals, command = stated.partition("=")
+    if equals and name and command.strip():
+        return SchedulerCommand(name, command)
+    if stated == MOORING:
+        return SchedulerCommand(stated, f"{shlex.quote(sys.executable)} -m mooring run {_FLAGS}")
+    if stated == KUBE_SCHEDULER:
+        program = require_programs([KUBE_SCHEDULER])[KUBE_SCHEDULER]
+        return SchedulerCommand(stated, f"{shlex.quote(str(program))} {_FLAGS}")
+    message = f'must be {MOORING}, {KUBE_SCHEDULER} or NAME=COMMAND, got "{stated}"'
+    raise OperatorMistake.found_in("the command line", [Problem("SCHEDULER", message)])
+
+
+class SchedulerProcess(Scheduler):
+    """A scheduler that runs; `async with` starts and ends it."""
+
+    def __init__(self, command: SchedulerCommand, case: Case, control_plane: ControlPlane, port: int) -> None:
+        self._command, self._case, self._control_plane, self._port = command, case, control_plane, port
+        self._folder = control_plane.folder / "scheduler"
+        self._log = self._folder / "scheduler.log"
+        self._process: Popen[bytes] | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> SchedulerProcess:
+        self._folder.mkdir()
+        config = self._folder / "config.yaml"
+        config.write_text(json.dumps(configuration(self._case, self._control_plane.kubeconfig)), encoding="utf-8")
+        gates = {BATCHING: False} | self._case.feature_gates
+        fields = {
+            "config": str(config),
+            "kubeconfig": str(self._control_plane.kubeconfig),
+            "gates": gates_flag(gates.items()),
+            "port": str(self._port),
+            "dir": str(self._folder),
+        }
+        self._process = spawn(self._command.words(fields), self._log, self._folder)
+        # The certificate is the scheduler's own, and the connection does not leave this machine.
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False))
+        try:
+            await self._wait_until_healthy()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _wait_until_healthy(self) -> None:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                while await self._get("/healthz") is None:
+                    self.check()
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise Fault(
+                f"{self._command.name} is not healthy after {READY_SECONDS:g} s:\n{last_lines(self._log)}"
+            ) from None
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+        if self._process is not None:
+            await end_process(self._process)
+
+    def check(self) -> None:
+        """Raises where the scheduler has ended."""
+        assert self._process is not None
+        if (code := self._process.poll()) is not None:
+            raise Fault(f"{self._command.name} ended with exit code {code}:\n{last_lines(self._log)}")
+
+    async def metrics(self) -> str:
+        self.check()
+        text = await self._get("/metrics")
+        if text is None:
+            raise Fault(f"/metrics of {self._command.name} cannot be read:\n{last_lines(self._log)}")
+        return text
+
+    async def _get(self, path: str) -> str | None:
+        """What the scheduler responds, or None where it does not; empty where its command has no port."""
+        if "{port}" not in self._command.command:
+            return ""
+        assert self._session is not None
+        try:
+            async with self._session.get(f"https://127.0.0.1:{self._port}{path}") as response:
+                return await response.text() if response.status == HTTPStatus.OK else None
+        except aiohttp.ClientError:
+            return None
+
+    def usage(self) -> Usage:
+        assert self._process is not None
+        return usage_of(self._process.pid)
+
+
+def configuration(case: Case, kubeconfig: Path) -> dict[str, object]:
+    """The scheduler configuration of the test case, or the defaults; one scheduler alone, with upstream's client."""
+    own: dict[str, object] = {}
+    if stated := case.test_case.scheduler_config_path:
+        path = case.path(stated)
+        own = read_tree(path.read_bytes(), str(path)).plain()
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        **own,
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": REQUESTS_PER_SECOND, "burst": REQUESTS_PER_SECOND},
+    }
