@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+import pytest
 from tests.engine.builders import a_profile, a_state, made, rejecting, scoring
 
 from mooring.base.clock import ManualClock
 from mooring.engine import DecisionCache, decide
-from mooring.framework import Published, Rejection
+from mooring.engine.cycle import EngineCycle
+from mooring.engine.filtering import feasible
+from mooring.framework import Published, Rejection, Rejections
 from mooring.testing import a_pod
 
 
@@ -70,3 +74,21 @@ def test_a_reason_for_every_node_does_not_make_the_evidence_endless() -> None:
     evidence = decision.evidence()
     assert (len(evidence["rejections"]), evidence["rejectionsLeftOut"]) == (100, 50)
     assert len(decision.rejections) == 150
+
+
+@pytest.mark.parametrize(
+    "rejected", [{}, {"Full": "bd"}, {"Full": "c", "Tainted": "abd"}, {"Full": "abe", "Tainted": "cd"}]
+)
+def test_groups_read_off_masks_equal_those_of_a_verdict_per_node(rejected: dict[str, str]) -> None:
+    def filter_nodes(plugin: str) -> Any:
+        def reject(_pod: Any, nodes: Any, _cycle: Any) -> Any:
+            mask = np.array([name in rejected.get(plugin, "") for name in nodes.names])
+            yield Rejections(mask, f"{plugin} is why", unresolvable=plugin == "Tainted")
+
+        return reject
+
+    plugins = [made(name, filter_nodes=filter_nodes(name)) for name in ("Full", "Tainted")]
+    found = feasible(EngineCycle(a_profile(*plugins), a_pod(), a_state(*"abcdef")))
+    groups = found.groups_of_whole_steps(named=2)
+    assert groups == found.rejected().groups(most=10, named=2)
+    assert sum(group.node_count for group in groups) == sum(map(len, rejected.values()))

@@ -80,7 +80,7 @@ def _timed(
         decided = time.process_time_ns()
         _assume(state, decision)
         assumed = time.process_time_ns()
-        decision_log.write(pod, decision.evidence())
+        decision_log.write(pod, decision.record())
         reported = time.process_time_ns()
         deciding += decided - began
         assuming += assumed - decided

@@ -7,20 +7,16 @@ from typing import Any
 
 from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
+from mooring.engine.evidence import MAX_GROUPS, NAMED_NODES, EvidenceRecord, recorded
 from mooring.engine.filtering import Feasible
 from mooring.engine.post_filter import PostFiltered
-from mooring.engine.rejected import NO_REJECTORS, PluginVerdict, Rejected, Rejectors
+from mooring.engine.rejected import NO_REJECTORS, PluginVerdict, Rejected, RejectionGroup, Rejectors
 from mooring.engine.scoring import Choice, Score, ScoreColumns
 from mooring.framework import Plan
 from mooring.framework.verdicts import no_node_available
 from mooring.state import RowView
 
 NO_NODES = "no nodes available to schedule pods"
-NAMED_NODES = 20
-"""How many nodes of a group the evidence names: it is kept for many pods; `rejections` has them all."""
-
-MAX_GROUPS = 100
-"""How many groups it has: a plugin may give every node a reason of its own."""
 
 
 class Decision:
@@ -155,51 +151,48 @@ class Decision:
 
     def evidence(self) -> dict[str, Any]:
         """All that explains the decision, ready for JSON."""
-        evidence: dict[str, Any] = {
-            "pod": self.pod.key,
-            "uid": self.pod.uid,
-            "profile": self.profile,
-            "attempt": self.cycle.attempt,
-            "node": self.node,
-            "nodes": self.node_count,
-            "evaluatedNodes": self.evaluated_nodes,
-            "feasibleNodes": self.feasible_nodes,
-        }
-        if self.node is not None:
-            evidence["total"] = self.total
-            evidence["scores"] = [
-                {
-                    "plugin": plugin,
-                    "raw": score.raw,
-                    "normalized": score.normalized,
-                    "weight": score.weight,
-                    "weighted": score.weighted,
-                }
-                for plugin, score in self.scores.items()
-            ]
-        else:
-            evidence["message"] = self.message
+        return self.record().document()
+
+    def record(self) -> EvidenceRecord:
+        """The same, small enough to be kept for every pod."""
+        rejections, left_out = self._rejection_groups()
+        fault = None
         if self.fault is not None:
-            evidence["fault"] = {"plugin": self.fault.plugin, "message": str(self.fault)}
+            fault = {"plugin": self.fault.plugin, "message": str(self.fault)}
             if self.fault.hint is not None:
-                evidence["fault"]["hint"] = self.fault.hint
-        if self.feasible_nodes < self.node_count and isinstance(self.rejections, Rejected):
-            evidence["rejections"] = [
-                {
-                    "plugin": plugin,
-                    "reasons": list(refusal.reasons),
-                    "code": refusal.code.value,
-                    "count": count,
-                    "nodes": names,
-                }
-                for (plugin, refusal), count, names in self.rejections.groups(most=MAX_GROUPS, named=NAMED_NODES)
-            ]
-            if self.rejections.kinds > MAX_GROUPS:
-                evidence["rejectionsLeftOut"] = self.rejections.kinds - MAX_GROUPS
-        evidence |= self._room_made()
-        if self.used:
-            evidence["used"] = dict(self.used)
-        return evidence
+                fault["hint"] = self.fault.hint
+        pod, cycle = self.pod, self.cycle
+        return EvidenceRecord(
+            pod.key,
+            pod.uid,
+            self.profile,
+            cycle.attempt,
+            self.node,
+            self.node_count,
+            self.evaluated_nodes,
+            self.feasible_nodes,
+            self.total,
+            self.scores,
+            self.message,
+            fault,
+            None if rejections is None else recorded(rejections),
+            left_out,
+            None if self.node is not None else self._room_made(),
+            cycle.used,
+        )
+
+    def _rejection_groups(self) -> tuple[list[RejectionGroup] | None, int]:
+        """The most frequent rejections, and how many kinds are left out; None where there is nothing to report."""
+        if self.feasible_nodes >= self.node_count:
+            return None, 0
+        if self._rejected is None and self._found is not None:
+            groups = self._found.groups_of_whole_steps(named=NAMED_NODES)
+            if groups is not None:
+                return groups, 0
+        rejected = self.rejections
+        if not isinstance(rejected, Rejected):
+            return None, 0
+        return rejected.groups(most=MAX_GROUPS, named=NAMED_NODES), max(0, rejected.kinds - MAX_GROUPS)
 
     def _room_made(self) -> dict[str, Any]:
         """What post_filter plans, or why it could make no room."""

@@ -14,7 +14,7 @@ from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault, with_reasons
 from mooring.engine.profile import FilterPlugin, Profile
-from mooring.engine.rejected import PluginVerdict, Rejected, Step
+from mooring.engine.rejected import PluginVerdict, Rejected, RejectionGroup, Step, groups_of_whole_steps
 from mooring.framework import (
     UNRESOLVABLE,
     UNSCHEDULABLE,
@@ -66,8 +66,17 @@ class Feasible:
             rejected.give(self._outside(self.candidates), PluginVerdict("", not_satisfied(self.narrowed_by)))
         return rejected
 
+    def groups_of_whole_steps(self, *, named: int) -> list[RejectionGroup] | None:
+        """The rejected nodes by verdict, without a verdict per node; None where a filter had several reasons."""
+        if self.refusal is not None or self.evaluated_nodes is not self.all_nodes:
+            return None
+        return groups_of_whole_steps(self.all_nodes, self.steps, named)
+
     def _outside(self, nodes: Rows) -> BoolArray:
-        return np.isin(self.all_nodes.rows, nodes.rows, invert=True)
+        rows = self.all_nodes.rows
+        is_outside = np.ones(int(rows[-1]) + 1, np.bool_)
+        is_outside[nodes.rows] = False
+        return is_outside.take(rows)
 
 
 def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = False) -> Feasible:

@@ -198,3 +198,24 @@ class Rejected(Mapping[str, PluginVerdict]):
             frozenset(plugin for plugin, refusal in given if plugin and refusal.code is not PENDING),
             frozenset(plugin for plugin, refusal in given if plugin and refusal.code is PENDING),
         )
+
+
+def groups_of_whole_steps(nodes: Rows, steps: Sequence[Step], named: int) -> list[RejectionGroup] | None:
+    """The groups of `Rejected`, read off the masks, where every filter had one reason: the usual case.
+
+    None where a filter had several. The filters must have evaluated the nodes in their order, each once.
+    """
+    groups = []
+    for step in steps:
+        if step.one_by_one or len(step.at_once) != 1:
+            return None
+        [rejections] = step.at_once
+        if not isinstance(rejections.unresolvable, bool):
+            return None
+        code = UNRESOLVABLE if rejections.unresolvable else UNSCHEDULABLE
+        verdict = PluginVerdict(step.plugin, Rejection(rejections.reason, code=code))
+        [places] = step.mask.nonzero()
+        rows = step.rows[places[:named]]
+        groups.append((int(rows[0]), RejectionGroup(verdict, len(places), list(nodes.of_rows(rows).names))))
+    groups.sort(key=lambda group: (-group[1].node_count, group[0]))
+    return [group for _, group in groups]

@@ -277,7 +277,7 @@ class ClusterExecutor:
     metrics: SchedulerMetrics
 
     def record(self, pod: Pod, decision: Decision) -> None:
-        self.decision_log.write(pod, decision.evidence())
+        self.decision_log.write(pod, decision.record())
 
     def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
         if not profile.at(Point.POST_FILTER):

@@ -1,29 +1,29 @@
 """The last decision about each pod, as plain data: what `mooring explain` shows.
 
-Bounded in number and in bytes: the pods that were decided longest ago are forgotten first. A decision is kept as JSON,
-because one that names a reason for every node has thousands of small parts.
+Bounded in number and in bytes: the pods that were decided longest ago are forgotten first. A decision is kept as bytes,
+because one that names a reason for every node has thousands of small parts; it is spelled out when it is read.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from mooring.base.clock import Clock, timestamp
+from mooring.engine.evidence import EvidenceRecord
 from mooring.objects.core import Pod
 
 REMEMBERED = 10_000
 REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, gc=False):
     uid: str
+    time: float
     evidence: bytes
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] | None = None
 
 
 def _plain(value: object) -> object:
@@ -31,7 +31,8 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+_decode = msgspec.msgpack.Decoder(EvidenceRecord | dict[str, Any]).decode
 
 
 class DecisionLog:
@@ -44,30 +45,29 @@ class DecisionLog:
         self._bytes = 0
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    def write(self, pod: Pod, evidence: dict[str, Any]) -> None:
+    def write(self, pod: Pod, evidence: EvidenceRecord | dict[str, Any]) -> None:
         """Keep this as the pod's last decision."""
-        self._drop(self._entries.pop(pod.key, None))
-        entry = _Entry(pod.uid, _encode({"uid": pod.uid, "time": timestamp(self._clock.now()), **evidence}))
-        self._entries[pod.key] = entry
-        self._bytes += len(entry.evidence)
-        while len(self._entries) > self._remembered or (
-            self._bytes > self._remembered_bytes and len(self._entries) > 1
-        ):
-            self._drop(self._entries.popitem(last=False)[1])
+        entries, key, encoded = self._entries, pod.key, _encode(evidence)
+        self._drop(entries.pop(key, None))
+        entries[key] = _Entry(pod.uid, self._clock.now(), encoded)
+        self._bytes += len(encoded)
+        while len(entries) > self._remembered or (self._bytes > self._remembered_bytes and len(entries) > 1):
+            self._drop(entries.popitem(last=False)[1])
 
     def note(self, pod: Pod, **more: Any) -> None:
         """Add what became known after the decision (bound, or why not)."""
         entry = self._entries.get(pod.key)
         if entry is not None and entry.uid == pod.uid:
-            entry.notes.update(more)
+            entry.notes = more if entry.notes is None else entry.notes | more
 
     def read(self, key: str) -> dict[str, Any] | None:
         """What is known, as a copy of the reader's own."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        evidence: dict[str, Any] = msgspec.json.decode(entry.evidence)
-        return evidence | entry.notes
+        kept = _decode(entry.evidence)
+        evidence = kept.document() if isinstance(kept, EvidenceRecord) else kept
+        return {"uid": entry.uid, "time": timestamp(entry.time), **evidence, **(entry.notes or {})}
 
     def _drop(self, entry: _Entry | None) -> None:
         if entry is not None:
