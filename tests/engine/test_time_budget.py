@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -223,6 +224,19 @@ def test_the_time_for_which_the_process_was_stopped_does_not_count(monkeypatch):
             budget.look(None)
         assert budget.is_over
         budget.exceeded = None
+
+
+def test_the_timer_stops_where_it_finds_no_attempt():
+    assert decided(spins_at("filter", work=lambda: None)).fault is None
+    assert signal.getitimer(signal.ITIMER_REAL)[1] == TICK_SECONDS, "it runs on for the next attempt"
+    signal.raise_signal(signal.SIGALRM)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_after_an_interrupted_attempt_the_timer_is_slow_again():
+    assert isinstance(decided(spins_at("filter")).fault, BudgetExceeded)
+    assert decided(spins_at("filter", work=lambda: None)).fault is None
+    assert signal.getitimer(signal.ITIMER_REAL)[1] == TICK_SECONDS
 
 
 def test_on_another_thread_the_cycle_checks_the_budget():

@@ -45,10 +45,12 @@ class AttemptTimeout(BaseException):
 class TimeBudget:
     """The time for one attempt after the other. It runs while inside; `renew` begins another attempt."""
 
-    __slots__ = ("_last_look", "_spent", "exceeded", "is_over", "seconds")
+    __slots__ = ("_is_timed", "_last_look", "_spent", "exceeded", "is_over", "seconds")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self._is_timed = False
+        """Whether the timer looks at this attempt."""
         self.renew()
 
     def renew(self) -> None:
@@ -66,7 +68,7 @@ class TimeBudget:
 
     def __enter__(self) -> None:
         self._last_look = time.monotonic()
-        _start(self)
+        self._is_timed = _start(self)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         _stop()
@@ -84,7 +86,7 @@ class TimeBudget:
 
     def check(self) -> None:
         """Called between two steps of an attempt, where raising is safe."""
-        if self.is_over or (not _can_interrupt() and self._spent_now() > self.seconds):
+        if self.is_over or (not self._is_timed and self._spent_now() > self.seconds):
             self.is_over = True
             raise AttemptTimeout
 
@@ -98,7 +100,7 @@ class TimeBudget:
             return
         if not self.is_over:
             self.is_over = True
-            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, RETRY_SECONDS)
+            _set_timer(RETRY_SECONDS)
         if is_interruptible(frame):
             raise AttemptTimeout
 
@@ -138,6 +140,8 @@ _HAS_TIMER = hasattr(signal, "setitimer")
 _running: TimeBudget | None = None
 _interrupt_at = math.inf
 _is_installed = False
+_interval = 0.0
+"""Of the timer; 0: it is off. It runs on between attempts, until it finds none: two system calls for each cost more."""
 
 
 def interrupt_after(seconds: float) -> None:
@@ -150,25 +154,34 @@ def _can_interrupt() -> bool:
     return _HAS_TIMER and threading.get_ident() == threading.main_thread().ident
 
 
-def _start(budget: TimeBudget) -> None:
+def _start(budget: TimeBudget) -> bool:
+    """Whether the timer looks at the budget from now on."""
     global _running, _is_installed
     if not _can_interrupt():
-        return
+        return False
     if not _is_installed:
         signal.signal(signal.SIGALRM, _on_alarm)
         _is_installed = True
     _running = budget
     interval = RETRY_SECONDS if budget.is_over else TICK_SECONDS
-    signal.setitimer(signal.ITIMER_REAL, interval, interval)
+    if interval != _interval:
+        _set_timer(interval)
+    return True
 
 
 def _stop() -> None:
     global _running
-    if _running is not None:
-        _running = None  # first: an alarm between the two lines finds no attempt
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    _running = None
+
+
+def _set_timer(seconds: float) -> None:
+    global _interval
+    _interval = seconds
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
 
 def _on_alarm(_number: int, frame: Any) -> None:
     if _running is not None:
         _running.look(frame)
+    else:
+        _set_timer(0.0)
