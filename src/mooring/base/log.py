@@ -148,10 +148,21 @@ def adopt_library_logs() -> None:
 
 
 class _Silent(Log):
+    """Writes nothing, and costs a hot path next to nothing."""
+
     __slots__ = ()
 
     def __bool__(self) -> bool:
         return False
+
+    def info(self, message: str, /, **values: object) -> None:
+        pass
+
+    def warning(self, message: str, /, **values: object) -> None:
+        pass
+
+    def error(self, message: str, /, **values: object) -> None:
+        pass
 
 
 _SILENT = _Silent("")

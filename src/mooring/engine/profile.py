@@ -70,6 +70,7 @@ class Profile:
     ) -> None:
         self.name = name
         self.points = {point: tuple(instances) for point, instances in points.items()}
+        self._at = {point: tuple(plugin for plugin, _ in instances) for point, instances in self.points.items()}
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         """None: evaluate every node. 0: kube-scheduler's adaptive share. Otherwise that share."""
         self.is_extended = is_extended
@@ -85,7 +86,7 @@ class Profile:
 
     def at(self, point: Point) -> tuple[Any, ...]:
         """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""
-        return tuple(plugin for plugin, _ in self.points.get(point, ()))
+        return self._at.get(point, ())
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

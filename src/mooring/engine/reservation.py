@@ -49,22 +49,27 @@ class Permitted:
     waits: Mapping[str, float]
 
 
+AT_ONCE = Permitted({})
+"""No plugin lets the pod wait."""
+
+
 def reserve(profile: Profile, decision: Decision) -> PlacementRefused | PluginFault | None:
     """Run the Reserve plugins. After anything but None: `unreserve`, then forget the pod."""
-    for plugin in profile.at(Point.RESERVE):
-        if not callable(getattr(plugin, "reserve", None)):
-            continue
-        try:
-            with calling(decision.cycle, plugin, ExtensionPoint.RESERVE):
+    try:
+        with calling(decision.cycle, None, ExtensionPoint.RESERVE) as call:
+            for plugin in profile.at(Point.RESERVE):
+                if not callable(getattr(plugin, "reserve", None)):
+                    continue
+                call.switch_to(plugin)
                 result = plugin.reserve(decision.pod, _view(decision), decision.cycle)
-            if isinstance(result, Refusal):
-                return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, result))
-            if result is not None:
-                return fault(
-                    plugin, ExtensionPoint.RESERVE, f"reserve returned {result!r}; it must return a Refusal or None"
-                )
-        except PluginFault as problem:
-            return problem
+                if isinstance(result, Refusal):
+                    return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, result))
+                if result is not None:
+                    return fault(
+                        plugin, ExtensionPoint.RESERVE, f"reserve returned {result!r}; it must return a Refusal or None"
+                    )
+    except PluginFault as problem:
+        return problem
     return None
 
 
@@ -104,8 +109,11 @@ async def _itself(awaited: Awaitable[Any]) -> Any:
 
 def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused | PluginFault:
     """Run the Permit plugins. After a refusal or a fault: `unreserve`, then forget the pod."""
+    plugins = profile.at(Point.PERMIT)
+    if not plugins:
+        return AT_ONCE
     waits: dict[str, float] = {}
-    for plugin in profile.at(Point.PERMIT):
+    for plugin in plugins:
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.PERMIT):
                 result = plugin.permit(decision.pod, _view(decision), decision.cycle)

@@ -49,8 +49,10 @@ class PreEnqueueGate:
 
     def _first_gating(self, queued: QueuedPodInfo) -> Gating | None:
         rules = self._profiles.get(queued.pod.spec.scheduler_name, NO_RULES)
-        # The plugin that gated it last time probably still does: run it first, and the others need not run.
-        in_order = sorted(rules.pre_enqueue, key=lambda entry: entry[0] != queued.gating_plugin)
+        in_order = rules.pre_enqueue
+        if queued.gating is not None:
+            # The plugin that gated it last time probably still does: run it first, and the others need not run.
+            in_order = sorted(in_order, key=lambda entry: entry[0] != queued.gating_plugin)
         for plugin, pre_enqueue in in_order:
             if (gating := self._run(plugin, pre_enqueue, queued.pod)) is not None:
                 return gating

@@ -316,7 +316,8 @@ class SchedulingQueue:
         while self._retries and self._retries[0][0] <= now:
             _, uid = heapq.heappop(self._retries)
             self._to_activate.append(uid)
-        self._activate_requested()
+        if self._to_activate:
+            self._activate_requested()
         if now >= self._next_unschedulable_flush:
             self._next_unschedulable_flush = now + UNSCHEDULABLE_FLUSH_SECONDS
             self._flush_unschedulable(now)
@@ -482,7 +483,8 @@ class SchedulingQueue:
             detail.info("Pod moved to an internal scheduling queue", pod=queued.pod, event=reason, queue=place.value)
 
     def _settle(self) -> None:
-        self._activate_requested()
+        if self._to_activate:
+            self._activate_requested()
         if self._is_ready:
             self._is_ready = False
             self._on_ready()

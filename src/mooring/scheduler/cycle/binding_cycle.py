@@ -141,9 +141,7 @@ class BindingCycles:
         """Start its binding cycle, without holding up the next scheduling cycle."""
         placement.waits = waits
         try:
-            plugins = placement.profile.at(Point.PRE_BIND)
-            needed = [plugin for plugin in plugins if _is_needed(plugin, placement)]
-            placement.pre_binders = parallel_groups(plugins, needed)
+            placement.pre_binders = _pre_binders(placement)
         except PluginFault as problem:
             self.undo(placement, problem)
             return
@@ -200,13 +198,12 @@ class BindingCycles:
     async def _bind_or_undo(self, placement: Placement, why_not: PlacementRefused | PluginFault | None) -> None:
         """A bug in the scheduler costs one attempt, never the pod."""
         try:
-            match why_not:
-                case None:
-                    await self._run(placement)
-                case PlacementRefused():
-                    await self._unschedulable(placement, why_not)
-                case PluginFault():
-                    await self._failed(placement, why_not)
+            if why_not is None:
+                await self._run(placement)
+            elif isinstance(why_not, PlacementRefused):
+                await self._unschedulable(placement, why_not)
+            else:
+                await self._failed(placement, why_not)
         except BaseException as error:
             if not is_its_own(error):
                 raise
@@ -242,8 +239,10 @@ class BindingCycles:
         # From here on a failure can only mean another try with the error backoff: no more events are recorded for it.
         self._queue.done(pod.uid)
         try:
-            await self._pre_bind(placement)
-            await self._reporter.settle(pod)
+            if placement.pre_binders:
+                await self._pre_bind(placement)
+            if self._reporter.is_unsettled(pod):
+                await self._reporter.settle(pod)
             await self._bind(placement)
         except PluginFault as problem:
             await self._failed(placement, problem)
@@ -253,12 +252,11 @@ class BindingCycles:
             return
         placement.is_bound = True
         self._bound(placement)
-        await self._post_bind(placement)
+        if post_binders := placement.profile.at(Point.POST_BIND):
+            await self._post_bind(placement, post_binders)
 
     async def _pre_bind(self, placement: Placement) -> None:
         """As a task of its own: preemption may cancel it, while the undoing continues."""
-        if not placement.pre_binders:
-            return
         if placement.is_preempted:
             raise PluginFault("", PREEMPTED)
         placement.pre_binding = asyncio.ensure_future(self._run_pre_bind(placement))
@@ -284,7 +282,7 @@ class BindingCycles:
     async def _call_pre_bind(self, placement: Placement, plugin: Any) -> None:
         cycle = placement.decision.cycle
         result = await self._caller.call(
-            cycle, plugin, ExtensionPoint.PRE_BIND, partial(plugin.pre_bind, placement.pod, placement.node, cycle)
+            cycle, plugin, ExtensionPoint.PRE_BIND, plugin.pre_bind, placement.pod, placement.node, cycle
         )
         if isinstance(result, Refusal):
             check_reasons(plugin, ExtensionPoint.PRE_BIND, result)
@@ -311,9 +309,12 @@ class BindingCycles:
                 raise PluginFault(added.plugins[0], CANNOT_CARRY.format(", ".join(added.plugins), extender), "Bind")
             if await self._extenders.bind(placement.pod, placement.node.name):
                 return
+        if added is None:
+            await self._first_binder(placement)
+            return
         with self._binder.carrying(placement.pod, added):
             binder = await self._first_binder(placement)
-        if added is not None and not added.is_sent:
+        if not added.is_sent:
             problem = fault(binder, ExtensionPoint.BIND, f"it did not bind by the Binder service: {NOT_WRITTEN}")
             self._errors.count(problem)
             Log(binder.name).error("Bind plugin failed", pod=placement.pod, err=problem, addedBy=added.plugins)
@@ -324,7 +325,7 @@ class BindingCycles:
         plugin: Plugin
         for plugin in placement.profile.at(Point.BIND):
             result = await self._caller.call(
-                cycle, plugin, ExtensionPoint.BIND, partial(plugin.bind, placement.pod, placement.node, cycle)
+                cycle, plugin, ExtensionPoint.BIND, plugin.bind, placement.pod, placement.node, cycle
             )
             if isinstance(result, Bound):
                 return plugin
@@ -361,15 +362,12 @@ class BindingCycles:
         self._decision_log.note(placement.pod, bound=True)
         self._reporter.scheduled(placement.pod, placement.node.name)
 
-    async def _post_bind(self, placement: Placement) -> None:
+    async def _post_bind(self, placement: Placement, plugins: Sequence[Any]) -> None:
         cycle = placement.decision.cycle
-        for plugin in placement.profile.at(Point.POST_BIND):
+        for plugin in plugins:
             try:
                 await self._caller.call(
-                    cycle,
-                    plugin,
-                    ExtensionPoint.POST_BIND,
-                    partial(plugin.post_bind, placement.pod, placement.node, cycle),
+                    cycle, plugin, ExtensionPoint.POST_BIND, plugin.post_bind, placement.pod, placement.node, cycle
                 )
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
@@ -429,20 +427,21 @@ class BindingCycles:
             return None
 
 
-def _is_needed(plugin: Any, placement: Placement) -> bool:
-    """Whether the plugin's pre_bind has something to do for this pod; it does if it has no `needs_pre_bind`."""
-    needs_pre_bind = getattr(plugin, "needs_pre_bind", None)
-    if needs_pre_bind is None:
-        return True
-    with calling(placement.decision.cycle, plugin, ExtensionPoint.PRE_BIND_PRE_FLIGHT):
-        result = needs_pre_bind(placement.pod, placement.node, placement.decision.cycle)
-    if not isinstance(result, bool):
-        raise fault(
-            plugin,
-            ExtensionPoint.PRE_BIND_PRE_FLIGHT,
-            f"needs_pre_bind returned {result!r}; it must return True or False",
-        )
-    return result
+def _pre_binders(placement: Placement) -> Sequence[Sequence[Plugin]]:
+    """The PreBind plugins that have something to do for this pod; one without `needs_pre_bind` always has."""
+    plugins = placement.profile.at(Point.PRE_BIND)
+    point, cycle, needed = ExtensionPoint.PRE_BIND_PRE_FLIGHT, placement.decision.cycle, []
+    with calling(cycle, None, point) as call:
+        for plugin in plugins:
+            if (needs_pre_bind := getattr(plugin, "needs_pre_bind", None)) is not None:
+                call.switch_to(plugin)
+                result = needs_pre_bind(placement.pod, placement.node, cycle)
+                if not isinstance(result, bool):
+                    raise fault(plugin, point, f"needs_pre_bind returned {result!r}; it must return True or False")
+                if not result:
+                    continue
+            needed.append(plugin)
+    return parallel_groups(plugins, needed) if needed else ()
 
 
 def internal(error: BaseException) -> PluginFault:

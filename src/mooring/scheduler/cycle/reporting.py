@@ -162,6 +162,11 @@ class Reporter(PodObserver):
             del self._written[pod.uid]
             self._retry_queue.pop(pod.uid, None)  # it was applied after all; only the response was lost
 
+    def is_unsettled(self, pod: Pod) -> bool:
+        """Whether `settle` has anything to do."""
+        uid = pod.uid
+        return uid in self._writers or uid in self._unsent or uid in self._retry_queue
+
     async def settle(self, pod: Pod) -> None:
         """Before the pod is bound: no earlier patch about it may reach the server after the binding."""
         self._drop_unsent(pod.uid)

@@ -60,9 +60,12 @@ class ApiBinder:
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
+        added = self._added.get(pod.uid)
+        if added is None and not annotations and not labels:
+            await self._bind(pod, node, NOTHING, NOTHING)
+            return
         annotations, labels = annotations or NOTHING, labels or NOTHING
         check_metadata(annotations, labels)
-        added = self._added.get(pod.uid)
         if added is not None:
             annotations, labels = {**added.annotations, **annotations}, {**added.labels, **labels}
         if annotations:
@@ -72,7 +75,7 @@ class ApiBinder:
             added.is_sent = True
 
     async def _bind(self, pod: Pod, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        retry, in_doubt_since, is_away = Retry(BACKOFF, self._clock), None, False
+        retry, in_doubt_since, is_away = None, None, False
         while True:
             try:
                 await self._client.bind(pod.namespace, pod.name, pod.uid, node, annotations=annotations, labels=labels)
@@ -86,13 +89,13 @@ class ApiBinder:
                     raise
                 in_doubt_since = in_doubt_since or self._clock.monotonic()
                 if is_away:  # it is back, and forbids requests while it starts
-                    is_away = False
-                    retry.reset()
+                    is_away, retry = False, None
                 where = await self._where(pod)
                 if where == node:
                     return
                 if self._clock.monotonic() > in_doubt_since + self._patience(error, where):
                     raise
+            retry = retry or Retry(BACKOFF, self._clock)
             if is_away:
                 await self._client.transport.pause(retry.failed())
             else:

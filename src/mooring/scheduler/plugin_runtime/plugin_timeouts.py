@@ -46,17 +46,19 @@ class PluginCaller:
                 task.cancel()
 
     async def call(
-        self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, method: Callable[[], Awaitable[T]]
+        self, cycle: EngineCycle, plugin: Plugin, point: ExtensionPoint, method: Callable[..., Awaitable[T]], *args: Any
     ) -> T:
         """What the plugin returns. Whatever it raises, and a timeout, is a `PluginFault`."""
+        seconds = plugin.longest_wait_seconds
+        if seconds == math.inf:
+            with calling(cycle, plugin, point):
+                return await method(*args)
+        _check_wait(plugin, point, seconds)
 
         async def timed() -> T:
             with calling(cycle, plugin, point):
-                return await method()
+                return await method(*args)
 
-        seconds = _longest_wait(plugin, point)
-        if seconds == math.inf:
-            return await timed()
         # As a task of its own: a call that does not end must not block the binding cycle.
         called = asyncio.get_running_loop().create_task(timed())
         self._calls.add(called)
@@ -90,11 +92,9 @@ class PluginCaller:
             Log(plugin.name).error("Plugin ignores its cancellation; continuing without it")
 
 
-def _longest_wait(plugin: Plugin, point: ExtensionPoint) -> float:
-    seconds = plugin.longest_wait_seconds
+def _check_wait(plugin: Plugin, point: ExtensionPoint, seconds: object) -> None:
     if not isinstance(seconds, int | float) or not seconds > 0:
         raise fault(plugin, point, f"longest_wait_seconds is {seconds!r}; it must be a positive number")
-    return seconds
 
 
 async def _coroutine(method: Callable[[], Awaitable[None]]) -> None:
