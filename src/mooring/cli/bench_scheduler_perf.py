@@ -14,7 +14,7 @@ from mooring.cli.interruption import INTERRUPTED, finishes
 from mooring.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from mooring.bench.scheduler_perf.schedulers import SchedulerCommand
+    from mooring.bench.scheduler_commands import SchedulerCommand
     from mooring.bench.scheduler_perf.selection import Choice
 
 

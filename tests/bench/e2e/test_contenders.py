@@ -13,27 +13,10 @@ from mooring.client import Connection
 from mooring.config import load_configuration
 from mooring.plugins.catalogue import catalogue
 
-MISTAKES = {
-    "moorin": 'Did you mean "mooring"?',
-    "other=": "the command is empty",
-    "other=run 'x": "the command cannot be read: No closing quotation",
-    "other=run {kubecfg}": "{kubecfg} is not known; the fields are {kubeconfig}, {config}, {dir}",
-    "bare=run": '"bare" is the name of the client that only posts bindings',
-    "=run": "is neither mooring, kube-scheduler nor NAME=COMMAND.",
-}
 
-
-@pytest.mark.parametrize(("text", "message"), MISTAKES.items(), ids=MISTAKES.keys())
-def test_a_mistake_names_what_would_be_right(text: str, message: str):
-    with pytest.raises(OperatorMistake) as mistake:
-        find_contenders([text], with_bare=False)
-    (problem,) = mistake.value.problems
-    assert message in problem.message
-
-
-def test_a_name_is_given_once():
-    with pytest.raises(OperatorMistake, match='"mooring" is given twice'):
-        find_contenders(["mooring", "mooring"], with_bare=False)
+def test_the_name_of_the_bare_client_is_taken():
+    with pytest.raises(OperatorMistake, match='"bare" has another meaning here'):
+        find_contenders(["bare=run"], with_bare=False)
 
 
 def test_a_command_is_filled_in(tmp_path: Path):

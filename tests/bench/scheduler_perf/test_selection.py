@@ -45,6 +45,11 @@ IMPOSSIBLE = {
         "parameter n is undefined",
     ),
     "features that nodes declare": ("params: {numNodeDeclaredFeatures: 5}", MEASURED, "inside upstream's test program"),
+    "claims of devices that no driver here publishes": (
+        "",
+        f"- {{opcode: allocResourceClaims, namespace: init}}\n{MEASURED}",
+        "devices of createResourceDriver only",
+    ),
     "no pods": (
         "",
         "- {opcode: startCollectingMetrics, namespaces: [default]}\n- {opcode: stopCollectingMetrics}",

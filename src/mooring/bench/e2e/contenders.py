@@ -8,21 +8,19 @@ takes its place, which is slower and lowers the limit.
 from __future__ import annotations
 
 import base64
-import shlex
-import string
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.bench.manifests import NAMESPACE
-from mooring.bench.programs import BIND_RATE, KUBE_SCHEDULER, find_program, require_programs
+from mooring.bench.programs import BIND_RATE, find_program
+from mooring.bench.scheduler_commands import find_commands
 from mooring.client import Connection
 
 IN_FLIGHT = 64
-MOORING, BARE = "mooring", "bare"
+BARE = "bare"
 FIELDS = ("kubeconfig", "config", "dir")
 _CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -52,37 +50,9 @@ class Contender:
 
 def find_contenders(wanted: Sequence[str], *, with_bare: bool) -> list[Contender]:
     """Schedulers as the command line names them: `mooring`, `kube-scheduler` or `NAME=COMMAND`."""
-    problems, found = [], list[Contender]()
-    for text in wanted:
-        name, equals, command = text.partition("=")
-        if any(each.name == name for each in found):
-            problems.append(Problem(text, f'"{name}" is given twice; each scheduler needs a name of its own'))
-        elif equals and name:
-            problems += [Problem(text, why) for why in _faults_of(name, command)]
-            found.append(Contender(name, tuple(_words(command))))
-        elif name == MOORING:
-            found.append(Contender(name, _our_command()))
-        elif name == KUBE_SCHEDULER:
-            found.append(Contender(name, (name, "--config={config}", "--secure-port=0")))
-        else:
-            guess = did_you_mean(name, (MOORING, KUBE_SCHEDULER))
-            problems.append(Problem(text, f"is neither mooring, kube-scheduler nor NAME=COMMAND.{guess}"))
-    if problems:
-        raise OperatorMistake.found_in("--scheduler", problems)
-    if any(each.name == KUBE_SCHEDULER and each.command[0] == KUBE_SCHEDULER for each in found):
-        program = str(require_programs([KUBE_SCHEDULER])[KUBE_SCHEDULER])
-        found = [
-            Contender(each.name, (program, *each.command[1:])) if each.command[0] == KUBE_SCHEDULER else each
-            for each in found
-        ]
+    commands = find_commands(wanted, ("--config={config}", "--secure-port=0"), FIELDS, reserved=(BARE,))
+    found = [Contender(each.name, each.words) for each in commands]
     return [_bare(), *found] if with_bare else found
-
-
-def _our_command() -> tuple[str, ...]:
-    """This installation's `mooring`, as its users start it."""
-    launcher = Path(sys.executable).with_name("mooring")
-    start = (str(launcher),) if launcher.exists() else (sys.executable, "-m", "mooring")
-    return (*start, "run", "--config={config}", "--secure-port=0")
 
 
 def _bare() -> Contender:
@@ -93,28 +63,6 @@ def _bare() -> Contender:
 
 def is_python(contender: Contender) -> bool:
     return contender.is_bare and contender.command[0] == sys.executable
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _faults_of(name: str, command: str) -> list[str]:
-    if name == BARE:
-        return [f'"{BARE}" is the name of the client that only posts bindings']
-    try:
-        words = shlex.split(command)
-        fields = [field for _, field, _, _ in string.Formatter().parse(command) if field is not None]
-    except ValueError as error:
-        return [f"the command cannot be read: {error}"]
-    if not words:
-        return ["the command is empty"]
-    return [
-        f"{{{field}}} is not known; the fields are {{{'}, {'.join(FIELDS)}}}" for field in fields if field not in FIELDS
-    ]
 
 
 def bare_job(connection: Connection, pods: Sequence[str], nodes: Sequence[str]) -> dict[str, Any]:

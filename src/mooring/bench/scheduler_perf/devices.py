@@ -82,8 +82,6 @@ def _devices(slices: list[Document]) -> Iterator[tuple[str, str, str, str]]:
     """Driver, pool, device and node."""
     for each in slices:
         spec = each["spec"]
-        if "nodeName" not in spec:
-            raise WorkloadError("allocResourceClaims allocates devices of single nodes only")
         for device in spec.get("devices", ()):
             yield spec["driver"], spec["pool"]["name"], device["name"], spec["nodeName"]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
-import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from subprocess import Popen
@@ -15,62 +12,32 @@ from subprocess import Popen
 import aiohttp
 
 from mooring.base.documents import read_tree
-from mooring.base.errors import Fault, OperatorMistake, Problem
+from mooring.base.errors import Fault
 from mooring.bench.control_plane import ControlPlane
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
-from mooring.bench.programs import KUBE_SCHEDULER, require_programs
+from mooring.bench.scheduler_commands import DEFAULTS, SchedulerCommand, find_commands
 from mooring.bench.scheduler_perf.measuring import Scheduler
 from mooring.bench.scheduler_perf.selection import gates_flag
 from mooring.bench.scheduler_perf.workload_files import Case
 
-MOORING = "mooring"
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.1
 REQUESTS_PER_SECOND = 5000
 BATCHING = "OpportunisticBatching"
 """A gate that upstream's harness switches off where a workload does not name it."""
-_FLAGS = (
-    "--config={config} --feature-gates={gates} --secure-port={port} --bind-address=127.0.0.1 --cert-dir={dir} "
-    "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
+FIELDS = ("kubeconfig", "config", "gates", "port", "dir")
+FLAGS = (
+    "--config={config}",
+    "--feature-gates={gates}",
+    "--secure-port={port}",
+    "--bind-address=127.0.0.1",
+    "--cert-dir={dir}",
+    "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
 )
 
 
-@dataclass(frozen=True)
-class SchedulerCommand:
-    """A name and a command in which `{config}` and other fields are filled in."""
-
-    name: str
-    command: str
-
-    @property
-    def is_mooring(self) -> bool:
-        return self.name.partition("-")[0] == MOORING
-
-    def words(self, fields: Mapping[str, str]) -> list[str]:
-        try:
-            return [word.format(**fields) for word in shlex.split(self.command)]
-        except (ValueError, KeyError, IndexError) as error:
-            known = ", ".join(f"{{{field}}}" for field in fields)
-            message = f"cannot be filled in ({error!r}); the fields are {known}"
-            raise OperatorMistake.found_in("the command line", [Problem(self.name, message)]) from error
-
-
-def read_commands(stated: Iterable[str]) -> list[SchedulerCommand]:
-    """`NAME=COMMAND`, or the name of a scheduler that is known here."""
-    return [_read_command(each) for each in stated or (MOORING, KUBE_SCHEDULER)]
-
-
-def _read_command(stated: str) -> SchedulerCommand:
-    name, equals, command = stated.partition("=")
-    if equals and name and command.strip():
-        return SchedulerCommand(name, command)
-    if stated == MOORING:
-        return SchedulerCommand(stated, f"{shlex.quote(sys.executable)} -m mooring run {_FLAGS}")
-    if stated == KUBE_SCHEDULER:
-        program = require_programs([KUBE_SCHEDULER])[KUBE_SCHEDULER]
-        return SchedulerCommand(stated, f"{shlex.quote(str(program))} {_FLAGS}")
-    message = f'must be {MOORING}, {KUBE_SCHEDULER} or NAME=COMMAND, got "{stated}"'
-    raise OperatorMistake.found_in("the command line", [Problem("SCHEDULER", message)])
+def read_commands(stated: Sequence[str]) -> list[SchedulerCommand]:
+    return find_commands(stated or DEFAULTS, FLAGS, FIELDS)
 
 
 class SchedulerProcess(Scheduler):
@@ -95,7 +62,7 @@ class SchedulerProcess(Scheduler):
             "port": str(self._port),
             "dir": str(self._folder),
         }
-        self._process = spawn(self._command.words(fields), self._log, self._folder)
+        self._process = spawn(self._command.filled_in(fields), self._log, self._folder)
         # The certificate is the scheduler's own, and the connection does not leave this machine.
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False))
         try:
@@ -137,7 +104,7 @@ class SchedulerProcess(Scheduler):
 
     async def _get(self, path: str) -> str | None:
         """What the scheduler responds, or None where it does not; empty where its command has no port."""
-        if "{port}" not in self._command.command:
+        if not self._command.uses("port"):
             return ""
         assert self._session is not None
         try:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.bench.scheduler_perf.operations import CreatePods, WorkloadError
+from mooring.bench.scheduler_perf.operations import (
+    AllocResourceClaims,
+    CreatePods,
+    CreateResourceDriver,
+    WorkloadError,
+)
 from mooring.bench.scheduler_perf.workload_files import Case
 from mooring.framework.gate_table import GATES
 from mooring.framework.gates import read_gates
@@ -58,6 +63,9 @@ def _impossible(case: Case) -> Iterator[str]:
         return
     if not any(isinstance(operation, CreatePods) for operation in operations):
         yield "it schedules no pods: it measures an informer inside the scheduler"
+    kinds = {type(operation) for operation in operations}
+    if AllocResourceClaims in kinds and CreateResourceDriver not in kinds:
+        yield "allocResourceClaims allocates devices of createResourceDriver only"
     for name, value in case.feature_gates.items():
         gate = GATES.get(name)
         if gate is None:
@@ -87,8 +95,3 @@ def _not_with_mooring(case: Case) -> str:
 def gates_flag(gates: Iterable[tuple[str, bool]]) -> str:
     """As `--feature-gates` takes them."""
     return ",".join(f"{name}={str(value).lower()}" for name, value in gates)
-
-
-def runnable(choices: Sequence[Choice], *, with_mooring_only: bool) -> list[Choice]:
-    """Those that some scheduler can run."""
-    return [each for each in choices if not each.impossible and not (with_mooring_only and each.not_with_mooring)]
