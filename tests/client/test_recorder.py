@@ -16,7 +16,7 @@ from tests.client.conftest import PATIENCE_SECONDS
 from mooring.base.clock import ManualClock, micro_timestamp
 from mooring.base.errors import Unreachable
 from mooring.client import EventRecorder
-from mooring.client.recorder import QUEUED, shortened
+from mooring.client.recorder import LATE_SECONDS, SENDERS, SENDERS_WHEN_LATE, shortened
 from mooring.objects.core import ObjectReference
 
 POD = ObjectReference(kind="Pod", api_version="v1", namespace="shop", name="web", uid="u1", resource_version="7")
@@ -249,12 +249,42 @@ async def test_what_was_only_counted_is_written_at_the_end(recorder, accepting):
     assert patches(accepting)[-1]["series"]["count"] == 7
 
 
-async def test_a_full_queue_drops_and_counts(recorder, accepting):
-    for number in range(QUEUED + 3):
+async def test_a_full_queue_drops_and_counts(recorder, accepting, monkeypatch):
+    monkeypatch.setattr("mooring.client.recorder.QUEUED", 20)
+    for number in range(23):
         recorder.record(ObjectReference(name=f"pod-{number}"), **FAILED)
     assert recorder.dropped == 3
-    await recorder.flush(30)
-    assert len(accepting.requests) == QUEUED
+    await recorder.flush(PATIENCE_SECONDS)
+    assert len(accepting.requests) == 20
+
+
+async def test_few_events_are_sent_at_once_and_many_where_the_oldest_waits_long(recorder, server, time):
+    begun, may_end = [], asyncio.Event()
+
+    async def respond(request):
+        begun.append(request)
+        await may_end.wait()
+        return server.plain({})
+
+    async def are_sent_at_once(number: int) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(begun) < number:  # noqa: ASYNC110 (a plain number changes)
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert recorder.pending - len(recorder._queue) == number
+
+    server.respond = respond
+    async with running(recorder):
+        for number in range(100):
+            recorder.record(ObjectReference(name=f"pod-{number}"), **FAILED)
+        await are_sent_at_once(SENDERS)
+        time.advance(LATE_SECONDS)
+        recorder.record(POD, **FAILED)
+        await are_sent_at_once(SENDERS_WHEN_LATE)
+        may_end.set()
+        await sent(recorder)
+    assert (len(begun), recorder.dropped) == (101, 0)
 
 
 async def test_only_so_many_events_are_remembered_and_none_loses_its_count(recorder, accepting, monkeypatch):

@@ -87,12 +87,12 @@ async def ends_within(clock: Clock, seconds: float, future: asyncio.Future[Any])
 
 def timestamp(seconds: float) -> str:
     """RFC 3339 in whole seconds, as Kubernetes writes `metav1.Time`."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()[:-6] + "Z"
 
 
 def micro_timestamp(seconds: float) -> str:
     """RFC 3339 with microseconds, as Kubernetes writes `metav1.MicroTime`."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def parse_timestamp(text: str) -> float:

@@ -164,6 +164,10 @@ class ApiClient:
         path = path_of(kind, namespace, name, subresource)
         return self._document(await self.transport.request("POST", path, _encode(document)))
 
+    async def post(self, kind: Kind, namespace: str, body: bytes) -> None:
+        """Create the object whose JSON this is. What the server returns is not decoded."""
+        await self.transport.request("POST", path_of(kind, namespace), body)
+
     async def update(
         self, kind: Kind, body: Mapping[str, Any] | msgspec.Struct, *, subresource: str | None = None
     ) -> Document:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from mooring.base.clock import Clock, micro_timestamp, timestamp
 from mooring.base.errors import ApiError, MooringError
@@ -23,10 +25,14 @@ from mooring.objects.core import ObjectReference
 
 EventType = Literal["Normal", "Warning"]
 
-QUEUED = 1_000
+QUEUED = 50_000
+"""Events that can wait to be sent: those of a minute of bindings, some 40 MiB."""
 REMEMBERED = 10_000
-"""How many events can still become a series. Beyond it the oldest is finished."""
-SENDERS = 8
+"""How many events we can still turn into a series. The oldest is finished to make room."""
+SENDERS, SENDERS_WHEN_LATE = 4, 64
+LATE_SECONDS = 5.0
+"""An event costs the API server as much as a binding. Few are sent at once, so that bindings come first; as many as
+bindings where the oldest event has waited so long."""
 TRIES = 12
 SECONDS_BETWEEN_TRIES = 10.0
 FINISH_SECONDS = 6 * 60.0
@@ -39,6 +45,7 @@ EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 CORE_EVENTS = Kind("", "v1", "Event", "events")
 
 _log = Log("events")
+_encode = msgspec.json.Encoder().encode
 _Key = tuple[str, ...]
 
 
@@ -66,6 +73,7 @@ class _Series:
     """The API server does not have this count yet."""
     is_taken: bool = False
     """Queued or being sent, so that the writes of one event keep their order."""
+    queued_at: float = 0.0
 
 
 class ControllerEvents:
@@ -103,7 +111,10 @@ class EventRecorder:
         self.record = self.for_controller(controller, instance).record
         """In the recorder's own name."""
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
-        self._queue: asyncio.Queue[_Series] = asyncio.Queue()
+        self._queue: deque[_Series] = deque()
+        self._tasks: asyncio.TaskGroup | None = None
+        """Of the senders, while `run` runs."""
+        self._senders = 0
         self._sending = 0
         self._idle = asyncio.Event()
         self._last_nano = 0
@@ -113,7 +124,7 @@ class EventRecorder:
     @property
     def pending(self) -> int:
         """Events that are queued or on their way."""
-        return self._queue.qsize() + self._sending
+        return len(self._queue) + self._sending
 
     def for_controller(self, controller: str, instance: str | None = None) -> ControllerEvents:
         """The same recorder under another name, as `reportingController` shows it."""
@@ -139,7 +150,7 @@ class EventRecorder:
             if known.count == 2:
                 self._enqueue(known)
             return
-        if self._queue.qsize() >= QUEUED:
+        if len(self._queue) >= QUEUED:
             self.dropped += 1
             return
         # Two events of one object in the same instant must not share a name.
@@ -168,10 +179,13 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Send what is recorded, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(SENDERS):
-                tasks.create_task(self._send_forever())
-            tasks.create_task(self._refresh_series())
+        async with asyncio.TaskGroup() as self._tasks:
+            try:
+                self._senders = 0
+                self._start_senders()
+                await self._refresh_series()
+            finally:
+                self._tasks = None
 
     async def flush(self, timeout: float) -> None:  # noqa: ASYNC109 (it ends quietly, what is left is counted)
         """At shutdown: send what is queued and the counts not written yet, as far as the time (in seconds) allows.
@@ -183,19 +197,34 @@ class EventRecorder:
                 self._enqueue(series)
         try:
             async with asyncio.timeout(timeout), asyncio.TaskGroup() as tasks:
-                for _ in range(SENDERS):
+                for _ in range(SENDERS_WHEN_LATE):
                     tasks.create_task(self._send_queued())
         except TimeoutError:
-            self.dropped += (lost := self._queue.qsize())
+            self.dropped += (lost := len(self._queue))
             _log.warning("Events were dropped at shutdown", count=lost)
 
-    async def _send_forever(self) -> None:
-        while True:
-            await self._send(await self._queue.get())
+    def _start_senders(self) -> None:
+        """As many as may send now, and not more than there are events for them."""
+        most = self._most_senders()
+        while self._tasks is not None and self._senders < most and self._senders - self._sending < len(self._queue):
+            self._senders += 1
+            self._tasks.create_task(self._send_while_wanted())
+
+    def _most_senders(self) -> int:
+        is_late = self._queue and self._clock.monotonic() - self._queue[0].queued_at >= LATE_SECONDS
+        return SENDERS_WHEN_LATE if is_late else SENDERS
+
+    async def _send_while_wanted(self) -> None:
+        try:
+            while self._queue and self._senders <= self._most_senders():
+                await self._send(self._queue.popleft())
+                self._start_senders()
+        finally:
+            self._senders -= 1
 
     async def _send_queued(self) -> None:
-        while not self._queue.empty():
-            await self._send(self._queue.get_nowait())
+        while self._queue:
+            await self._send(self._queue.popleft())
         while self._sending:  # what `run` has in hand
             self._idle.clear()
             await self._idle.wait()
@@ -223,7 +252,9 @@ class EventRecorder:
         series.is_due = True
         if not series.is_taken:
             series.is_taken = True
-            self._queue.put_nowait(series)
+            series.queued_at = self._clock.monotonic()
+            self._queue.append(series)
+            self._start_senders()
 
     async def _send(self, series: _Series) -> None:
         """Bring the server up to date with a series; what became due meanwhile is sent too."""
@@ -238,7 +269,7 @@ class EventRecorder:
             series.is_taken = False
         except asyncio.CancelledError:
             series.is_due = True
-            self._queue.put_nowait(series)  # for `flush`; the event's name makes a second try harmless
+            self._queue.append(series)  # for `flush`; the event's name makes a second try harmless
             raise
         finally:
             self._sending -= 1
@@ -255,7 +286,7 @@ class EventRecorder:
                 if series.written:
                     await self._client.patch(self._kind, series.name, series.namespace, self._counted(series, count))
                 else:
-                    await self._client.create(self._kind, self._created(series), series.namespace)
+                    await self._client.post(self._kind, series.namespace, _encode(self._created(series)))
             except ApiError as error:
                 if error.code == 409 and not series.written:
                     pass  # an earlier try did arrive
@@ -303,6 +334,8 @@ class EventRecorder:
         if self._kind is CORE_EVENTS:
             return _core_event(series)
         event = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
             "metadata": {"name": series.name, "namespace": series.namespace},
             "eventTime": micro_timestamp(series.event_time),
             "type": series.type,
@@ -326,6 +359,8 @@ class EventRecorder:
 def _core_event(series: _Series) -> dict[str, Any]:
     """The older form, for servers without events.k8s.io."""
     event = {
+        "apiVersion": CORE_EVENTS.api_version,
+        "kind": CORE_EVENTS.kind,
         "metadata": {"name": series.name, "namespace": series.namespace},
         "firstTimestamp": timestamp(series.event_time),
         "lastTimestamp": timestamp(series.event_time),
