@@ -62,10 +62,12 @@ def test_pods_of_every_number_have_names_of_their_own():
         assert len(names) == 100
 
 
-async def test_a_cluster_is_reset_to_what_was_there_before(client: ApiClient, tmp_path):
+async def test_a_cluster_is_reset_to_what_was_there_before_a_run(client: ApiClient, tmp_path):
     cluster, workload = BenchCluster(client, tmp_path / "kubeconfig", None), WORKLOADS["basic"]
     await cluster.fill(workload, nodes=2, running=3)
     await cluster.create_pods(incoming_manifest(workload, number) for number in range(4))
-    await cluster.reset()
+    await client.delete(Pod.KIND, "running-000001", NAMESPACE, grace_seconds=0)  # as a preemption does
+    await cluster.reset(workload, nodes=2, running=3)
     assert len(await client.list(Node.KIND)) == 2
-    assert {pod["metadata"]["name"][:7] for pod in await client.list(Pod.KIND, NAMESPACE)} == {"running"}
+    names = sorted(pod["metadata"]["name"] for pod in await client.list(Pod.KIND, NAMESPACE))
+    assert names == ["running-000000", "running-000001", "running-000002"]

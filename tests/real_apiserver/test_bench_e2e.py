@@ -20,6 +20,13 @@ def bench_e2e(*arguments: str) -> dict[str, Any]:
     return found
 
 
+def test_a_wave_of_preemptions_is_bound_while_pods_arrive():
+    report = bench_e2e("--nodes=5", "--preemption-wave=2", "--pods=20", "--rate=20")
+    runs = {run["contender"]: run for run in report["runs"]}
+    assert set(runs) == {"mooring", "kube-scheduler"}
+    assert all(run["bound"] == 20 and run["others_bound_seconds"] > 0 for run in runs.values())
+
+
 def test_schedulers_are_compared_with_the_bare_bind_rate():
     """All contenders bind all pods, and every event of the schedulers is there."""
     report = bench_e2e("--nodes=5", "--pods=20")

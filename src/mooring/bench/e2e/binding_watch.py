@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from urllib.parse import urlencode
 
 import msgspec
@@ -44,11 +44,11 @@ _event_decoder, _pod_decoder = msgspec.json.Decoder(_Event), msgspec.json.Decode
 class BindingWatch:
     """The bindings since it started, in the order in which they came.
 
-    The server sends a pod when it has a node and not before. `wants` selects the measured pods by their names.
+    The server sends a pod when it has a node and not before. `all` is set when the awaited pods have theirs.
     """
 
-    def __init__(self, client: ApiClient, expected: int, *, wants: Callable[[str], bool] = lambda _name: True) -> None:
-        self._client, self._expected, self._wants = client, expected, wants
+    def __init__(self, client: ApiClient, awaited: Iterable[str]) -> None:
+        self._client, self._awaited = client, set(awaited)
         self.bound_at: dict[str, float] = {}
         """Monotonic seconds by pod name; the first binding counts."""
         self.nodes: dict[str, str] = {}
@@ -100,10 +100,11 @@ class BindingWatch:
         pod = _pod_decoder.decode(event.object)
         self._version = pod.metadata.resource_version
         name = pod.metadata.name
-        if not pod.spec.node_name or name in self.bound_at or not self._wants(name):
+        if not pod.spec.node_name or name in self.bound_at:
             return
         self.bound_at[name] = now
         self.nodes[name] = pod.spec.node_name
         self.first.set()
-        if len(self.bound_at) >= self._expected:
+        self._awaited.discard(name)
+        if not self._awaited:
             self.all.set()

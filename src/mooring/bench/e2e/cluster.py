@@ -45,14 +45,18 @@ class BenchCluster:
     async def fill(self, workload: Workload, nodes: int, running: int) -> None:
         """The workload's nodes, the pods that run on them, and what they need."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        try:
-            await self.client.create(NAMESPACES, namespace)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
+        await self.ensure(NAMESPACES, namespace)
         await self.create_all(other_manifests(workload))
         await self.create_all((Node.KIND, node_manifest(workload, number)) for number in range(nodes))
         await self.create_pods(running_manifest(workload, number, nodes) for number in range(running))
+
+    async def ensure(self, kind: Kind, document: Document) -> None:
+        """Create it unless it is there."""
+        try:
+            await self.client.create(kind, document)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
 
     async def create_pods(self, documents: Iterable[Document]) -> None:
         await self.create_all((Pod.KIND, document) for document in documents)
@@ -70,9 +74,13 @@ class BenchCluster:
             for _ in range(CREATES_AT_ONCE):
                 group.create_task(work())
 
-    async def reset(self) -> None:
-        """Remove the pods of a run and all events; nodes and the pods that were there before stay."""
+    async def reset(self, workload: Workload, nodes: int, running: int) -> None:
+        """Remove the pods of a run and all events. Nodes stay; running pods that a run evicted are created again."""
         await self._remove_pods(f"!{OURS}")
+        if await self._count(Pod.KIND) < running:
+            left = {each["metadata"]["name"] for each in await self.client.list(Pod.KIND, NAMESPACE)}
+            manifests = (running_manifest(workload, number, nodes) for number in range(running))
+            await self.create_pods(each for each in manifests if each["metadata"]["name"] not in left)
 
     async def _remove_pods(self, selector: str = "") -> None:
         await self._delete_all(Pod.KIND, NAMESPACE, selector)
@@ -93,8 +101,11 @@ class BenchCluster:
         await self.client.transport.request("DELETE", path, body, seconds=600.0)
 
     async def event_count(self) -> int:
-        """How many events there are in the namespace, without reading them."""
-        page = await self._get(list_path(EVENTS, NAMESPACE, {}, 1, ""))
+        return await self._count(EVENTS)
+
+    async def _count(self, kind: Kind) -> int:
+        """How many there are in the namespace, without reading them."""
+        page = await self._get(list_path(kind, NAMESPACE, {}, 1, ""))
         return len(page["items"] or ()) + int(page["metadata"].get("remainingItemCount", 0))
 
     async def scheduled_pods(self) -> set[str]:
@@ -129,9 +140,10 @@ async def given_cluster(kubeconfig: Path) -> AsyncIterator[BenchCluster]:
 async def _check_that_nodes_are_ours(client: ApiClient) -> None:
     foreign = [each["metadata"]["name"] for each in await client.list(Node.KIND, label_selector=f"!{OURS}")]
     if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise OperatorMistake(
-            f"the cluster at {client.connection.address} has {len(foreign)} nodes that are not the benchmark's "
-            f"({foreign[0]}, …). It fills a cluster with thousands of nodes and pods: give it one without nodes."
+            f"the cluster at {client.connection.address} has nodes that are not the benchmark's: {foreign[0]}{more}. "
+            "It fills a cluster with thousands of nodes and pods: give it one without nodes."
         )
 
 

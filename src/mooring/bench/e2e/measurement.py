@@ -20,12 +20,15 @@ class Run:
     bound: int
     pods_per_second: float | None = None
     """From the first binding to the last, as a watch shows them."""
+    arrivals_per_second: float | None = None
+    """At which pods were created while the scheduler ran."""
     first_binding_seconds: float | None = None
     """After the start of the process."""
     cpu_ms_per_pod: float | None = None
-    """Of the process and its children from their start until the last event, whatever they did."""
+    """Of the process and its children: from their start until the last event; with arrivals, from the first arrival
+    until the last binding."""
     start_cpu_seconds: float | None = None
-    """The part of it until the first binding."""
+    """CPU time until the first binding; with arrivals, until the first arrival."""
     peak_mib: float | None = None
     server_cpu_ms_per_pod: float | None = None
     """Of kube-apiserver, from the start of the process until the last binding."""
@@ -34,6 +37,8 @@ class Run:
     event_lag_seconds: float | None = None
     """From the last binding to the last event."""
     latency: Latency | None = None
+    others_bound_seconds: float | None = None
+    """From the first arrival until the last of the other pods was bound: those of a wave of preemptions."""
     nodes_used: int = 0
     most_pods_on_a_node: int = 0
     trouble: str = ""

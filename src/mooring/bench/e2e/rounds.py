@@ -14,9 +14,8 @@ from pathlib import Path
 
 from mooring.bench.e2e.cluster import BenchCluster, given_cluster, own_cluster
 from mooring.bench.e2e.contenders import Contender
-from mooring.bench.e2e.drain import Task, drain
 from mooring.bench.e2e.measurement import Run
-from mooring.bench.workloads import WORKLOADS
+from mooring.bench.e2e.scenario import Scenario, Task
 
 Report = Callable[[str], None]
 
@@ -25,6 +24,7 @@ Report = Callable[[str], None]
 class Plan:
     """All runs. With a kubeconfig they use that cluster, otherwise a control plane of their own."""
 
+    scenario: Scenario
     tasks: Sequence[Task]
     contenders: Sequence[Contender]
     rounds: int
@@ -39,15 +39,15 @@ async def measure(plan: Plan, runs: list[Run], report: Report) -> None:
     """Append each run when it is over: what was measured is kept when the rest is cancelled."""
     progress = Progress(plan.run_count, report)
     for task in plan.tasks:
-        report(f"{task.workload}: {task.nodes:,} nodes and {task.running:,} running pods are created …")
+        report(f"{task.name}: {task.nodes:,} nodes and {task.running:,} running pods are created …")
         async with _cluster(plan) as cluster:
-            await cluster.fill(WORKLOADS[task.workload], task.nodes, task.running)
+            await cluster.fill(task.workload, task.nodes, task.running)
             for number in range(1, plan.rounds + 1):
                 for contender in plan.contenders:
-                    progress.begins(f"{task.workload}, round {number} of {plan.rounds}: {contender.name}")
-                    run = await drain(cluster, contender, task, number)
+                    progress.begins(f"{task.name}, round {number} of {plan.rounds}: {contender.name}")
+                    run = await plan.scenario.run(cluster, contender, task, number)
                     runs.append(run)
-                    await cluster.reset()
+                    await cluster.reset(task.workload, task.nodes, task.running)
                     progress.ends(run)
 
 
@@ -73,12 +73,18 @@ class Progress:
         self._done += 1
         left = self._runs - self._done
         rest = (self._now() - self._began) / self._done * left
-        found = f"{run.pods_per_second:,.0f} pods/s" if run.pods_per_second is not None else "nothing to measure"
+        found = _found(run)
         missing = f", {run.pods - run.bound:,} pods without a node" if run.bound < run.pods else ""
         remaining = f"; about {_duration(rest)} left" if left else ""
         self._report(f"[{self._done}/{self._runs}] {self._what}: {found}{missing}{remaining}")
         if run.trouble:
             self._report(f"  {run.contender}: {run.trouble}")
+
+
+def _found(run: Run) -> str:
+    if run.arrivals_per_second is not None and run.latency is not None:
+        return f"p50 {run.latency.p50 * 1000:.0f} ms, p99 {run.latency.p99 * 1000:.0f} ms"
+    return f"{run.pods_per_second:,.0f} pods/s" if run.pods_per_second is not None else "nothing to measure"
 
 
 def _duration(seconds: float) -> str:

@@ -37,6 +37,8 @@ class Summary:
     latency_p50_seconds: float | None
     latency_p90_seconds: float | None
     latency_p99_seconds: float | None
+    arrivals_per_second: float | None
+    others_bound_seconds: float | None
 
 
 def summarize(runs: Sequence[Run]) -> list[Summary]:
@@ -72,6 +74,8 @@ def _summary(group: Sequence[Run], runs: Sequence[Run]) -> Summary:
         latency_p50_seconds=middle(lambda run: run.latency.p50 if run.latency else None),
         latency_p90_seconds=middle(lambda run: run.latency.p90 if run.latency else None),
         latency_p99_seconds=middle(lambda run: run.latency.p99 if run.latency else None),
+        arrivals_per_second=middle(lambda run: run.arrivals_per_second),
+        others_bound_seconds=middle(lambda run: run.others_bound_seconds),
     )
 
 

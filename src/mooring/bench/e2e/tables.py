@@ -10,50 +10,78 @@ _GAP = "  "
 Column = tuple[str, Callable[[Summary], str]]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+def _figure(name: str, form: str, scale: float = 1.0) -> Callable[[Summary], str]:
+    def cell(summary: Summary) -> str:
+        value = getattr(summary, name)
+        return "-" if value is None else format(value * scale, form)
+
+    return cell
 
 
-def _events(each: Summary) -> str:
-    return "-" if each.events_lost is None else str(each.events_lost)
-
-
-COLUMNS: tuple[Column, ...] = (
-    ("workload", lambda each: each.workload),
-    ("contender", lambda each: each.contender),
-    ("pods/s", lambda each: _number(each.pods_per_second, ",.0f")),
-    ("of bare", lambda each: _number(each.share_of_bare, ".0%")),
-    ("x kube", lambda each: _number(each.times_kube_scheduler, ".2f")),
-    ("CPU ms/pod", lambda each: _number(each.cpu_ms_per_pod, ".2f")),
-    ("of it start s", lambda each: _number(each.start_cpu_seconds, ".2f")),
-    ("MiB", lambda each: _number(each.peak_mib, ".0f")),
-    ("first s", lambda each: _number(each.first_binding_seconds, ".2f")),
-    ("event lag s", lambda each: _number(each.event_lag_seconds, ".1f")),
-    ("lost", _events),
-    ("p50 s", lambda each: _number(each.latency_p50_seconds, ".3f")),
-    ("p99 s", lambda each: _number(each.latency_p99_seconds, ".3f")),
-    ("unbound", lambda each: str(each.unbound)),
+NAMES: tuple[Column, ...] = (("workload", lambda each: each.workload), ("contender", lambda each: each.contender))
+COSTS: tuple[Column, ...] = (
+    ("CPU ms/pod", _figure("cpu_ms_per_pod", ".2f")),
+    ("start CPU s", _figure("start_cpu_seconds", ".2f")),
+    ("MiB", _figure("peak_mib", ".0f")),
+    ("first s", _figure("first_binding_seconds", ".2f")),
 )
-_LEFT = 2
-"""So many columns are names; the others are figures, which stand to the right."""
-LEGEND = (
+DRAIN: tuple[Column, ...] = (
+    *NAMES,
+    ("pods/s", _figure("pods_per_second", ",.0f")),
+    ("of bare", _figure("share_of_bare", ".0%")),
+    ("x kube", _figure("times_kube_scheduler", ".2f")),
+    *COSTS,
+    ("event lag s", _figure("event_lag_seconds", ".1f")),
+    ("lost", _figure("events_lost", ",.0f")),
+    ("p50 s", _figure("latency_p50_seconds", ".2f")),
+    ("p99 s", _figure("latency_p99_seconds", ".2f")),
+    ("unbound", _figure("unbound", ",.0f")),
+)
+ARRIVALS: tuple[Column, ...] = (
+    *NAMES,
+    ("arrivals/s", _figure("arrivals_per_second", ",.0f")),
+    ("p50 ms", _figure("latency_p50_seconds", ",.1f", 1000)),
+    ("p90 ms", _figure("latency_p90_seconds", ",.1f", 1000)),
+    ("p99 ms", _figure("latency_p99_seconds", ",.1f", 1000)),
+    ("bound/s", _figure("pods_per_second", ",.0f")),
+    *COSTS,
+    ("wave s", _figure("others_bound_seconds", ".1f")),
+    ("unbound", _figure("unbound", ",.0f")),
+)
+DRAIN_LEGEND = (
     "pods/s: first to last binding. of bare: share of the rate at which a client only posts bindings, in the same "
     "round. x kube: kube-scheduler is 1.\n"
-    "CPU ms/pod: of the whole process from its start to the last event; start s: the part until the first binding. "
-    "first s: first binding after the start.\n"
-    "event lag: from the last binding to the last Scheduled event. p50, p99: from the creation of a pod, or the start "
-    "where that was later, to its binding."
+    "CPU ms/pod: of the whole process from its start to the last event; start CPU s: the part until the first binding, "
+    "which comes first s after the start.\n"
+    "event lag: from the last binding to the last Scheduled event; lost: pods without one. p50, p99: from the start of "
+    "the scheduler to a pod's binding."
+)
+ARRIVALS_LEGEND = (
+    "p50, p90, p99: from the creation of a pod to its binding. CPU ms/pod: from the first arrival to the last binding; "
+    "start CPU s: before.\n"
+    "first s: first binding after the start of the scheduler. wave s: from the first arrival until all preempting pods "
+    "were bound."
 )
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    rows = [[title for title, _ in COLUMNS], *([cell(each) for _, cell in COLUMNS] for each in summaries)]
+    """Names to the left, figures to the right."""
+    columns = ARRIVALS if _are_arrivals(summaries) else DRAIN
+    rows = [[title for title, _ in columns], *([cell(each) for _, cell in columns] for each in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(_GAP.join(_cells(row, widths)).rstrip() for row in rows)
 
 
+def legend(summaries: Sequence[Summary]) -> str:
+    return ARRIVALS_LEGEND if _are_arrivals(summaries) else DRAIN_LEGEND
+
+
+def _are_arrivals(summaries: Sequence[Summary]) -> bool:
+    return any(each.arrivals_per_second is not None for each in summaries)
+
+
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [
-        f"{cell:<{width}}" if at < _LEFT else f"{cell:>{width}}"
+        f"{cell:<{width}}" if at < len(NAMES) else f"{cell:>{width}}"
         for at, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]

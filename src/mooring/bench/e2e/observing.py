@@ -1,0 +1,50 @@
+"""Observes a contender until its pods are bound, or no more can be expected."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from mooring.bench.e2e.binding_watch import BindingWatch
+from mooring.bench.e2e.running_contender import RunningContender
+from mooring.bench.processes import Usage
+
+LOOK_SECONDS = 0.05
+STALL_SECONDS = 60.0
+"""Without a binding for so long, the run is over."""
+GRACE_SECONDS = 1.0
+"""Bindings that a process posted may be shown so long after its end."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    usage: Usage
+    """When it was last looked at, which is before its end."""
+    start_cpu_seconds: float | None
+    """CPU time until the first binding."""
+    trouble: str
+    """Why not all pods were bound."""
+
+
+async def observe(process: RunningContender, watch: BindingWatch) -> Observed:
+    """Until all pods are bound, or no more can be expected."""
+    usage, start_cpu = Usage(), None
+    bound, progressed_at = 0, time.monotonic()
+    while not watch.all.is_set():
+        if start_cpu is None and watch.first.is_set():
+            start_cpu = process.usage().cpu_seconds
+        if len(watch.bound_at) > bound:
+            bound, progressed_at = len(watch.bound_at), time.monotonic()
+        quiet = time.monotonic() - progressed_at
+        if process.has_ended and quiet > GRACE_SECONDS:
+            return Observed(usage, start_cpu, f"it ended with exit code {process.exit_code}.")
+        if quiet > STALL_SECONDS:
+            return Observed(usage, start_cpu, f"no pod was bound for {STALL_SECONDS:g} s.")
+        if not process.has_ended:
+            usage = process.usage()
+        try:
+            await asyncio.wait_for(watch.all.wait(), LOOK_SECONDS)
+        except TimeoutError:
+            continue
+    return Observed(usage, start_cpu, "")
