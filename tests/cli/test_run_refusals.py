@@ -162,3 +162,14 @@ def test_a_plugin_whose_constructor_fails_is_named_with_the_line(mooring: Moorin
     assert "plugin Pin (pin.py) cannot be built" in result.err
     assert message in result.err
     assert "pin.py:4" in result.err
+
+
+@pytest.mark.parametrize("command", ["run", "up"])
+@pytest.mark.parametrize(
+    ("value", "message"), [("-1", "-1 is not in the range x>=0"), ("often", "'often' is not a valid integer range")]
+)
+def test_how_often_decisions_are_verified_is_a_whole_number(mooring: Mooring, command: str, value: str, message: str):
+    result = mooring(command, f"--verify-every={value}")
+    assert result.code == 2
+    assert "--verify-every" in result.err
+    assert message in result.err

@@ -62,6 +62,17 @@ attempt_timeout_option = click.option(
 )
 
 
+verify_every_option = click.option(
+    "--verify-every",
+    cls=Flag,
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Take every Nth decision again without cached results and compare; 0 is never. Differences are logged.",
+)
+
+
 def _no_limit_if_zero(ctx: click.Context, parameter: click.Parameter, seconds: float) -> float:
     return _not_negative(ctx, parameter, seconds) or math.inf
 
@@ -101,6 +112,7 @@ shutdown_timeout_option = click.option(
     help="After this long an unschedulable pod is tried again in any case.",
 )
 @attempt_timeout_option
+@verify_every_option
 @shutdown_timeout_option
 @reload_options(by_signal=True)
 @shadow_options
@@ -114,6 +126,7 @@ def run(
     kubeconfig: str | None,
     max_unschedulable: float,
     attempt_timeout: float,
+    verify_every: int,
     shutdown_timeout: float,
     tracing_endpoint: str,
     **flags: Any,
@@ -151,6 +164,7 @@ def run(
                 gates=gates,
                 max_unschedulable_seconds=max_unschedulable,
                 attempt_timeout_seconds=attempt_timeout,
+                verify_every=verify_every,
                 serving=kube.serving,
                 election=configuration.leader_election if shadow is None else None,
                 role=role,
@@ -170,6 +184,7 @@ async def schedule(
     gates: FeatureGates | None = None,
     max_unschedulable_seconds: float = 300.0,
     attempt_timeout_seconds: float = 5.0,
+    verify_every: int = 0,
     serving: ServingFlags = NOT_SERVING,
     election: LeaderElection | None = None,
     died: asyncio.Task[None] | None = None,
@@ -214,6 +229,7 @@ async def schedule(
             metrics=metrics,
             max_unschedulable_seconds=max_unschedulable_seconds,
             attempt_timeout_seconds=attempt_timeout_seconds,
+            verify_every=verify_every,
             shutdown_seconds=stop.seconds,
             may_schedule=may_schedule,
         )

@@ -22,7 +22,7 @@ from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.output import print_lines
 from mooring.cli.reload import ReloadSource, reload_flags, reload_options
-from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option
+from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option, verify_every_option
 from mooring.cli.serving import ServingFlags, port_option
 from mooring.cli.stopping import Stop, run_until_signalled
 from mooring.cli.tracing import tracing_option, tracing_options
@@ -41,6 +41,7 @@ _log = Log("mooring")
 @plugins_option
 @gates_option
 @attempt_timeout_option
+@verify_every_option
 @shutdown_timeout_option
 @reload_options(by_signal=False)
 @tracing_option
@@ -55,6 +56,7 @@ def up(
     plugins: tuple[str, ...],
     gates: FeatureGates,
     attempt_timeout: float,
+    verify_every: int,
     shutdown_timeout: float,
     secure_port: int,
     tracing_endpoint: str,
@@ -118,6 +120,7 @@ def up(
                         stop,
                         gates=gates,
                         attempt_timeout_seconds=attempt_timeout,
+                        verify_every=verify_every,
                         serving=serving,
                         election=election,
                         died=died,

@@ -4,7 +4,7 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
 from mooring.engine.extender_results import EXTENDER, ExtenderResults, ExtenderScores
 from mooring.engine.filtering import Feasible, feasible
-from mooring.engine.pipeline import choose, decide, fail, refuse
+from mooring.engine.pipeline import Decide, choose, decide, fail, refuse
 from mooring.engine.plugin_call import calling
 from mooring.engine.profile import Form, Profile
 from mooring.engine.rejected import Rejectors
@@ -14,6 +14,7 @@ from mooring.engine.scoring import Score, ScoreColumns
 
 __all__ = [
     "EXTENDER",
+    "Decide",
     "Decision",
     "DecisionCache",
     "EngineCycle",

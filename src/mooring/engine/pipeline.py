@@ -5,7 +5,8 @@ PreFilter and Filter find the feasible nodes; then PreScore and Score choose one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
@@ -20,6 +21,9 @@ from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Pod
 from mooring.state import State
+
+Decide: TypeAlias = Callable[..., Decision]
+"""`decide`, or what stands in for it."""
 
 
 def decide(

@@ -117,5 +117,9 @@ class DecisionCache:
             cached = self._by_profile[profile] = ProfileCache(profile)
         return cached
 
+    def drop(self, profile: Profile) -> None:
+        """Begin anew for this profile: what is cached for it is wrong."""
+        self._by_profile.pop(profile, None)
+
 
 NO_SCORE_CACHES: ScoreCaches = {}

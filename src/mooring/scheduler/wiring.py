@@ -13,6 +13,7 @@ from typing import Any
 from mooring.base.clock import Clock, SystemClock
 from mooring.client import ApiClient, Feed, Reflector
 from mooring.config import Configuration
+from mooring.engine import Decide, decide
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.events import ClusterEvent
@@ -28,6 +29,7 @@ from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption, Preemp
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.cycle.scheduling_cycle import ClusterExecutor, Executor, PreChecks, SchedulingCycle
 from mooring.scheduler.cycle.unlisted_kinds import PodsAwaitingKinds
+from mooring.scheduler.cycle.verification import VerifiedDecisions
 from mooring.scheduler.extenders import Documents, Extenders
 from mooring.scheduler.introspection.cache_comparer import CacheComparer
 from mooring.scheduler.introspection.decision_log import DecisionLog
@@ -88,6 +90,7 @@ class Core:
     preemption: Preemption
     claim_releases: ClaimReleases
     budget: TimeBudget | None
+    decide: Decide
     overruns: Overruns
     on_plugin_fault: Callable[[str, str], None]
 
@@ -119,11 +122,13 @@ def build_core(
     metrics: SchedulerMetrics | None = None,
     max_unschedulable_seconds: float = 300.0,
     attempt_timeout_seconds: float = ATTEMPT_TIMEOUT_SECONDS,
+    verify_every: int = 0,
     reporter: Reporter | None = None,
 ) -> Core:
     """`metrics` are the caller's where they observe the client's requests too; `reporter` writes events and conditions.
 
     Plugins are built here; `attempt_timeout_seconds` is how long they may compute about one pod, 0 for any time.
+    With `verify_every` each decision of so many is compared with one from scratch; 0: none.
     """
     gates = gates or FeatureGates()
     clock = clock if clock is not None else SystemClock()
@@ -208,6 +213,7 @@ def build_core(
         preemption=Preemption(client, clock, in_progress, queue, pods, state, room, bindings, reporter, metrics),
         claim_releases=ClaimReleases(claim_writer, queue),
         budget=TimeBudget(attempt_timeout_seconds) if attempt_timeout_seconds else None,
+        decide=VerifiedDecisions(verify_every, clock, metrics.plugins).decide if verify_every else decide,
         overruns=Overruns(Penalties(clock), queue, failures, decision_log),
         on_plugin_fault=on_plugin_fault,
     )
@@ -243,6 +249,7 @@ def complete(
         overruns=core.overruns,
         budget=core.budget,
         extenders=core.extenders,
+        decide=core.decide,
     )
     lifecycle = Lifecycle(on_fault=core.on_plugin_fault)
     versions = Versions(

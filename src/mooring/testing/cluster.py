@@ -19,6 +19,7 @@ from mooring.engine import (
     reserve,
     unreserve,
 )
+from mooring.engine.verification import first_difference
 from mooring.framework import (
     ALL_NODES,
     DomainCounts,
@@ -208,6 +209,19 @@ class Cluster:
             self.state.remove_pending(pod.uid)
             if known is not None:
                 self.state.set_pending(known)
+
+    def verify(self, pod: Pod) -> Decision:
+        """`decide`, with results that were cached for earlier pods and again without. Raises AssertionError if the two
+        differ: a plugin reads more than its `reads` and `sign` declare.
+        """
+        cached, decisions_before = self.decide(pod), self._cache
+        self._cache = DecisionCache()
+        fresh = self.decide(pod)
+        self._cache = decisions_before
+        difference = first_difference(cached, fresh)
+        if difference is not None:
+            raise AssertionError(f"{difference}; it reads more than its `reads` and `sign` declare")
+        return cached
 
     def schedule(self, pod: Pod) -> Decision:
         """Decide, and if a node was found count the pod there from now on: reserve it, and run permit.

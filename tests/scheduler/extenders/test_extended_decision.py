@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mooring.base.errors import BudgetExceeded
-from mooring.engine import Decision, ExtenderScores, Profile
+from mooring.engine import Decision, ExtenderScores, Profile, decide
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Plugin, Pod, Point, Rejection
 from mooring.scheduler.extenders.client import ExtenderFault
@@ -51,7 +51,7 @@ class Requested:
 
 async def decided(requested: Any, state: Any, pod: Pod | None = None) -> Decision:
     profile = Profile("p", {Point.FILTER: [(Roomy(), 0)]})
-    return await decide_with(cast(Any, requested), profile, pod or a_pod(), state, attempt=1, seed=0, start=0)
+    return await decide_with(cast(Any, requested), decide, profile, pod or a_pod(), state, attempt=1, seed=0, start=0)
 
 
 async def test_nothing_happens_meanwhile():
@@ -179,7 +179,9 @@ async def test_filters_have_a_time_budget(which, nominated, calls):
     profile = Profile("p", {Point.PRE_FILTER: [(SlowAt(which), 0)]})
     state = a_cluster(a_node("a"), a_node("b")).state
     budget, pod = TimeBudget(0.05), a_pod(nominated=nominated)
-    decision = await decide_with(cast(Any, requested), profile, pod, state, attempt=1, seed=0, start=0, budget=budget)
+    decision = await decide_with(
+        cast(Any, requested), decide, profile, pod, state, attempt=1, seed=0, start=0, budget=budget
+    )
     assert isinstance(decision.fault, BudgetExceeded)
     assert decision.fault.plugin == "SlowAt"
     assert len(requested.filtered) == calls

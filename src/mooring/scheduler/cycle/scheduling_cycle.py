@@ -15,7 +15,7 @@ from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decision, DecisionCache, Permitted, PlacementRefused, Profile, decide, permit, reserve
+from mooring.engine import Decide, Decision, DecisionCache, Permitted, PlacementRefused, Profile, permit, reserve
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod, Point
 from mooring.framework.events import resource_name
@@ -83,6 +83,7 @@ class SchedulingCycle:
         overruns: Overruns,
         budget: TimeBudget | None,
         extenders: Extenders | None,
+        decide: Decide,
     ) -> None:
         """`budget` is the time that plugins have for one attempt; None: no limit."""
         self._state = state
@@ -96,6 +97,7 @@ class SchedulingCycle:
         self._overruns = overruns
         self._budget = budget
         self._extenders = extenders
+        self._decide = decide
         self._next_starts: dict[str, int] = {}
         """By profile, where its next search for feasible nodes begins."""
         self._cache = DecisionCache()
@@ -122,11 +124,11 @@ class SchedulingCycle:
             # 2. Decide: filter and score nodes; where none fits, run PostFilter. Extenders are awaited: no other pod
             #    is decided meanwhile, but watch events and binding cycles continue.
             watch, inputs, is_gone = self._metrics.attempts.begin(), self._inputs(queued, profile), False
-            if self._extenders is None or not self._extenders.concern(pod):
-                decision = decide(profile, pod, self._state, watch=watch, **inputs)
+            if (extenders := self._extenders) is None or not extenders.concern(pod):
+                decision = self._decide(profile, pod, self._state, watch=watch, **inputs)
             else:
                 self._idle.clear()
-                decision = await decide_with(self._extenders, profile, pod, self._state, watch=watch, **inputs)
+                decision = await decide_with(extenders, self._decide, profile, pod, self._state, watch=watch, **inputs)
                 is_gone = self._is_gone(pod)
             if self._budget is not None:
                 self._overruns.attempted(pod.namespace, self._budget.spent_seconds)

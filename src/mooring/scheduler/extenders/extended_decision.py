@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, DecisionCache, EngineCycle, ExtenderResults, Profile, decide, fail, feasible
+from mooring.engine import Decide, Decision, DecisionCache, EngineCycle, ExtenderResults, Profile, fail, feasible
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Plan, Pod, Refusal
@@ -32,6 +32,7 @@ _log = Log("scheduler")
 
 async def decide_with(
     extenders: Extenders,
+    decide: Decide,
     profile: Profile,
     pod: Pod,
     state: State,
@@ -43,7 +44,7 @@ async def decide_with(
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
 ) -> Decision:
-    """`decide`, with extenders. Nothing waits between the choice of a node and the return."""
+    """`decide`, or what stands in for it, with extenders. Nothing waits between the choice of a node and the return."""
     for _ in range(ROUNDS):
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed, budget=budget)

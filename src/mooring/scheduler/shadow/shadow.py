@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from mooring.base.clock import Clock
-from mooring.engine import Decision, DecisionCache, Profile, decide
+from mooring.engine import Decide, Decision, DecisionCache, Profile, decide
 from mooring.engine.filtering import nodes_to_find
 from mooring.engine.time_budget import TimeBudget
 from mooring.objects.core import Pod
@@ -99,13 +99,15 @@ class Shadow:
         hindrance: Callable[[Pod], str | None] = lambda _pod: None,
         is_extended: Callable[[Pod], bool] = lambda _pod: False,
         budget: TimeBudget | None = None,
+        decide: Decide = decide,
     ) -> None:
         """`shares` is per profile how many per cent of the nodes they look at (0: kube-scheduler's adaptive rule).
 
         `hindrance` returns why a pod cannot be decided now, if so; `is_extended` whether extenders take part in it;
-        `budget` is the time for one decision.
+        `budget` is the time for one decision, and `decide` takes it.
         """
         self._profiles = profiles
+        self._take_decision = decide
         self._theirs = {
             name: Profile(name, profile.points, (shares or {}).get(name, 0), is_extended=profile.is_extended)
             for name, profile in profiles.items()
@@ -374,7 +376,7 @@ class Shadow:
         if self._budget is not None:
             self._budget.renew()
         profile = self._profiles[pod.spec.scheduler_name]
-        return decide(profile, pod, self._state, cache=self._cache, budget=self._budget)
+        return self._take_decision(profile, pod, self._state, cache=self._cache, budget=self._budget)
 
     # Reporting
 

@@ -66,6 +66,7 @@ def build_shadow(
         shares=_shares(configuration),
         hindrance=lambda pod: _unlisted_kinds(core, pod),
         budget=core.budget,
+        decide=core.decide,
         is_extended=lambda pod: core.extenders is not None and core.extenders.concern(pod),
     )
     summary = Summary(core.metrics.plugins, names, lambda: shadow.waiting)
