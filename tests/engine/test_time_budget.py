@@ -18,7 +18,7 @@ from mooring.engine.pod_fields import largest_field
 from mooring.engine.time_budget import TICK_SECONDS, TimeBudget, is_interruptible
 from mooring.framework import Plan, Plugin, Reads, Refusal, Rejection, Rejections, TermKind
 from mooring.plugins.catalogue import catalogue
-from mooring.state import RowsAfterEviction
+from mooring.state import WhatIfRows
 from mooring.testing import a_cluster, a_constraint, a_node, a_pod, a_toleration
 
 LIMIT_SECONDS = 60
@@ -125,25 +125,17 @@ class SlowWhenEvicting(Plugin):
     reads = Reads.PODS
 
     def filter_nodes(self, pod: Any, nodes: Any, cycle: Any) -> Any:
-        if isinstance(nodes, RowsAfterEviction):
+        if isinstance(nodes, WhatIfRows):
             spin()
         yield Rejections(np.ones(len(nodes), np.bool_), "no room")
 
 
-VECTORIZED_WHAT_IFS: dict[str, Any] = {
-    "unpreemptable": lambda pod, nodes, what_if: what_if.unpreemptable(pod, nodes),
-    "victims": lambda pod, nodes, what_if: what_if.victims(pod, [(node, list(node.pods)) for node in nodes]),
-}
-
-
-@pytest.mark.parametrize(
-    "what_if_of", VECTORIZED_WHAT_IFS.values(), ids=[f"what_if.{name}" for name in VECTORIZED_WHAT_IFS]
-)
-def test_a_filter_is_interrupted_in(what_if_of):
+def test_a_filter_is_interrupted_where_victims_are_computed_at_once():
     returned: list[Any] = []
 
     def post_filter(self: Plugin, pod: Any, refused: Any, what_if: Any) -> Refusal:
-        returned.append(what_if_of(pod, list(refused.resolvable_nodes()), what_if))
+        lower = what_if.lower_priority_pods(pod, refused.resolvable_nodes())
+        returned.append(what_if.victims(pod, lower))
         return Refusal("nothing helps")
 
     preempts = type("Preempts", (Plugin,), {"post_filter": post_filter})()

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.objects import Node, ObjectMeta, Pod
 from mooring.objects.core import Affinity, PodAffinityTerm, TopologySpreadConstraint
 from mooring.objects.meta import KubeObject
+from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from mooring.objects.selectors import LabelSelector
 from mooring.objects.workloads import Service, ServiceSpec
 from mooring.testing import a_constraint, a_node_object, a_pod, a_term, pod_rules, requires
 from mooring.testing.storage import a_claim, a_csi_node, a_storage_class, a_volume, claim_volume
@@ -126,13 +129,60 @@ def _small_node(number: int) -> Node:
     return a_node_object(f"node-{number:05d}", cpu="4", memory="32Gi", labels={ZONE: f"zone-{number % ZONES}"})
 
 
-def _evictable(number: int) -> Pod:
-    """One fills most of a node, four all of it."""
-    return a_pod(f"low-{number}", cpu="900m", memory="500Mi", priority=0)
+def _evictable(number: int, **more: Any) -> Pod:
+    """One leaves too little room on a node, four fill it."""
+    return a_pod(f"low-{number}", cpu="900m", memory="500Mi", priority=0, **more)
 
 
-def _preempting(number: int) -> Pod:
-    return a_pod(f"pod-{number}", cpu="3500m", memory="500Mi", priority=10)
+def _preempting(number: int, **more: Any) -> Pod:
+    return a_pod(f"pod-{number}", cpu="3500m", memory="500Mi", priority=10, **more)
+
+
+def _preempting_spread(number: int) -> Pod:
+    """Spread over zones; the victims count too."""
+    labels = {"app": "web"}
+    return _preempting(number, labels=labels, spread=[a_constraint(ZONE, skew=5, labels=labels)])
+
+
+def _evictable_spread(number: int) -> Pod:
+    return _evictable(number, labels={"app": "web" if number % 2 else "batch"})
+
+
+def _preempting_anti_affinity(number: int) -> Pod:
+    """Not beside another of its group."""
+    labels = {"group": f"group-{number % GROUPS}", "tier": "high"}
+    away = a_term({"group": labels["group"]}, HOSTNAME)
+    return _preempting(number, labels=labels, affinity=pod_rules(away=[away]))
+
+
+def _evictable_anti_affinity(number: int) -> Pod:
+    """Half of the victims let no pod of high tier beside them."""
+    rules = {} if number % 2 else {"affinity": pod_rules(away=[a_term({"tier": "high"}, HOSTNAME)])}
+    return _evictable(number, labels={"tier": "low"}, **rules)
+
+
+def _preempting_affinity(number: int) -> Pod:
+    """In a zone with another of its group, of which some run already."""
+    labels = {"group": f"group-{number % GROUPS}"}
+    return _preempting(number, labels=labels, affinity=pod_rules(near=[a_term(labels, ZONE)]))
+
+
+def _evictable_affinity(number: int) -> Pod:
+    return _evictable(number, labels={"group": f"group-{number % GROUPS}"})
+
+
+def _evictable_of_an_app(number: int) -> Pod:
+    return _evictable(number, labels={"app": f"app-{number % APPS}"})
+
+
+def _budgets() -> Iterable[KubeObject]:
+    """Half of the apps may lose a pod."""
+    for number in range(APPS):
+        yield PodDisruptionBudget(
+            metadata=ObjectMeta(name=f"app-{number}", namespace="default"),
+            spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": f"app-{number}"})),
+            status=PodDisruptionBudgetStatus(disruptions_allowed=number % 2),
+        )
 
 
 def _with_a_volume(number: int) -> Pod:
@@ -186,7 +236,13 @@ WORKLOADS: dict[str, Workload] = {
     "volumes": Workload(_with_another_volume, running=_with_a_volume, objects=_bound_claims),
     "newvolumes": Workload(_with_another_volume, running=_with_a_volume, objects=_waiting_claims),
     "preemption": Workload(_preempting, running=_evictable, node=_small_node),
+    "preemptspread": Workload(_preempting_spread, running=_evictable_spread, node=_small_node),
+    "preemptanti": Workload(_preempting_anti_affinity, running=_evictable_anti_affinity, node=_small_node),
+    "preemptaffinity": Workload(_preempting_affinity, running=_evictable_affinity, node=_small_node),
+    "preemptbudgets": Workload(_preempting, running=_evictable_of_an_app, node=_small_node, objects=_budgets),
 }
-END_TO_END = tuple(name for name in WORKLOADS if name not in ("refused", "newvolumes", "preemption"))
+END_TO_END = tuple(
+    name for name in WORKLOADS if name not in ("refused", "newvolumes") and not name.startswith("preempt")
+)
 """Those whose pods are all bound without a controller: nothing fits `refused`, new volumes are made by a provisioner,
 and a preemption has scenarios of its own."""

@@ -198,19 +198,13 @@ class Decision:
         """What post_filter plans, or why it could make no room."""
         if self.plan is not None:
             return {"plan": _plan_evidence(self.plan)}
-        tried = next((remedy.tried for remedy in self.post_filtered.remedies if remedy.tried), {})
-        if not tried:
-            return {}
-        names: dict[tuple[str, ...], list[str]] = {}
-        for node, refusal in tried.items():
-            names.setdefault(refusal.reasons, []).append(node)
-        groups = sorted(names.items(), key=lambda group: -len(group[1]))[:MAX_GROUPS]
-        return {
-            "noRoom": [
-                {"reasons": list(reasons), "count": len(nodes), "nodes": nodes[:NAMED_NODES]}
-                for reasons, nodes in groups
-            ]
-        }
+        groups = [
+            {"reasons": list(reasons), "count": count, "nodes": names}
+            for remedy in self.post_filtered.remedies
+            if remedy.tried is not None
+            for reasons, count, names in remedy.tried.by_reasons(NAMED_NODES)[:MAX_GROUPS]
+        ]
+        return {"noRoom": groups} if groups else {}
 
     def __repr__(self) -> str:
         return f"<decision {self.pod.key}: {self.node or self.message}>"

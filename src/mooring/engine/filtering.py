@@ -13,7 +13,7 @@ from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault, with_reasons
-from mooring.engine.profile import FilterPlugin, Profile
+from mooring.engine.profile import FilterPlugin, Profile, Rule
 from mooring.engine.rejected import PluginVerdict, Rejected, RejectionGroup, Step, groups_of_whole_steps
 from mooring.framework import (
     UNRESOLVABLE,
@@ -339,9 +339,12 @@ def _run_filter(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step
 
 def run_filter_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
     assert filterer.at_once is not None
-    given = [
-        rejections for rejections in filterer.at_once(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)
-    ]
+    return run_rule_at_once(filterer, filterer.at_once, cycle, nodes)
+
+
+def run_rule_at_once(filterer: FilterPlugin, rule: Rule, cycle: EngineCycle, nodes: Rows) -> Step | None:
+    """One plugin's rejections by a form of its rule for many nodes; None if there are none."""
+    given = [rejections for rejections in rule(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)]
     if not given:
         return None
     mask: BoolArray = given[0].mask if len(given) == 1 else np.logical_or.reduce([each.mask for each in given])

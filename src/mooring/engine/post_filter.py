@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.engine.rejected import Rejected
 from mooring.engine.what_if import EngineWhatIf
-from mooring.framework import UNRESOLVABLE, NodeView, Plan, PostFilterRefusal, Refusal
+from mooring.framework import UNRESOLVABLE, NodeRows, Plan, PostFilterRefusal, Refusal
 
 CLEAR = ""
 """Clear an earlier nomination."""
@@ -93,5 +92,5 @@ class NodeDiagnosis:
         self.rejections = rejected
         self.cycle = cycle
 
-    def resolvable_nodes(self) -> Iterable[NodeView]:
+    def resolvable_nodes(self) -> NodeRows:
         return self.rejections.resolvable_nodes()

@@ -17,6 +17,10 @@ class Form(Enum):
     VECTOR = "vector"
 
 
+Rule = Callable[..., Iterable[Rejections]]
+"""A filter's rule for many nodes at once."""
+
+
 class FilterPlugin:
     """A filter plugin and the forms its rule has."""
 
@@ -26,7 +30,7 @@ class FilterPlugin:
         self.plugin = plugin
         self.name = plugin.name
         self.one_by_one: Callable[..., Any] | None = getattr(plugin, "filter", None)
-        self.at_once: Callable[..., Iterable[Rejections]] | None = getattr(plugin, "filter_nodes", None)
+        self.at_once: Rule | None = getattr(plugin, "filter_nodes", None)
         if self.one_by_one is not None and self.at_once is not None:
             self.one_by_one = None if form is Form.VECTOR else self.one_by_one
             self.at_once = None if form is Form.PLAIN else self.at_once

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework import PENDING, UNRESOLVABLE, UNSCHEDULABLE, BoolArray, IntArray, Refusal, Rejection, Rejections
-from mooring.state import Rows, RowView
+from mooring.state import Rows
 
 
 class PluginVerdict(NamedTuple):
@@ -85,7 +85,7 @@ class Rejected(Mapping[str, PluginVerdict]):
         """What filters rejected."""
         rejected = cls(nodes)
         if steps:
-            by_row = np.zeros(int(nodes.rows[-1]) + 1, np.uint32)
+            by_row = np.zeros(int(nodes.rows.max()) + 1, np.uint32)
             for step in steps:
                 rejected._enter(step, by_row)
             rejected._which = by_row.take(nodes.rows)
@@ -159,10 +159,14 @@ class Rejected(Mapping[str, PluginVerdict]):
             if which
         ]
 
-    def resolvable_nodes(self) -> Iterator[RowView]:
+    def resolvable_nodes(self) -> Rows:
         """The nodes where evicting pods could help. Only while the decision is being taken: it reads the table."""
         is_resolvable = np.array([False, *(refusal.code is UNSCHEDULABLE for _, refusal in self._verdicts)])
-        return iter(self._nodes.where(is_resolvable.take(self._which)))
+        return self._nodes.where(is_resolvable.take(self._which))
+
+    def rows_by_verdict(self) -> list[tuple[IntArray, PluginVerdict]]:
+        """The rows of the nodes that were given each verdict."""
+        return [(self._nodes.rows[self._which == which], verdict) for which, verdict in enumerate(self._verdicts, 1)]
 
     def groups(self, *, most: int, named: int) -> list[RejectionGroup]:
         """The most frequent verdicts, each with its nodes."""

@@ -7,9 +7,9 @@ node object alone once they have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -18,17 +18,39 @@ from mooring.engine.filtering import (
     first_refusal,
     not_satisfied,
     refusal_among_nominated,
-    run_filter_at_once,
     run_pre_filters,
+    run_rule_at_once,
 )
-from mooring.engine.profile import FilterPlugin
+from mooring.engine.profile import FilterPlugin, Rule
 from mooring.engine.rejected import Rejected, Step
 from mooring.engine.time_budget import AttemptTimeout
-from mooring.framework import BoolArray, Evicted, IntArray, NodeView, PlacedPod, Plugin, Pod, Reads, Refusal
-from mooring.state import PODS, Rows, RowsAfterEviction, RowView
+from mooring.framework import (
+    BoolArray,
+    Evicted,
+    IntArray,
+    LowerPriorityPods,
+    NodeRows,
+    NodeView,
+    PlacedPod,
+    Plugin,
+    Pod,
+    Reads,
+    Refusal,
+    Victims,
+)
+from mooring.state import Eviction, Rows, RowView, WhatIfRows
+from mooring.state import LowerPriorityPods as StateLowerPriorityPods
 
-LARGEST_AMOUNT = 2**53
-"""Sums of these on one node stay within 64 bits."""
+IN_WHAT_IF = "filter_nodes_in_what_if"
+"""The form of a rule for a plugin whose PreFilter reads pods on nodes."""
+
+
+class Passing(NamedTuple):
+    """The positions of nodes that filters passed, in a what-if about many nodes."""
+
+    places: IntArray
+    are_certain: bool = True
+    """Whether every filter could run."""
 
 
 class EngineWhatIf:
@@ -39,6 +61,7 @@ class EngineWhatIf:
         profile = cycle.profile
         self._filterers = tuple(each for each in profile.filterers if each.name not in cycle.skipped_filters)
         self._of_pods = tuple(each for each in self._filterers if _reads(each, profile.pre_filters) is not Reads.NODE)
+        self._rules = {each.name: _rule_in_what_if(each, profile.pre_filters) for each in self._filterers}
         self._accepted: set[int] = set()
         """The rows that filters of the node object alone have passed for the cycle's pod."""
         self._standing: EngineCycle | None = None
@@ -48,102 +71,105 @@ class EngineWhatIf:
     def seed(self) -> int:
         return self._cycle.seed
 
-    def unpreemptable(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
-        """Runs the first filters in order, as long as each reads a node and its pods alone: then pods of other nodes
-        do not matter, and all nodes are evaluated at once, each without its own pods of lower priority."""
-        cycle = self._cycle
-        if pod is not cycle.pod or not nodes:
-            return {}
-        # With nominated pods filters run twice: that is left to the dry run.
-        nominated = cycle.state.nominations.nodes
-        rows = sorted(node.row for node in nodes if node.name not in nominated)
-        candidates = cycle.nodes.of_rows(np.array(rows, np.int64))
-        freed = cycle.state.after_eviction(candidates, pod.priority)
-        if freed is None or not len(candidates):
-            return {}
-        steps, _ = self._steps(freed, self._filterers)
-        if not steps:
-            return {}
-        return {name: refusal for name, (_, refusal) in Rejected.by_steps(candidates, steps).items()}
+    def lower_priority_pods(self, pod: Pod, nodes: NodeRows) -> LowerPriorityPods:
+        return self._cycle.state.lower_priority_pods(pod.priority, cast(Rows, nodes))
 
-    def victims(
-        self, pod: Pod, reprieve_order: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
-    ) -> Mapping[str, Sequence[PlacedPod]]:
-        """Reprieves the first pod of every node, then the second, and so on: one vectorized pass for each."""
+    def victims(self, pod: Pod, lower: LowerPriorityPods, reprieve_order: IntArray | None = None) -> Victims:
+        """Runs the filters on all nodes without their pods of lower priority, then with the first pod of every node
+        reprieved, then the second, and so on: one vectorized pass for each.
+
+        Where some filter cannot run on many nodes, the rejections of those before it are known nevertheless.
+        """
+        pods = cast(StateLowerPriorityPods, lower)
+        is_known, is_victim = np.zeros(len(pods.nodes), np.bool_), np.zeros(len(pods), np.bool_)
+        places = self._vectorizable(pod, pods.nodes)
+        if not len(places):
+            return Victims((), is_known, is_known, is_victim)
+        eviction = Eviction(pods)
+        steps, passing = self._steps(WhatIfRows.of(eviction, places), self._filterers)
+        is_known[places] = True
+        is_refused = is_known.copy()
+        is_refused[passing.places] = False
+        if not (
+            passing.are_certain
+            and self._are_states_valid()
+            and self._reprieve_in_order(eviction, passing.places, reprieve_order, is_victim)
+        ):
+            is_known[passing.places] = False
+        rejected = Rejected.by_steps(self._cycle.nodes, steps).rows_by_verdict() if steps else ()
+        return Victims([(rows, verdict.refusal) for rows, verdict in rejected], is_refused, is_known, is_victim)
+
+    def _vectorizable(self, pod: Pod, nodes: Rows) -> IntArray:
+        """The positions of nodes where filters run once, without nominated pods."""
         cycle = self._cycle
-        if pod is not cycle.pod or not self._is_vectorizable():
-            return {}
-        nominated = cycle.state.nominations.nodes
-        ordered = [each for each in reprieve_order if each[0].name not in nominated]
+        if pod is not cycle.pod:
+            return np.empty(0, np.int64)
+        is_left = np.ones(len(nodes), np.bool_)
+        if nominated := cycle.state.nominations.nodes:
+            is_left &= ~nodes.where_named(nominated)
         for names in cycle.limits.values():
-            ordered = [each for each in ordered if each[0].name in names]
-        ordered.sort(key=lambda each: each[0].row)
-        nodes = cycle.nodes.of_rows(np.array([node.row for node, _ in ordered], np.int64))
-        freed = cycle.state.after_eviction(nodes, pod.priority)
-        if freed is None or not ordered:
-            return {}
-        steps, is_whole = self._steps(freed, self._filterers)
-        if not is_whole:
-            return {}
-        is_unpreemptable = _are_refused(freed.rows, steps)  # the dry run reports why
-        left = [each for each, is_out in zip(ordered, is_unpreemptable.tolist(), strict=True) if not is_out]
-        return self._reprieve_in_order(freed.where(~is_unpreemptable), left)
+            is_left &= nodes.where_named(names)
+        return np.flatnonzero(is_left)
 
     def _reprieve_in_order(
-        self, freed: RowsAfterEviction, ordered: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
-    ) -> Mapping[str, Sequence[PlacedPod]]:
-        """The victims, on nodes where the pod fits without all lower-priority pods; empty if not computable."""
-        victims: dict[str, list[PlacedPod]] = {node.name: [] for node, _ in ordered}
-        back: dict[str, IntArray] = {}
-        for turn in range(max((len(pods) for _, pods in ordered), default=0)):
-            has_one = np.array([turn < len(pods) for _, pods in ordered])
-            reprieved = [(place, pods[turn]) for place, (_, pods) in enumerate(ordered) if turn < len(pods)]
-            held = _held([each for _, each in reprieved])
-            if held is None:
-                return {}
-            for resource, amounts in held.items():
-                back.setdefault(resource, np.zeros(len(ordered), np.int64))[has_one] += amounts
-            steps, is_whole = self._steps(freed.with_back(back).where(has_one), self._of_pods)
-            if not is_whole:
-                return {}
-            if not steps:
-                continue
-            cannot_stay = _are_refused(freed.rows[has_one], steps)
-            for resource, amounts in held.items():
-                back[resource][has_one] -= np.where(cannot_stay, amounts, 0)
-            for which in np.flatnonzero(cannot_stay).tolist():
-                place, each = reprieved[which]
-                victims[ordered[place][0].name].append(each)
-        return victims
+        self, eviction: Eviction, fitting: IntArray, order: IntArray | None, is_victim: BoolArray
+    ) -> bool:
+        """Find the victims on these nodes, where the pod fits without all pods of lower priority. Returns whether
+        all filters could run."""
+        pods = eviction.pods
+        most_first = fitting[np.argsort(-pods.counts.take(fitting), kind="stable")]
+        first, counts = pods.first.take(most_first), pods.counts.take(most_first)
+        evaluated = WhatIfRows.of(eviction, most_first)
+        for turn in range(int(counts[0]) if len(counts) else 0):
+            nodes = most_first[: np.searchsorted(-counts, -turn)]
+            if 2 * len(nodes) < len(evaluated):  # the others would only be evaluated as before
+                evaluated = WhatIfRows.of(eviction, nodes)
+            reprieved = first[: len(nodes)] + turn
+            if order is not None:
+                reprieved = order.take(reprieved)
+            eviction.reprieve(reprieved, nodes)
+            _, passing = self._steps(evaluated, self._of_pods)
+            if not passing.are_certain:
+                return False
+            if len(passing.places) < len(evaluated):
+                is_passing = np.zeros(len(pods.nodes), np.bool_)
+                is_passing[passing.places] = True
+                cannot_stay = ~is_passing.take(nodes)
+                victims = reprieved[cannot_stay]
+                eviction.evict(victims, nodes[cannot_stay])
+                is_victim[victims] = True
+        return True
 
-    def _is_vectorizable(self) -> bool:
+    def _are_states_valid(self) -> bool:
         """Whether no PreFilter has to run again when pods are evicted, and none rejected the pod."""
         cycle = self._cycle
         return all(
             plugin.name in cycle.skipped_filters
-            or (plugin.name in cycle.filter_states and not plugin.pre_filter_reads_pods)
+            or (
+                plugin.name in cycle.filter_states and (not plugin.pre_filter_reads_pods or hasattr(plugin, IN_WHAT_IF))
+            )
             for plugin in cycle.profile.pre_filters
         )
 
-    def _steps(self, nodes: RowsAfterEviction, filterers: Iterable[FilterPlugin]) -> tuple[list[Step], bool]:
-        """The rejections of these nodes, filter by filter; and whether all filters could run on many nodes."""
+    def _steps(self, nodes: WhatIfRows, filterers: Iterable[FilterPlugin]) -> tuple[list[Step], Passing]:
+        """The rejections of these nodes, filter by filter, and the nodes that are left."""
         steps: list[Step] = []
         for filterer in filterers:
             if not len(nodes):
                 break
-            reads = _reads(filterer, self._cycle.profile.pre_filters)
-            if filterer.at_once is None or reads not in (Reads.NODE, Reads.PODS):
-                return steps, False
+            rule = self._rules.get(filterer.name)
+            if rule is None:
+                return steps, Passing(nodes.places, are_certain=False)
             try:
-                step = run_filter_at_once(filterer, self._cycle, cast(Rows, nodes))
+                step = run_rule_at_once(filterer, rule, self._cycle, cast(Rows, nodes))
             except (KeyboardInterrupt, AttemptTimeout):
                 raise
             except BaseException:  # the dry run reports it
-                return steps, False
+                return steps, Passing(nodes.places, are_certain=False)
             if step is not None:
                 steps.append(step)
                 nodes = nodes.where(~step.mask)
-        return steps, True
+        return steps, Passing(nodes.places)
 
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
         return self._cycle.state.what_if(node.name, without=pods)
@@ -184,22 +210,14 @@ class EngineWhatIf:
         return cycle
 
 
-def _are_refused(rows: IntArray, steps: Sequence[Step]) -> BoolArray:
-    """Which of these rows some filter rejects."""
-    refused = [step.rows[step.mask] for step in steps]
-    return np.isin(rows, np.concatenate(refused)) if refused else np.zeros(len(rows), np.bool_)
-
-
-def _held(pods: Sequence[PlacedPod]) -> dict[str, IntArray] | None:
-    """What these pods hold, by resource, one number for each pod; None if sums of it could be beyond 64 bits."""
-    requests = [each.requests.amounts for each in pods]
-    held = {PODS: np.ones(len(pods), np.int64)}
-    for resource in {resource for amounts in requests for resource in amounts}:
-        requested = [amounts.get(resource, 0) for amounts in requests]
-        if max(requested) > LARGEST_AMOUNT:
-            return None
-        held[resource] = np.array(requested, np.int64)
-    return held
+def _rule_in_what_if(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) -> Rule | None:
+    """The form of the filter that evaluates many nodes, each without some of its pods; None: there is none."""
+    if filterer.at_once is None:
+        return None
+    rule: Rule | None = getattr(filterer.plugin, IN_WHAT_IF, None)
+    if rule is None and _reads(filterer, pre_filters) in (Reads.NODE, Reads.PODS):
+        rule = filterer.at_once
+    return rule
 
 
 def _reads(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) -> Reads:

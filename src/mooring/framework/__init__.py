@@ -13,15 +13,12 @@ from mooring.framework.claims import ClaimsInFlight
 from mooring.framework.cycle import (
     ALL_NODES,
     Cycle,
-    Diagnosis,
     DomainCounts,
-    Evicted,
     Image,
     NodesWhere,
     PodsWhere,
     Tally,
     Term,
-    WhatIf,
 )
 from mooring.framework.events import Action, ClusterEvent, Hint
 from mooring.framework.gates import FeatureGates
@@ -68,6 +65,7 @@ from mooring.framework.verdicts import (
     Wait,
     constant_score,
 )
+from mooring.framework.what_if import Diagnosis, Evicted, LowerPriorityPods, Victims, WhatIf
 from mooring.objects import CustomResource, Node, Pod, ResourcePart
 from mooring.objects.placed import PlacedPod
 from mooring.objects.pod_affinity import TermKind
@@ -106,6 +104,7 @@ __all__ = [
     "Image",
     "IntArray",
     "Log",
+    "LowerPriorityPods",
     "Meta",
     "Metrics",
     "Node",
@@ -139,6 +138,7 @@ __all__ = [
     "Term",
     "TermKind",
     "ToMax",
+    "Victims",
     "VolumeWriter",
     "Wait",
     "WaitingPod",

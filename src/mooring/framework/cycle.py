@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -11,9 +10,8 @@ import msgspec
 from numpy.typing import NDArray
 
 from mooring.framework.nodes import NodeRows, NodeView
-from mooring.framework.verdicts import BoolArray, IntArray, Refusal
-from mooring.objects.core import NodeSelector, Pod, PodAffinityTerm, Toleration
-from mooring.objects.placed import PlacedPod
+from mooring.framework.verdicts import BoolArray, IntArray
+from mooring.objects.core import NodeSelector, PodAffinityTerm, Toleration
 from mooring.objects.placement_rules import Tolerations
 from mooring.objects.pod_affinity import TermKind
 from mooring.objects.selectors import Labels, LabelSelector, Requirement, selects
@@ -141,6 +139,10 @@ class DomainCounts(Protocol):
         """A rule of the count, for many nodes; it runs once per domain. A node without the key counts 0."""
         ...
 
+    def total_at(self, nodes: NodeRows) -> int | IntArray:
+        """As `total`; in a what-if about these nodes, one for each."""
+        ...
+
     def lacking(self, nodes: NodeRows) -> BoolArray:
         """Where the node lacks the key."""
         ...
@@ -152,6 +154,10 @@ class Tally(DomainCounts, Protocol):
     @property
     def lowest(self) -> int:
         """The smallest count over the domains."""
+        ...
+
+    def lowest_at(self, nodes: NodeRows) -> int | IntArray:
+        """As `lowest`; in a what-if about these nodes, one for each."""
         ...
 
     @property
@@ -264,75 +270,4 @@ class Cycle(Protocol):
 
     def value(self, published: Published[T]) -> T | None:
         """The latest outside data (None before the first); the decision records which version it used."""
-        ...
-
-
-class Diagnosis(Protocol):
-    """Why the pod fits no node, for post_filter."""
-
-    @property
-    def rejections(self) -> Mapping[str, tuple[str, Refusal]]:
-        """Node name → the plugin that rejected it and its rejection."""
-        ...
-
-    @property
-    def cycle(self) -> Cycle:
-        """The cycle in which the pod was refused, with this plugin's pre_filter state."""
-        ...
-
-    def resolvable_nodes(self) -> Iterable[NodeView]:
-        """The nodes where evicting pods could help: their rejection is not unresolvable."""
-        ...
-
-
-class Evicted(Protocol):
-    """Pods that a what-if evicts from a node."""
-
-    def reprieve(self, pod: PlacedPod) -> None:
-        """This one stays on the node after all."""
-        ...
-
-    def evict(self, pod: PlacedPod) -> None:
-        """This one is evicted as well."""
-        ...
-
-
-class WhatIf(Protocol):
-    """Whether the pod would fit if pods were evicted; for post_filter. The state is changed and restored."""
-
-    @property
-    def seed(self) -> int:
-        """Where a search among many nodes may begin: randomness as an input, so that the decision can be repeated."""
-        ...
-
-    def unpreemptable(self, pod: Pod, nodes: Sequence[NodeView]) -> Mapping[str, Refusal]:
-        """The nodes that stay infeasible even if every pod of lower priority were evicted, with the rejection.
-
-        Computed in one vectorized pass. May be incomplete: nodes that need a dry run of their own are omitted.
-        """
-        ...
-
-    def victims(
-        self, pod: Pod, reprieve_order: Sequence[tuple[NodeView, Sequence[PlacedPod]]]
-    ) -> Mapping[str, Sequence[PlacedPod]]:
-        """By node: the victims if all its pods of lower priority are evicted and then reprieved in this order.
-
-        A pod is a victim if the incoming pod would not fit beside it. As with `unpreemptable`, nodes that need a dry
-        run of their own are omitted: try them in a `without`.
-        """
-        ...
-
-    def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
-        """Inside the `with`, these pods are evicted from the node."""
-        ...
-
-    def fits(self, pod: Pod, node: NodeView) -> bool:
-        """Whether every filter would accept the node as things stand now (inside a `without`: without them)."""
-        ...
-
-    def refusal(self, pod: Pod, node: NodeView) -> Refusal | None:
-        """As `fits`, with the rejection of the first filter that rejects the node.
-
-        Nominated pods of higher or equal priority count as being there, as in the cycle itself.
-        """
         ...

@@ -108,6 +108,10 @@ class NodeRows(Protocol):
         """The node at this place in the order of iteration."""
         ...
 
+    def take(self, positions: IntArray) -> NodeRows:
+        """Those at these places, in this order."""
+        ...
+
     def allocatable(self, resource: str) -> IntArray: ...
     def capacity(self, resource: str) -> Capacity:
         """`allocatable`, made ready for arithmetic."""

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Hashable, Iterable
 from enum import Enum
 from typing import Any
 
-from mooring.framework.cycle import Cycle, Diagnosis, WhatIf
+from mooring.framework.cycle import Cycle
 from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import (
@@ -32,6 +32,7 @@ from mooring.framework.verdicts import (
     Skip,
     Wait,
 )
+from mooring.framework.what_if import Diagnosis, WhatIf
 from mooring.objects.core import Pod
 
 
@@ -116,6 +117,15 @@ class ExtensionPoints:
 
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle, /) -> Iterable[Rejections]:
         """`filter`, for many nodes at once: which rows are rejected, for each reason."""
+        raise NotImplementedError
+
+    def filter_nodes_in_what_if(self, pod: Pod, nodes: NodeRows, cycle: Cycle, /) -> Iterable[Rejections]:
+        """`filter_nodes` in a what-if of preemption: each node as if pods were evicted from it alone. Optional.
+
+        For a plugin whose `pre_filter` reads pods on nodes. It does not run again: its state is that before the
+        eviction, but counts and tallies that are read at these nodes are those after it (`at_rows`, `compute`,
+        `lowest_at`, `total_at`). Without it, or where it raises, preemption tries one node after the other.
+        """
         raise NotImplementedError
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf, /) -> Plan | Refusal:

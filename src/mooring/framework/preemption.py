@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from mooring.framework.verdicts import Candidate
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.framework.verdicts import BoolArray, Candidate, IntArray
+from mooring.framework.what_if import LowerPriorityPods
 from mooring.objects.placed import PlacedPod
 
 MESSAGE_PREFIX = "preemption: "
@@ -57,7 +62,28 @@ def disruption(candidate: Candidate) -> tuple[int, int, int, int, float]:
 
 def least_disruptive(candidates: Sequence[Candidate], seed: int) -> Candidate:
     """The candidate with the least disruption; the seed breaks ties."""
-    disruptions = [disruption(candidate) for candidate in candidates]
-    least = min(disruptions)
-    ties = [candidate for candidate, each in zip(candidates, disruptions, strict=True) if each == least]
-    return ties[seed % len(ties)]
+    columns = [np.array(column) for column in zip(*map(disruption, candidates), strict=True)]
+    return candidates[least_disruption(columns, seed)]
+
+
+def least_disruption(columns: Sequence[NDArray[Any]], seed: int) -> int:
+    """The position of the least, by what `disruption` compares as columns; the seed breaks ties."""
+    ties = np.arange(len(columns[0]))
+    for column in columns:
+        left = column.take(ties)
+        ties = ties[left == left.min()]
+    return int(ties[seed % len(ties)])
+
+
+def disruption_columns(lower: LowerPriorityPods, is_victim: BoolArray, violations: IntArray) -> list[NDArray[Any]]:
+    """`disruption`, for every node; of no meaning where a node has no victim."""
+    first, priority = lower.first, lower.priority
+    highest = np.maximum.reduceat(np.where(is_victim, priority, -_OFFSET), first)
+    is_highest = is_victim & (priority == highest.take(lower.node))
+    return [
+        violations,
+        highest,
+        np.add.reduceat(np.where(is_victim, priority + _OFFSET, 0), first),
+        np.add.reduceat(is_victim, first, dtype=np.int64),
+        -np.minimum.reduceat(np.where(is_highest, lower.started, math.inf), first),
+    ]

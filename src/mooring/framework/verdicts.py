@@ -6,7 +6,7 @@ Codes have kube-scheduler's meaning: `UNSCHEDULABLE` may be resolved by preempti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -97,15 +97,50 @@ class PostFilterRefusal(Refusal):
         nominate: str | None = None,
         deallocate: tuple[ClaimRelease, ...] = (),
         retry_after: float | None = None,
-        tried: Mapping[str, Refusal] | None = None,
+        tried: NodeRefusals | None = None,
     ) -> None:
         super().__init__(*reasons, code=code)
         self.nominate = nominate
         self.deallocate = deallocate
         self.retry_after = retry_after
         """Seconds after which the pod is tried again, if it still waits then."""
-        self.tried = tried or {}
+        self.tried = tried
         """By node where preemption was tried: why it does not help there. Evidence, for users."""
+
+
+class NodeRefusals:
+    """Nodes by the refusal they were given: thousands of nodes have few different ones."""
+
+    def __init__(self, names: Sequence[str], rows: IntArray) -> None:
+        """The names of all nodes and their rows, which ascend."""
+        self._names = names
+        self._rows = rows
+        self._given: list[tuple[IntArray, Refusal]] = []
+
+    def give(self, rows: IntArray, refusal: Refusal) -> None:
+        """The nodes on these rows are refused for this."""
+        if len(rows):
+            self._given.append((np.searchsorted(self._rows, rows), refusal))
+
+    def reasons(self) -> dict[str, int]:
+        """How many nodes have each reason."""
+        counts: dict[str, int] = {}
+        for places, refusal in self._given:
+            for reason in refusal.reasons:
+                counts[reason] = counts.get(reason, 0) + len(places)
+        return counts
+
+    def by_reasons(self, named: int) -> list[tuple[tuple[str, ...], int, list[str]]]:
+        """The reasons of each refusal, for how many nodes, and the names of the first of these; the most first."""
+        groups: dict[tuple[str, ...], list[IntArray]] = {}
+        for places, refusal in self._given:
+            groups.setdefault(refusal.reasons, []).append(places)
+        counted = [(reasons, np.concatenate(places)) for reasons, places in groups.items()]
+        counted.sort(key=lambda group: -len(group[1]))
+        return [
+            (reasons, len(places), [self._names[place] for place in places[:named].tolist()])
+            for reasons, places in counted
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +219,7 @@ class Plan:
     nominate: str | None = None
     evict: tuple[PlacedPod, ...] = ()
     message: str = field(default="")
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate] = ()
     """Every candidate, the chosen one among them: evidence, for people and tests."""
 
 

@@ -2,20 +2,22 @@
 
 from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
-from mooring.state.lower_priority_requests import NotComputable, RowsAfterEviction
 from mooring.state.pods import StatePods
+from mooring.state.pods_by_importance import LowerPriorityPods
 from mooring.state.state import State
 from mooring.state.table import PODS
 from mooring.state.views import Rows, RowView
+from mooring.state.what_if_rows import Eviction, WhatIfRows
 
 __all__ = [
     "PODS",
     "CachedColumn",
     "ChangeLog",
-    "NotComputable",
+    "Eviction",
+    "LowerPriorityPods",
     "RowView",
     "Rows",
-    "RowsAfterEviction",
     "State",
     "StatePods",
+    "WhatIfRows",
 ]

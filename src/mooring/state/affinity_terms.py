@@ -25,7 +25,7 @@ from mooring.state.columns import Column, InternedColumn
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import NodeTable
 from mooring.state.tallies import MOSTLY_EMPTY
-from mooring.state.views import Rows
+from mooring.state.views import NotComputable, Rows
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -45,9 +45,11 @@ class TermTally:
     Counts pods only: where a node changes, its pods are taken off before and put back after.
     """
 
-    __slots__ = ("_by_domain", "_column", "_shown", "total")
+    __slots__ = ("_by_domain", "_carried_by", "_column", "_shown", "total")
 
-    def __init__(self, table: NodeTable, key: str) -> None:
+    def __init__(self, table: NodeTable, key: str, carried_by: Callable[[PlacedPod], tuple[ExistingTerm, ...]]) -> None:
+        """`carried_by`: all terms that a pod carries."""
+        self._carried_by = carried_by
         self._column: InternedColumn[str | None] = table.label(key)
         self._column.pins += 1
         self._by_domain: dict[int, int] = {}
@@ -62,6 +64,7 @@ class TermTally:
     def copy(self) -> TermTally:
         """The counts of now, for one decision."""
         copied = TermTally.__new__(TermTally)
+        copied._carried_by = _not_computable
         copied._column, copied._by_domain, copied._shown = self._column, dict(self._by_domain), None
         copied.total = self.total
         return copied
@@ -95,10 +98,25 @@ class TermTally:
 
     def at_rows(self, nodes: NodeRows) -> IntArray:
         counts: IntArray = self._counts().take(self._codes(nodes))
-        return counts
+        moved = self._moved(nodes)
+        return counts if moved is None else counts + moved
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        if (moved := self._moved(nodes)) is not None:
+            return rule(self._counts().take(self._codes(nodes)) + moved)
         return rule(self._counts()).take(self._codes(nodes))
+
+    def total_at(self, nodes: NodeRows) -> int | IntArray:
+        moved = self._moved(nodes)
+        return self.total if moved is None else self.total + moved
+
+    def _moved(self, nodes: NodeRows) -> IntArray | None:
+        """How a what-if about each of these nodes changes the count in its domain; None: there is none."""
+        moved = cast(Rows, nodes).moved(self, self._times_carried, self._carried_by)
+        return None if moved is None else np.where(self._codes(nodes) != 0, moved, 0)
+
+    def _times_carried(self, pod: PlacedPod) -> int:
+        return sum(carried.tally is self for carried in self._carried_by(pod))
 
     def lacking(self, nodes: NodeRows) -> BoolArray:
         lacking: BoolArray = self._codes(nodes) == 0
@@ -245,11 +263,15 @@ class AffinityTerms:
         identity = _identity(term, namespace)
         carried = self._known.get(identity)
         if carried is None:
-            tally = TermTally(self._table, term.term.topology_key)
+            tally = TermTally(self._table, term.term.topology_key, self._carried_by)
             carried = self._known[identity] = ExistingTerm(term, identity, tally)
             self.unused += 1
             self._index[term.kind].add(carried.where, carried)
         return carried
+
+
+def _not_computable(_: PlacedPod) -> tuple[ExistingTerm, ...]:
+    raise NotComputable("carriers of merged terms")
 
 
 def _merged(found: list[tuple[Term, TermTally]]) -> list[tuple[Term, TermTally]]:

@@ -298,6 +298,9 @@ class CountedPodSet(PodSet[PlacedPod]):
         tally.used = self.used
         return tally
 
+    def moves(self, pod: PlacedPod) -> bool:
+        return moves(self.where, pod)
+
     def rows(self) -> IntArray:
         return self.found.rows(self.where, self._row_of, self._table.row_version)
 

@@ -20,9 +20,9 @@ from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
-from mooring.state.lower_priority_requests import LowerPriorityCache, RowsAfterEviction
 from mooring.state.nominations import Nominations
 from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
+from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
 from mooring.state.views import Rows, RowView
@@ -49,7 +49,7 @@ class State:
         self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
         self._terms = AffinityTerms(self._table)
         self.nominations = Nominations()
-        self._lower_priority = LowerPriorityCache(self._table)
+        self._by_importance = PodsByImportance(self._table)
         self._what_ifs = WhatIfs(self._table, self._index, self._terms)
 
     # Nodes
@@ -283,9 +283,11 @@ class State:
             raise Fault(f"there is no node {node} for a what-if")
         return WhatIfNode(self._what_ifs, view, without, adding)
 
-    def after_eviction(self, nodes: Rows, priority: int) -> RowsAfterEviction | None:
-        """The nodes as they would be without the pods below a priority; None inside a what-if."""
-        return None if self._what_ifs.is_active else RowsAfterEviction(nodes, self._lower_priority(priority))
+    def lower_priority_pods(self, priority: int, nodes: Rows) -> LowerPriorityPods:
+        """The pods below a priority on these nodes; outside a what-if only."""
+        if self._what_ifs.is_active:
+            raise Fault("pods of lower priority are listed outside a what-if")
+        return self._by_importance.below(priority, nodes)
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[PlacedPod]) -> list[str]:
         """Where the state differs from the objects of the API server; each difference a sentence."""

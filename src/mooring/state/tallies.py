@@ -8,8 +8,10 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework import ALL_NODES, BoolArray, IntArray, NodeRows, NodesWhere, NodeView
-from mooring.state.columns import Column
+from mooring.framework import ALL_NODES, BoolArray, IntArray, NodeRows, NodesWhere, NodeView, PodsWhere
+from mooring.framework.what_if import labels_and_namespace
+from mooring.objects.placed import PlacedPod
+from mooring.state.columns import LARGEST, Column
 from mooring.state.table import NodeTable
 from mooring.state.views import Rows
 
@@ -69,6 +71,12 @@ class PodsPerRow:
 
 class Counted(Protocol):
     """The set whose pods a tally counts."""
+
+    @property
+    def where(self) -> PodsWhere: ...
+    def moves(self, pod: PlacedPod) -> bool:
+        """Whether the count moves when a what-if evicts or adds the pod."""
+        ...
 
     def rows(self) -> IntArray:
         """The rows of its pods outside a what-if, one for each pod."""
@@ -252,10 +260,42 @@ class StandingTally:
 
     def at_rows(self, nodes: NodeRows) -> IntArray:
         counts: IntArray = self._counts().take(self._codes(nodes))
-        return counts
+        moved = self._moved(nodes)
+        return counts if moved is None else counts + moved
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        if (moved := self._moved(nodes)) is not None:
+            return rule(self._counts().take(self._codes(nodes)) + moved)
         return rule(self._counts()).take(self._codes(nodes))
+
+    def lowest_at(self, nodes: NodeRows) -> int | IntArray:
+        moved = self._moved(nodes)
+        if moved is None:
+            return self.lowest
+        before: IntArray = self._counts().take(self._codes(nodes))
+        lowest, second = self._two_lowest()
+        others = np.where(before == lowest, second, lowest)
+        return np.where(moved == 0, lowest, np.minimum(others, before + moved))
+
+    def _two_lowest(self) -> tuple[int, int]:
+        """The counts of the two domains with the fewest pods; the second is large where there is no other domain."""
+        with_pods = sorted(self._with.items())
+        if empty := self._domains.count - sum(self._with.values()):
+            with_pods = sorted([*with_pods, (0, empty)])
+        counts = [pods for pods, domains in with_pods[:2] for _ in range(min(domains, 2))]
+        return counts[0] if counts else 0, counts[1] if len(counts) > 1 else LARGEST
+
+    def total_at(self, nodes: NodeRows) -> int | IntArray:
+        moved = self._moved(nodes)
+        return self.total if moved is None else self.total + moved
+
+    def _moved(self, nodes: NodeRows) -> IntArray | None:
+        """How a what-if about each of these nodes changes the count in its domain; None: there is none."""
+        moved = cast(Rows, nodes).moved(self._of.where, self._of.moves, labels_and_namespace)
+        if moved is None:
+            return None
+        counts = cast(Rows, nodes).cells(self._domains.included.rows) & (self._codes(nodes) != 0)
+        return np.where(counts, moved, 0)
 
     def on(self, node: NodeView) -> int:
         return self._of.per_row().get(node.row)

@@ -23,6 +23,10 @@ REMOVED = -1
 """The row of a view whose node is gone: its amounts read 0."""
 
 
+class NotComputable(Exception):
+    """The value depends on which pods are there, and a what-if about many nodes at once does not know it."""
+
+
 class Table(Protocol):
     """What views read of the node table, which makes them."""
 
@@ -183,6 +187,15 @@ class Rows:
     def of_rows(self, rows: IntArray) -> Rows:
         """The nodes on these rows of the table."""
         return Rows(self._table, rows)
+
+    def moved(
+        self,
+        key: Hashable,
+        number: Callable[[PlacedPod], int],
+        alike: Callable[[PlacedPod], Hashable] | None = None,
+    ) -> IntArray | None:
+        """How a what-if changes the sum of a number that each pod has; None: these nodes are as they are."""
+        return None
 
     def cells_of(self, mask: BoolArray) -> BoolArray:
         """Of a mask over the whole table, the cells of these nodes."""

@@ -1,14 +1,11 @@
-"""Whether a pod may preempt, which nodes are dry-run, and which plan or refusal results.
+"""Whether a pod may preempt, on which nodes it may, and which plan or refusal results.
 
-A node is tried where evicting pods could help. The search begins anywhere and ends when enough candidates are found.
 Nothing is evicted here: the plan lists the victims, the scheduler evicts them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable
 from typing import Annotated
 
 from mooring.base.errors import PluginFault
@@ -16,13 +13,10 @@ from mooring.framework import (
     UNRESOLVABLE,
     Action,
     Args,
-    Candidate,
     Diagnosis,
     Hint,
     Meta,
-    NodeView,
     Objects,
-    PlacedPod,
     Plan,
     Plugin,
     Pod,
@@ -31,20 +25,16 @@ from mooring.framework import (
     Refusal,
     WhatIf,
 )
-from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
+from mooring.framework.preemption import MESSAGE_PREFIX
 from mooring.framework.verdicts import no_node_available
 from mooring.objects.policy import PodDisruptionBudget
-from mooring.plugins.default.default_preemption.victims import Budgets, DryRun
+from mooring.plugins.default.default_preemption.budgets import Budgets
+from mooring.plugins.default.default_preemption.search import Search
 
 NEVER = MESSAGE_PREFIX + "not eligible due to preemptionPolicy=Never."
 STILL_TERMINATING = MESSAGE_PREFIX + "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 UNDER_WAY = "waiting for the preemption for this pod to be finished"
-
-FEWEST_AT_ONCE = 64
-"""A batch of fewer nodes costs as much."""
-_SCATTER = 2_654_435_761
-"""Consecutive seeds begin far apart: the golden ratio of 2³²."""
 
 
 class DefaultPreemptionArgs(Args):
@@ -80,7 +70,7 @@ class DefaultPreemption(Plugin):
     ) -> None:
         self._percentage = args.min_candidate_nodes_percentage
         self._at_least = args.min_candidate_nodes_absolute
-        self._budgets = budgets.indexed(lambda budget: (budget.namespace,))
+        self._budgets = Budgets(budgets)
         self._preemptions = preemptions
 
     def events(self) -> Iterable[Hint]:
@@ -98,66 +88,23 @@ class DefaultPreemption(Plugin):
             return Refusal(NEVER)
         if _are_victims_terminating(pod, refused):
             return Refusal(STILL_TERMINATING)
-        nodes = list(refused.resolvable_nodes())
-        candidates, tried = self._search(pod, nodes, what_if)
-        if not candidates:
-            counts = Counter(reason for status in tried.values() for reason in status.reasons)
-            everywhere = len(refused.cycle.nodes)
-            if len(nodes) < everywhere:
-                counts[NOT_HELPFUL] += everywhere - len(nodes)
-            return PostFilterRefusal(MESSAGE_PREFIX + no_node_available(everywhere, counts), nominate="", tried=tried)
-        chosen = least_disruptive(candidates, what_if.seed)
-        return Plan(nominate=chosen.node, evict=chosen.victims, candidates=tuple(candidates))
+        every_node, nodes = refused.cycle.nodes, refused.resolvable_nodes()
+        search = Search(pod, what_if, self._budgets, every_node)
+        search.run(nodes, min(len(nodes), max(len(nodes) * self._percentage // 100, self._at_least)))
+        if not search.candidates:
+            return self._refusal(search, len(nodes), len(every_node))
+        chosen = search.candidates.least_disruptive(what_if.seed)
+        return Plan(nominate=chosen.node, evict=chosen.victims, candidates=search.candidates)
 
-    def _search(
-        self, pod: Pod, nodes: Sequence[NodeView], what_if: WhatIf
-    ) -> tuple[list[Candidate], dict[str, Refusal]]:
-        """Candidates, as many as wanted, one without a budget violation if possible; and why other nodes are none."""
-        budgets = Budgets(self._budgets)
-        wanted = min(len(nodes), max(len(nodes) * self._percentage // 100, self._at_least))
-        begin = what_if.seed * _SCATTER % len(nodes) if nodes else 0
-        candidates: list[Candidate] = []
-        refused: dict[str, Refusal] = {}
-        faults: dict[str, PluginFault] = {}
-        unpreemptable = what_if.unpreemptable(pod, nodes)
-        is_harmless_found = False
-        for run, victims in _runs(pod, (*nodes[begin:], *nodes[:begin]), unpreemptable, what_if, budgets, wanted):
-            node = run.node
-            try:
-                found = run.outcome(unpreemptable.get(node.name), victims)
-            except PluginFault as fault:  # a filter that was not reached before: this node is out
-                faults.setdefault(str(fault), fault)
-                continue
-            if isinstance(found, Refusal):
-                refused[node.name] = found
-                continue
-            candidates.append(found)
-            is_harmless_found |= not found.budget_violations
-            if is_harmless_found and len(candidates) >= wanted:
-                break
-        if faults and not candidates:
+    def _refusal(self, search: Search, tried: int, nodes: int) -> Refusal:
+        if faults := search.faults:
             message = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
             raise PluginFault(self.name, MESSAGE_PREFIX + message)
-        return candidates, refused
-
-
-def _runs(
-    pod: Pod,
-    nodes: Sequence[NodeView],
-    unpreemptable: Mapping[str, Refusal],
-    what_if: WhatIf,
-    budgets: Budgets,
-    wanted: int,
-) -> Iterator[tuple[DryRun, Sequence[PlacedPod] | None]]:
-    """A dry run for each node, with its victims where one vectorized pass computes them."""
-    left = iter(nodes)
-    at_once = max(wanted, FEWEST_AT_ONCE)
-    while runs := [DryRun(pod, node, what_if, budgets) for node in islice(left, at_once)]:
-        victims = what_if.victims(pod, [(run.node, run.order) for run in runs if run.node.name not in unpreemptable])
-        for run in runs:
-            yield run, victims.get(run.node.name)
-        # Few are still wanted, if any: the first ones were about as many as it takes.
-        at_once = FEWEST_AT_ONCE
+        reasons = search.refused.reasons()
+        if tried < nodes:
+            reasons[NOT_HELPFUL] = nodes - tried
+        message = MESSAGE_PREFIX + no_node_available(nodes, reasons)
+        return PostFilterRefusal(message, nominate="", tried=search.refused)
 
 
 def _are_victims_terminating(pod: Pod, refused: Diagnosis) -> bool:

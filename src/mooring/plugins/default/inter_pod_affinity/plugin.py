@@ -72,8 +72,10 @@ class FilterState:
 
     near: tuple[DomainCounts, ...]
     """Per topology key of required affinity: the pods that match all its terms."""
+    matches_itself: bool
+    """Whether the incoming pod matches its own terms of required affinity."""
     is_first: bool
-    """Whether there is no such pod anywhere and the incoming one matches its own terms."""
+    """Whether it does, and there is no such pod anywhere."""
     anti_affinity: tuple[DomainCounts, ...]
     """The pods that its anti-affinity selects."""
     existing_anti_affinity: tuple[DomainCounts, ...]
@@ -124,11 +126,11 @@ class InterPodAffinity(Plugin):
         if not existing_anti_affinity and not terms.near_keys and not terms.away:
             return Skip()
         near = tuple(cycle.tally(terms.near, key) for key in terms.near_keys)
+        matches_itself = bool(near) and terms.near.matches(pod.namespace, pod.labels)
         return FilterState(
             near,
-            is_first=bool(near)
-            and not any(counts.total for counts in near)
-            and terms.near.matches(pod.namespace, pod.labels),
+            matches_itself,
+            is_first=matches_itself and not any(counts.total for counts in near),
             anti_affinity=tuple(cycle.tally(where, key) for where, key in terms.away),
             existing_anti_affinity=existing_anti_affinity,
         )
@@ -148,16 +150,16 @@ class InterPodAffinity(Plugin):
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
         state: FilterState = cycle.filter_state(self)
-        refused: BoolArray | None = None
-        for reason, masks in (
-            (NOT_NEAR, [_far(counts, nodes, state.is_first) for counts in state.near]),
-            (NOT_AWAY, [_present(counts, nodes) for counts in state.anti_affinity if counts.total]),
-            (NOT_WANTED, [_present(counts, nodes) for counts in state.existing_anti_affinity]),
-        ):
-            if masks:
-                mask = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
-                mask, refused = (mask, mask) if refused is None else (mask & ~refused, mask | refused)
-                yield Rejections(mask, reason, unresolvable=reason is NOT_NEAR)
+        far = [counts.lacking(nodes) if state.is_first else _absent(counts, nodes) for counts in state.near]
+        return _rejections(state, nodes, far)
+
+    def filter_nodes_in_what_if(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
+        state: FilterState = cycle.filter_state(self)
+        far = [_absent(counts, nodes) for counts in state.near]
+        if state.matches_itself:
+            is_first = np.logical_and.reduce([np.equal(counts.total_at(nodes), 0) for counts in state.near])
+            far = [counts.lacking(nodes) | (absent & ~is_first) for counts, absent in zip(state.near, far, strict=True)]
+        return _rejections(state, nodes, far)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[DomainCounts, int], ...] | Skip:
         terms = self._terms.of(pod)
@@ -196,9 +198,22 @@ class InterPodAffinity(Plugin):
         return scores
 
 
-def _far(counts: DomainCounts, nodes: NodeRows, is_first: bool) -> BoolArray:
-    """Where required affinity is not met, by one topology key."""
-    return counts.lacking(nodes) if is_first else counts.compute(nodes, lambda here: here == 0)
+def _rejections(state: FilterState, nodes: NodeRows, far: list[BoolArray]) -> Iterator[Rejections]:
+    """`far`: where required affinity is not met, by each topology key."""
+    refused: BoolArray | None = None
+    for reason, masks in (
+        (NOT_NEAR, far),
+        (NOT_AWAY, [_present(counts, nodes) for counts in state.anti_affinity if counts.total]),
+        (NOT_WANTED, [_present(counts, nodes) for counts in state.existing_anti_affinity]),
+    ):
+        if masks:
+            mask = masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+            mask, refused = (mask, mask) if refused is None else (mask & ~refused, mask | refused)
+            yield Rejections(mask, reason, unresolvable=reason is NOT_NEAR)
+
+
+def _absent(counts: DomainCounts, nodes: NodeRows) -> BoolArray:
+    return counts.compute(nodes, lambda here: here == 0)
 
 
 def _present(counts: DomainCounts, nodes: NodeRows) -> BoolArray:

@@ -7,7 +7,7 @@ and a node that lacks the constraint's label. Soft constraints prefer domains wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,12 @@ class Limit:
 
     tally: Tally
     most: int
+    beyond_lowest: int | None
+    """How many more than the domain with the fewest; None: that does not matter."""
+
+    def most_at(self, nodes: NodeRows) -> int | IntArray:
+        """`most`, in a what-if about these nodes."""
+        return self.most if self.beyond_lowest is None else self.beyond_lowest + self.tally.lowest_at(nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +150,11 @@ class PodTopologySpread(Plugin):
     def filter_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         """`filter`, for many nodes at once."""
         limits: tuple[Limit, ...] = cycle.filter_state(self)
-        lacking: BoolArray | None = None
-        full: BoolArray | None = None
-        rejected: BoolArray | None = None
-        for limit in limits:
-            if rejected is not None and rejected.all():
-                break
-            if not limit.tally.spans(nodes):
-                lacks_key = _but_not(rejected, limit.tally.lacking(nodes))
-                lacking, rejected = _or(lacking, lacks_key), _or(rejected, lacks_key)
-            is_full = _but_not(rejected, _full(limit, nodes))
-            full, rejected = _or(full, is_full), _or(rejected, is_full)
-        if lacking is not None:
-            yield Rejections(lacking, NO_LABEL, unresolvable=True)
-        if full is not None:
-            yield Rejections(full, NOT_SPREAD)
+        return _rejections([(limit.tally, limit.most) for limit in limits], nodes)
+
+    def filter_nodes_in_what_if(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
+        limits: tuple[Limit, ...] = cycle.filter_state(self)
+        return _rejections([(limit.tally, limit.most_at(nodes)) for limit in limits], nodes)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Preferences | Skip:
         try:
@@ -211,8 +207,27 @@ class PodTopologySpread(Plugin):
         return normalized
 
 
-def _full(limit: Limit, nodes: NodeRows) -> BoolArray:
-    return limit.tally.compute(nodes, lambda there: there > limit.most)
+def _rejections(limits: Sequence[tuple[Tally, int | IntArray]], nodes: NodeRows) -> Iterator[Rejections]:
+    """Nodes that lack a key, and nodes in domains with more pods than allowed."""
+    lacking: BoolArray | None = None
+    full: BoolArray | None = None
+    rejected: BoolArray | None = None
+    for tally, most in limits:
+        if rejected is not None and rejected.all():
+            break
+        if not tally.spans(nodes):
+            lacks_key = _but_not(rejected, tally.lacking(nodes))
+            lacking, rejected = _or(lacking, lacks_key), _or(rejected, lacks_key)
+        is_full = _but_not(rejected, _full(tally, most, nodes))
+        full, rejected = _or(full, is_full), _or(rejected, is_full)
+    if lacking is not None:
+        yield Rejections(lacking, NO_LABEL, unresolvable=True)
+    if full is not None:
+        yield Rejections(full, NOT_SPREAD)
+
+
+def _full(tally: Tally, most: int | IntArray, nodes: NodeRows) -> BoolArray:
+    return tally.compute(nodes, lambda there: there > most)
 
 
 def _or(one: BoolArray | None, other: BoolArray) -> BoolArray:
@@ -225,10 +240,12 @@ def _but_not(rejected: BoolArray | None, mask: BoolArray) -> BoolArray:
 
 def _limit(constraint: SpreadConstraint, pod: Pod, cycle: Cycle) -> Limit:
     tally = cycle.tally(constraint.pods, constraint.key, constraint.nodes)
-    lowest = tally.lowest if tally.domains else NO_DOMAIN
+    beyond_lowest = constraint.max_skew - constraint.selects(pod.labels)
     if tally.domains < constraint.min_domains:
-        lowest = 0
-    return Limit(tally, constraint.max_skew + lowest - constraint.selects(pod.labels))
+        return Limit(tally, beyond_lowest, None)
+    if not tally.domains:
+        return Limit(tally, beyond_lowest + NO_DOMAIN, None)
+    return Limit(tally, beyond_lowest + tally.lowest, beyond_lowest)
 
 
 def _preferences(constraints: SpreadConstraints, need_every_key: bool, feasible: NodeRows, cycle: Cycle) -> Preferences:
