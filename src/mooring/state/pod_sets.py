@@ -184,6 +184,25 @@ class PodIndex(Generic[P, M]):
             if pod_set.pods is not None:
                 pod_set.pods[pod.uid] = pod
 
+    def relabel(self, old: P, new: P) -> tuple[list[M], list[M]]:
+        """A newer record of a pod that differs in its labels only. Returns the sets that it left, and that it joined."""
+        self._pods.take(old)
+        self._pods.put(new)
+        before, after = self.selecting(old), self.selecting(new)
+        left = [pod_set for pod_set in before if pod_set not in after]
+        joined = [pod_set for pod_set in after if pod_set not in before]
+        for pod_set in left:
+            if pod_set.pods is not None:
+                del pod_set.pods[old.uid]
+            pod_set.sum_up(old, -1)
+        for pod_set in after:
+            if pod_set.pods is not None:
+                pod_set.pods[new.uid] = new
+        for pod_set in joined:
+            pod_set.sum_up(new, 1)
+        self._count_change([*left, *joined])
+        return left, joined
+
     def selecting(self, pod: P) -> list[M]:
         """The sets that the pod belongs to."""
         return [pod_set for pod_set in self._index.candidates(pod.namespace, pod.labels) if selects(pod_set.where, pod)]

@@ -144,7 +144,10 @@ class State:
                 currentNode=pod.node,
             )
         if old is not None and _counts_alike(old, pod):
-            self._replace(pod)
+            if old.labels == pod.labels:
+                self._replace(pod)
+            else:
+                self._relabel(old, pod)
             return old
         if old is not None:
             self._take(old)
@@ -216,6 +219,22 @@ class State:
         else:
             view.placed[pod.uid] = pod
             self._table.pod_changes.record(view.row)
+
+    def _relabel(self, old: PlacedPod, pod: PlacedPod) -> None:
+        """A record that differs in its labels only, as that of nearly every pod that we bind: the API server copies the
+        zone and the region of its node to it."""
+        self._pods[pod.uid] = pod
+        left, joined = self._index.relabel(old, pod)
+        view = self._table.get(pod.node)
+        if view is None:
+            self._on_unknown_nodes[pod.node][pod.uid] = pod
+            return
+        view.placed[pod.uid] = pod
+        for pods in left:
+            pods.count(view.row, -1)
+        for pods in joined:
+            pods.count(view.row, 1)
+        self._table.pod_changes.record(view.row)
 
     # Counts of pods
 
@@ -295,12 +314,11 @@ class State:
 
 
 def _counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
-    """Whether columns, tallies, sums, terms, ports and volumes are the same for both records."""
+    """Whether columns, terms, ports and volumes are the same for both records; sets of pods depend on labels too."""
     return (
         old.node == new.node
         and old.namespace == new.namespace
         and old.is_terminating == new.is_terminating
-        and old.labels == new.labels
         and old.requests == new.requests
         and old.affinity == new.affinity
         and old.ports == new.ports
