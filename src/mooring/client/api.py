@@ -6,6 +6,7 @@ the fields we do not know. `get_as` and the `Reflector` decode into structs, for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -34,6 +35,8 @@ _PATCH_TYPES: dict[PatchForm, str] = {
     "json": "application/json-patch+json",
 }
 _encode = msgspec.json.Encoder().encode
+_is_plain = re.compile(r"[a-z0-9.-]+").fullmatch
+"""Names that need no quoting: nearly all."""
 _document_decoder: Decoder[Document] = Decoder(Document)
 
 
@@ -254,9 +257,11 @@ def path_of(kind: Kind, namespace: str | None, name: str | None = None, subresou
     """The URL path, with names made safe: a name must never reach into another object's path."""
     if name is not None and (not name or name in (".", "..")):
         raise ValueError(f"{name!r} cannot be the name of an object")
-    return kind.path(
-        quote(namespace, safe="") if namespace else None, quote(name, safe=":") if name else None, subresource
-    )
+    if namespace and not _is_plain(namespace):
+        namespace = quote(namespace, safe="")
+    if name and not _is_plain(name):
+        name = quote(name, safe=":")
+    return kind.path(namespace, name, subresource)
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:

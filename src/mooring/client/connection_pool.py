@@ -67,6 +67,7 @@ class ConnectionPool:
     """The open connections to one server. A connection is either idle in here or one caller's."""
 
     def __init__(self, server: Endpoint, proxy: Endpoint | None, server_name: str | None) -> None:
+        self.loop = asyncio.get_running_loop()
         self._server, self._proxy = server, proxy
         self._server_name = server_name or server.host
         self._idle: deque[tuple[float, ssl.SSLContext | None, HttpConnection]] = deque()
@@ -95,7 +96,7 @@ class ConnectionPool:
         An idempotent request is sent once more where the server closed an idle connection just as it was sent.
         `is_new`: on a connection of its own.
         """
-        until = asyncio.get_running_loop().time() + seconds
+        until = self.loop.time() + seconds
         connection = None if is_new else self.take_idle(context)
         if connection is not None:
             try:
@@ -135,8 +136,7 @@ class ConnectionPool:
     ) -> tuple[HttpConnection, Response]:
         """Send an idempotent request and read the head of its response. The connection becomes the caller's, who reads
         its chunks and discards it; it is cut after so many seconds."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+        until = self.loop.time() + seconds
         connection = self.take_idle(context)
         if connection is not None:
             try:
@@ -170,10 +170,9 @@ class ConnectionPool:
         if self._is_closed or not connection.is_idle:
             connection.abort()
             return
-        loop = asyncio.get_running_loop()
-        self._idle.append((loop.time() + IDLE_SECONDS, context, connection))
+        self._idle.append((self.loop.time() + IDLE_SECONDS, context, connection))
         if self._closing_idle is None:
-            self._closing_idle = loop.call_later(IDLE_SECONDS, self._close_idle, loop)
+            self._closing_idle = self.loop.call_later(IDLE_SECONDS, self._close_idle)
 
     def discard(self, connection: HttpConnection) -> None:
         self._taken.discard(connection)
@@ -196,12 +195,12 @@ class ConnectionPool:
                 connecting.cancel()
         await asyncio.sleep(0)  # asyncio closes the sockets in its next pass
 
-    def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_idle(self) -> None:
         self._closing_idle = None
-        while self._idle and self._idle[0][0] <= loop.time():
+        while self._idle and self._idle[0][0] <= self.loop.time():
             self._idle.popleft()[2].abort()
         if self._idle:
-            self._closing_idle = loop.call_at(self._idle[0][0], self._close_idle, loop)
+            self._closing_idle = self.loop.call_at(self._idle[0][0], self._close_idle)
 
     async def connect(
         self, context: ssl.SSLContext | None, until: float, seconds: float = CONNECT_SECONDS

@@ -50,7 +50,6 @@ class HttpConnection(asyncio.Protocol):
 
     __slots__ = (
         "_body",
-        "_ends_with_connection",
         "_error",
         "_has_head",
         "_head_bytes",
@@ -68,6 +67,7 @@ class HttpConnection(asyncio.Protocol):
         "_timer",
         "_transport",
         "_unread",
+        "_until",
         "_wake",
         "has_received",
     )
@@ -79,6 +79,7 @@ class HttpConnection(asyncio.Protocol):
         self._response: asyncio.Future[Response] | None = None
         self._wake: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._until = 0.0
         self._error: Exception | None = None
         self._is_reusable = True
         self._is_expected = False
@@ -94,7 +95,6 @@ class HttpConnection(asyncio.Protocol):
         self._head_bytes = 0
         self._has_head = False
         self._received_at = 0.0
-        self._ends_with_connection = False
         self._body: list[bytes] = []
         self._unread = 0
         self._is_complete = False
@@ -109,6 +109,7 @@ class HttpConnection(asyncio.Protocol):
         return (
             self._is_reusable
             and not self._is_expected
+            and not self._is_paused
             and self._transport is not None
             and not self._transport.is_closing()
         )
@@ -120,7 +121,9 @@ class HttpConnection(asyncio.Protocol):
         self._reset(streams=streams)
         self._is_expected = True
         self._response = response = self._loop.create_future()
-        self._timer = self._loop.call_at(until, self.time_out)
+        self._until = until
+        if self._timer is None or until < self._timer.when():
+            self._start_timer()
         self._transport.write(request)
         return response
 
@@ -164,6 +167,20 @@ class HttpConnection(asyncio.Protocol):
     def time_out(self) -> None:
         self.fail(TimeoutError())
 
+    def _start_timer(self) -> None:
+        """One timer for many requests: it is started again when it ends before the time of the request in flight."""
+        self._stop_timer()
+        self._timer = self._loop.call_at(self._until, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self._is_expected:
+            return
+        if self._loop.time() < self._until:
+            self._start_timer()
+        else:
+            self.time_out()
+
     # -- what asyncio calls
 
     def data_received(self, data: bytes) -> None:
@@ -183,7 +200,8 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        if self._ends_with_connection and error is None and self._is_expected:
+        if error is None and self._is_expected and self._has_head and self._ends_with_connection():
+            self._is_reusable = False
             self.on_message_complete()
         self.fail(Disconnected("the connection was cut"))
 
@@ -202,9 +220,6 @@ class HttpConnection(asyncio.Protocol):
             return
         self._has_head = True
         self._received_at = self._loop.time()
-        names = {name.lower() for name, _ in self._headers}
-        has_length = b"content-length" in names or b"transfer-encoding" in names
-        self._ends_with_connection = not has_length and status not in WITHOUT_BODY
         if self._streams and self._response is not None and not self._response.done():
             self._response.set_result(Response(status, self._headers, b"", self._received_at))
 
@@ -225,8 +240,7 @@ class HttpConnection(asyncio.Protocol):
             return
         self._is_complete = True
         self._is_expected = False
-        self._stop_timer()
-        if self._ends_with_connection or not self._parser.should_keep_alive():
+        if not self._parser.should_keep_alive():
             self._is_reusable = False
         if self._streams:
             self._wake_reader()
@@ -234,6 +248,11 @@ class HttpConnection(asyncio.Protocol):
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             self._body = []
             self._response.set_result(Response(self._status, self._headers, body, self._received_at))
+
+    def _ends_with_connection(self) -> bool:
+        """Whether the body has no other end."""
+        names = {name.lower() for name, _ in self._headers}
+        return not names & {b"content-length", b"transfer-encoding"} and self._status not in WITHOUT_BODY
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

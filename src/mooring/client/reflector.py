@@ -22,7 +22,7 @@ from mooring.base.errors import ApiError, Fault, MooringError, OperatorMistake, 
 from mooring.base.log import Log
 from mooring.base.nesting import Decoder, decode
 from mooring.base.retry import Backoff, Retry
-from mooring.client.api import PAGE, ApiClient, path_of, selectors
+from mooring.client.api import PAGE, ApiClient, RawList, path_of, selectors
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
 from mooring.objects import CustomResource, KubeObject
@@ -223,21 +223,33 @@ class Reflector(Generic[T]):
         return not is_partial
 
     async def _list(self) -> None:
+        objects, version = await self._pages(PAGE)
+        self._listed(objects, version)
+
+    async def _pages(self, limit: int) -> tuple[list[T], str]:
+        """All objects, and the version of the list. The server prepares the next page while one is decoded."""
         objects: list[T] = []
-        limit, token = PAGE, ""
-        while True:
-            try:
-                page = await self._client.list_page(self.kind, self._namespace, self._query, limit=limit, token=token)
-            except ApiError as error:
-                if error.code == GONE and token:  # too slow for this snapshot: take everything in one response
-                    objects, limit, token = [], 0, ""
-                    continue
+        token, coming = "", self._page(limit, "")
+        try:
+            while True:
+                page = await coming
+                token = page.metadata.next
+                if token:
+                    coming = self._page(limit, token)
+                    await asyncio.sleep(0)  # the request leaves
+                objects += [found for raw in page.items or () if (found := self._decoded(raw)) is not None]
+                if not token:
+                    return objects, page.metadata.resource_version
+        except ApiError as error:
+            if error.code != GONE or not token:
                 raise
-            objects += [found for raw in page.items or () if (found := self._decoded(raw)) is not None]
-            token = page.metadata.next
-            if not token:
-                break
-        self._listed(objects, page.metadata.resource_version)
+            return await self._pages(0)  # too slow for this snapshot: take everything in one response
+        finally:
+            coming.cancel()
+
+    def _page(self, limit: int, token: str) -> asyncio.Task[RawList]:
+        page = self._client.list_page(self.kind, self._namespace, self._query, limit=limit, token=token)
+        return asyncio.get_running_loop().create_task(page)
 
     def _listed(self, objects: list[T], version: str) -> None:
         self._version = version

@@ -164,7 +164,9 @@ class Transport:
         renewed = False
         for attempt in range(1, TRIES_WHEN_BUSY + 1):
             if self._pace is not None:
-                waited = await self._pace.wait(method, path)
+                waited = self._pace.take(method, path)
+                if waited:
+                    await self._clock.sleep(waited)
                 if self.observer is not None:
                     self.observer.held_back(method, self._host, waited)
             headers = await self._credentials.headers()
@@ -203,10 +205,10 @@ class Transport:
         while True:
             try:
                 async with self._in_flight:
-                    began, code = self._loop_time(), "<error>"
+                    pool = self._pool or self._open()
+                    began, code = pool.loop.time(), "<error>"
                     ended = began
                     try:
-                        pool = self._pool or self._open()
                         response = await pool.exchange(
                             self._request(method, path, headers, body, content_type),
                             self._credentials.ssl_context(),
@@ -217,7 +219,7 @@ class Transport:
                         )
                         code, ended = str(response.status), response.received_at
                     except (OSError, ValueError) as error:  # ValueError: an address that is none
-                        ended = self._loop_time()
+                        ended = pool.loop.time()
                         raise self._unreachable(error) from error
                     except Fenced:
                         code = ""
@@ -232,36 +234,38 @@ class Transport:
                 assert fence is not None
                 await fence.opened()
 
-    @staticmethod
-    def _loop_time() -> float:
-        return asyncio.get_running_loop().time()
-
     @asynccontextmanager
     async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of the response as they arrive. Whatever breaks on the way is raised as Unreachable."""
-        headers = await self._credentials.headers()
-        connection, response = await self._open_stream(path, headers, seconds)
+        headers, context = await self._credentials.headers(), self._credentials.ssl_context()
+        connection, response = await self._open_stream(path, headers, context, seconds)
         try:
             if response.status == 401 and await self._credentials.renew(headers):
-                connection.abort()
-                connection, response = await self._open_stream(path, await self._credentials.headers(), seconds)
+                self._end_stream(connection, context)
+                headers, context = await self._credentials.headers(), self._credentials.ssl_context()
+                connection, response = await self._open_stream(path, headers, context, seconds)
             if response.status >= 300:
                 body = b"".join([chunk async for chunk in self._chunks(connection)])
                 raise error_of(body, response.status, response.header("Retry-After"))
             yield self._chunks(connection)
         finally:
-            if self._pool is not None:
-                self._pool.discard(connection)
+            self._end_stream(connection, context)
+
+    def _end_stream(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
+        """Where the response is whole, as that to a refused watch, the connection serves the next request."""
+        if self._pool is not None:
+            self._pool.give_back(connection, context)
+        else:
             connection.abort()
 
     async def _open_stream(
-        self, path: str, headers: CIMultiDict[str], seconds: float
+        self, path: str, headers: CIMultiDict[str], context: ssl.SSLContext | None, seconds: float
     ) -> tuple[HttpConnection, Response]:
-        began, code = self._loop_time(), "<error>"
+        pool = self._pool or self._open()
+        began, code = pool.loop.time(), "<error>"
         try:
-            pool = self._pool or self._open()
             request = self._request("GET", path, headers, None, "")
-            connection, response = await pool.stream(request, self._credentials.ssl_context(), seconds=seconds)
+            connection, response = await pool.stream(request, context, seconds=seconds)
             code = str(response.status)
             self._contact.set()
             return connection, response
@@ -269,7 +273,7 @@ class Transport:
             raise self._unreachable(error) from error
         finally:
             if self.observer is not None:
-                self.observer.responded("GET", self._host, code, self._loop_time() - began, 0)
+                self.observer.responded("GET", self._host, code, pool.loop.time() - began, 0)
 
     async def _chunks(self, connection: HttpConnection) -> AsyncIterator[bytes]:
         try:
@@ -308,8 +312,11 @@ class Transport:
     def _open(self) -> ConnectionPool:
         if self._is_closed:
             raise Unreachable(f"the connection to the API server {self.connection.host} was closed by this client")
-        server = Endpoint.of(self.connection.server)
-        proxy = Endpoint.of(self.connection.proxy_url) if self.connection.proxy_url is not None else None
+        try:
+            server = Endpoint.of(self.connection.server)
+            proxy = Endpoint.of(self.connection.proxy_url) if self.connection.proxy_url is not None else None
+        except ValueError as error:
+            raise self._unreachable(error) from error
         # A proxy gets the whole address of what is not encrypted, and sees nothing of what is.
         self._target = f"http://{server.authority}{server.path}" if proxy and not server.is_tls else server.path
         self._pool = ConnectionPool(server, proxy, self.connection.tls_server_name)
@@ -356,8 +363,8 @@ class _Pace:
         self._left, self._at = self._burst, clock.monotonic()
         self._logged_at = float("-inf")
 
-    async def wait(self, method: str, path: str) -> float:
-        """Wait until the request may go; returns how long that took."""
+    def take(self, method: str, path: str) -> float:
+        """A place among the requests; returns how long to wait for it."""
         now, seconds = self._clock.monotonic(), 0.0
         self._left = min(self._burst, self._left + (now - self._at) * self._qps) - 1
         self._at = now
@@ -372,7 +379,6 @@ class _Pace:
                     burst=int(self._burst),
                     request=f"{method} {_bare(path)}",
                 )
-            await self._clock.sleep(seconds)
         return seconds
 
 

@@ -185,7 +185,7 @@ class PodIndex(Generic[P, M]):
                 pod_set.pods[pod.uid] = pod
 
     def relabel(self, old: P, new: P) -> tuple[list[M], list[M]]:
-        """A newer record of a pod that differs in its labels only. Returns the sets that it left, and that it joined."""
+        """A newer record of a pod that differs in its labels only. Returns the sets that it left, and the new ones."""
         self._pods.take(old)
         self._pods.put(new)
         before, after = self.selecting(old), self.selecting(new)
