@@ -1,4 +1,4 @@
-"""Recorded cases that we believe are recorded wrongly: name → why.
+"""Recorded cases that are known to be recorded wrongly: name → why.
 
 They are run like the others; the report names them, so that they do not pass for agreement.
 """

@@ -40,7 +40,7 @@ class Printer:
         for differing in report.differing[: self.most]:
             self._echo(f"\n{shown(differing)}\n")
             if differing.name in KNOWN_BAD_CASES:
-                self._echo(f"  We believe that it is recorded wrongly: {KNOWN_BAD_CASES[differing.name]}\n")
+                self._echo(f"  It is known to be recorded wrongly: {KNOWN_BAD_CASES[differing.name]}\n")
 
     def total(self) -> None:
         if self._families > 1:

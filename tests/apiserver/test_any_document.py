@@ -1,4 +1,4 @@
-"""Any document, well-typed or ill-typed, is stored or rejected; none causes an internal error."""
+"""Any document, with or without type errors, is stored or rejected; none causes an internal error."""
 
 from __future__ import annotations
 

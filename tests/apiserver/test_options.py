@@ -91,7 +91,7 @@ async def test_options_of_a_list_that_contradict_each_other_are_invalid(api: Cli
     assert (response.code, response.message.split('"')[0]) == (422, "ListOptions.meta.k8s.io ")
 
 
-TOKENS = ["nonsense", "e30", "eyJ2IjoxfQ", "AAAA", "é", "////", "W10", "bnVsbA", "=" * 100]
+TOKENS = ["invalid", "e30", "eyJ2IjoxfQ", "AAAA", "é", "////", "W10", "bnVsbA", "=" * 100]
 TOKENS += ["eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MWU5OTksInN0YXJ0IjpbImEiLCJiIl19", "MWU5OTk", "W1tbW1tbW1tbW1tb"]
 
 

@@ -11,7 +11,7 @@ from mooring.apiserver.options import DeleteOptions
 from mooring.apiserver.restoring import Restored
 
 Document = dict[str, Any]
-BORN = "2020-01-02T03:04:05Z"
+CREATED = "2020-01-02T03:04:05Z"
 
 
 def an_object(kind: str, name: str, version: str = "v1", **fields: Any) -> Document:
@@ -20,7 +20,7 @@ def an_object(kind: str, name: str, version: str = "v1", **fields: Any) -> Docum
         "name": name,
         "uid": f"uid-of-{name}",
         "resourceVersion": "4711",
-        "creationTimestamp": BORN,
+        "creationTimestamp": CREATED,
         "managedFields": [{"manager": "kubectl"}],
         **fields.pop("metadata", {}),
     }
@@ -58,7 +58,7 @@ def test_a_pod_keeps_its_identity_its_node_and_its_status(server: EmbeddedApiSer
     assert (result.problems, result.objects, list(result.sentences())) == ([], 1, [])
     pod = server.store.get("pods", "web", "shop")
     assert pod is not None
-    assert (pod["metadata"]["uid"], pod["metadata"]["creationTimestamp"]) == ("uid-of-web", BORN)
+    assert (pod["metadata"]["uid"], pod["metadata"]["creationTimestamp"]) == ("uid-of-web", CREATED)
     assert (pod["spec"]["nodeName"], pod["spec"]["priority"]) == ("far", 7)
     assert (pod["status"]["phase"], pod["status"]["podIP"]) == ("Running", "10.1.2.3")
     assert pod["metadata"]["resourceVersion"] != "4711"

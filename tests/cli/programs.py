@@ -18,7 +18,7 @@ from typing import IO
 # Upper bounds for a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
 
-# What a scheduler complains of where the machine is busy with other things.
+# What a scheduler logs where the machine is busy with other things.
 SLOW = ("One plugin takes most of a slow", "blocks all scheduling", "Scheduling resumed")
 
 
@@ -38,7 +38,7 @@ def private_home() -> Iterator[Path]:
 
 def serving_nothing(arguments: Sequence[str]) -> list[str]:
     """The same command, but a scheduler that does not name its port opens none: tests run side by side, and two
-    schedulers would quarrel about the usual one."""
+    schedulers would conflict on the usual one."""
     if any("--secure-port" in argument for argument in arguments):
         return list(arguments)
     if arguments and arguments[0] == "run":

@@ -44,7 +44,7 @@ class Cluster:
         return Program("run", *flags, "--shutdown-timeout=1s", "-v=2", home=self.home)
 
     async def explained(self, *arguments: str) -> tuple[int, str, str]:
-        """As another process: exit code, what it prints and what it complains of."""
+        """As another process: exit code, what it prints and what it logs."""
         program = Program("explain", "--kubeconfig=k", *arguments, home=self.home)
         with program:
             code = await asyncio.to_thread(program.ended)

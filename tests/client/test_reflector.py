@@ -474,7 +474,7 @@ def test_it_does_not_matter_how_the_network_cuts_the_stream(names: list[str], cu
 
 
 async def problem_of(reflector: Reflector[Any]) -> str:
-    """What the reflector complains of first."""
+    """The first problem that the reflector logs."""
     async with reflecting(reflector):
         await until(lambda: reflector.problem is not None)
         return str(reflector.problem)

@@ -68,7 +68,7 @@ async def test_it_is_not_listed_again_until_it_is_served(client, server, feed):
 FORBIDDEN_INDEED = {
     "it is served": {"resources": [{"name": "resourceclaims"}]},
     "what is served cannot be found out": (500, a_status(500)),
-    "what is served is nonsense": {"resources": "all of them"},
+    "discovery is invalid": {"resources": "all of them"},
 }
 
 

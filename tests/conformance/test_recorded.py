@@ -35,5 +35,5 @@ def test_each_family_that_can_be_generated_is_recorded():
     assert {file.name for file in recorded_files()} == {f"{family}.jsonl.xz" for family in FAMILIES}
 
 
-def test_no_recorded_case_is_believed_to_be_wrong():
+def test_no_recorded_case_is_known_to_be_wrong():
     assert KNOWN_BAD_CASES == {}

@@ -52,7 +52,7 @@ CASES = {
         "15m",
         BY_ONE,
     ),
-    "one of two is started anew": Case("MooringReplicaDown", {f"up{{{ONE}}}": "1 0 0 1x20"}, "5m"),
+    "one of two is started again": Case("MooringReplicaDown", {f"up{{{ONE}}}": "1 0 0 1x20"}, "5m"),
     "all stand by": Case(
         "MooringNoLeader", {LEADS_ONE: "0x10", LEADS_TWO: "0x10"}, "3m", {"job": "mooring", "name": "mooring"}
     ),

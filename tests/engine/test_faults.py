@@ -1,4 +1,4 @@
-"""A plugin that raises or returns nonsense fails one attempt, in kube-scheduler's words, and is named."""
+"""A plugin that raises or returns an invalid value fails one attempt, in kube-scheduler's words, and is named."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ FAULTS = {
         scoring("X", {"a": 1, "b": 2}, pre_score=lambda *_: Refusal("no")),
         "running PreScore plugin \"X\": pre_score cannot refuse, but returned Refusal('no', code=UNSCHEDULABLE)",
     ),
-    "filter returns nonsense": (
+    "filter returns an invalid value": (
         made("X", filter=lambda *_: False),
         'running "X" filter plugin: filter of node a returned False; it must return a Rejection or None',
     ),
-    "filter_nodes gives nonsense": (
+    "filter_nodes gives an invalid value": (
         made("X", filter_nodes=at_once([True])),
         'running "X" filter plugin: filter_nodes gave True; it must give Rejections',
     ),

@@ -143,7 +143,7 @@ def test_without_post_filters_the_pod_is_refused_all_the_same() -> None:
     assert decide(profile, a_pod(), a_state()).is_refused
 
 
-def test_a_post_filter_that_returns_nonsense_is_named() -> None:
+def test_a_post_filter_that_returns_an_invalid_value_is_named() -> None:
     profile = a_profile(rejecting("F", {"a": Rejection("x")}), made("X", post_filter=lambda *_: None))
     decision = decide(profile, a_pod(), a_state("a"))
     assert decision.message.endswith(

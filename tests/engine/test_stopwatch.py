@@ -106,7 +106,7 @@ def test_decisions_are_the_same_with_and_without():
     assert len({decision.node for decision in decisions}) == 1
 
 
-def test_a_stopwatch_can_begin_anew():
+def test_a_stopwatch_can_begin_again():
     watch = ticking()
     decide(a_profile(Everywhere()), a_pod(), a_state(1), watch=watch)
     watch.restart()

@@ -162,7 +162,7 @@ async def test_more_pods_than_the_queue_holds_wait_and_none_is_lost():
     assert scheduler.queue.empty()
 
 
-class RequestCredentials(dict[str, Pod]):
+class Shown(dict[str, Pod]):
     """The pods as the API server shows them."""
 
     def __init__(self) -> None:
@@ -189,10 +189,8 @@ class RequestCredentials(dict[str, Pod]):
 
 
 @asynccontextmanager
-async def at_work(
-    connection: Connection, dice: random.Random
-) -> AsyncIterator[tuple[RequestCredentials, PatientClock]]:
-    clock, shown = PatientClock(), RequestCredentials()
+async def at_work(connection: Connection, dice: random.Random) -> AsyncIterator[tuple[Shown, PatientClock]]:
+    clock, shown = PatientClock(), Shown()
     async with ApiClient(connection, clock=clock) as client, asyncio.TaskGroup() as tasks:
         running = tasks.create_task(RandomScheduler(client, dice).run())
         watching = tasks.create_task(Reflector(client, Pod, shown).run())

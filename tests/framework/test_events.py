@@ -54,7 +54,7 @@ CONCERNS: dict[str, tuple[Hint, ClusterEvent, bool]] = {
         ClusterEvent(ASSIGNED_POD, Action.UPDATE),
         True,
     ),
-    "an unspecific update does not concern a narrow wish": (
+    "an unspecific update does not concern a narrow registration": (
         Hint(POD, Action.UPDATE_POD_LABEL),
         ClusterEvent(ASSIGNED_POD, Action.UPDATE),
         False,

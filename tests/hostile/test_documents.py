@@ -200,11 +200,11 @@ async def test_a_credential_plugin_that_prints_deep_json_fails_in_a_sentence(tmp
         await run_plugin(plugin, Connection(server="https://127.0.0.1:1", source="a test"))
 
 
-class RequestedForm(CustomResource, group="example.com", version="v1", plural="wishes", scope="Cluster", kw_only=True):
+class Note(CustomResource, group="example.com", version="v1", plural="notes", scope="Cluster", kw_only=True):
     spec: dict[str, Any]
 
 
-def wish(name: str, version: int, deep: bytes = b"1") -> bytes:
+def note(name: str, version: int, deep: bytes = b"1") -> bytes:
     return b'{"metadata":{"name":"%s","resourceVersion":"%d"},"spec":{"depth":%s}}' % (name.encode(), version, deep)
 
 
@@ -222,14 +222,14 @@ async def test_an_object_that_is_too_deep_holds_up_neither_list_nor_watch(
 ):
     """kube-apiserver stores custom resources of nearly 10,000 levels."""
     deep = deep_json(levels)
-    page = b'{"metadata":{"resourceVersion":"10"},"items":[%s,%s]}' % (wish("a", 1), wish("deep", 2, deep))
-    lines = [("ADDED", wish("deeper", 11, deep)), ("ADDED", wish("b", 12)), ("DELETED", wish("deep", 13, deep))]
+    page = b'{"metadata":{"resourceVersion":"10"},"items":[%s,%s]}' % (note("a", 1), note("deep", 2, deep))
+    lines = [("ADDED", note("deeper", 11, deep)), ("ADDED", note("b", 12)), ("DELETED", note("deep", 13, deep))]
     chunks = [b'{"type":"%s","object":%s}\n' % (kind.encode(), raw) for kind, raw in lines]
     server.watches.append(Watch([*chunks, b'{"type":"ADDED","object":"\xff"}\n']))
     server.lists.append(msgspec.Raw(page))
     server.plain = lambda response: _raw(response)  # type: ignore[method-assign]
     log.configure(stream=io.StringIO())
-    running = asyncio.create_task(Reflector(client, RequestedForm, feed).run())
+    running = asyncio.create_task(Reflector(client, Note, feed).run())
     try:
         await feed.receives(("listed", ["a", "deep"]), ("changed", "deeper"), ("changed", "b"), ("deleted", "deep"))
         assert not running.done()
@@ -346,11 +346,11 @@ def test_many_shallow_patches_make_no_deep_object():
     from mooring.apiserver.resources import Resource
     from mooring.apiserver.status import StatusError
 
-    row = Resource("example.com", "v1", "wishes", "wish", "RequestedForm", False, ())
+    row = Resource("example.com", "v1", "notes", "note", "Note", False, ())
     inner: Any = 1
     for _ in range(MOST_NESTED - 5):
         inner = {"a": inner}
-    document: Any = {"apiVersion": "example.com/v1", "kind": "RequestedForm", "spec": inner}
+    document: Any = {"apiVersion": "example.com/v1", "kind": "Note", "spec": inner}
     copy = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * (MOST_NESTED - 5)}]
     change = patch_change(row, "application/json-patch+json", copy, FieldValidation())
     with pytest.raises(StatusError, match="levels deep"):

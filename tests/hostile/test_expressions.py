@@ -47,7 +47,7 @@ EACH_CPU_SECONDS = 10
 """For one expression, on a slow machine; most take a hundredth of it."""
 MEMORY_MIB = 600
 TOO_LONG = "operation cancelled: evaluation takes too long"
-TOO_DEAR = "operation cancelled: actual cost limit exceeded"
+TOO_EXPENSIVE = "operation cancelled: actual cost limit exceeded"
 
 
 def a_gpu() -> DeviceInput:
@@ -101,14 +101,14 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
         "a large pattern to find": (f"lists.range(1000).all(i, '{LONG}'.find('^(a?){{1000}}b') == '')", TOO_LONG),
         "many large searches": (f"'{LONG}'.findAll('((a?){{900}}b)|a').size() > 0", TOO_LONG),
         "a pattern that is too large": ("'a'.matches('\\\\pL{1000}')", "invalid matches argument"),
-        "a pattern that grows": (grown(20, "'(a|b)*'", "X + X", "'a'.matches(X)"), TOO_DEAR),
+        "a pattern that grows": (grown(20, "'(a|b)*'", "X + X", "'a'.matches(X)"), TOO_EXPENSIVE),
     },
     "loops": {
-        "additions": (EACH.format("i + j >= 0"), TOO_DEAR),
-        "comparisons": ("lists.range(1000).all(i, lists.range(1000).exists(j, j == 999))", TOO_DEAR),
-        "quantities": (EACH.format("quantity('1Gi').compareTo(quantity('10Gi')) < 0"), TOO_DEAR),
-        "errors": ("lists.range(1000).all(i, lists.range(1000).exists(j, 1/0 == 1))", TOO_DEAR),
-        "addresses": (EACH.format("url('https://a.b/c?d=e').getHost() == 'a.b'"), TOO_DEAR),
+        "additions": (EACH.format("i + j >= 0"), TOO_EXPENSIVE),
+        "comparisons": ("lists.range(1000).all(i, lists.range(1000).exists(j, j == 999))", TOO_EXPENSIVE),
+        "quantities": (EACH.format("quantity('1Gi').compareTo(quantity('10Gi')) < 0"), TOO_EXPENSIVE),
+        "errors": ("lists.range(1000).all(i, lists.range(1000).exists(j, 1/0 == 1))", TOO_EXPENSIVE),
+        "addresses": (EACH.format("url('https://a.b/c?d=e').getHost() == 'a.b'"), TOO_EXPENSIVE),
         "time zones": (
             "lists.range(100000).exists(i, timestamp('2020-01-01T00:00:00Z').getHours('A' + string(i)) < 0)",
             TOO_LONG,
@@ -116,15 +116,15 @@ ATTACKS: dict[str, dict[str, tuple[str, Any]]] = {
     },
     "values that grow": {
         "a list": (grown(40, "[1]", "X + X", "X.size() > 0"), TOO_LONG),
-        "a text": (grown(40, "'a'", "X + X", "X.size() > 0"), TOO_DEAR),
+        "a text": (grown(40, "'a'", "X + X", "X.size() > 0"), TOO_EXPENSIVE),
         "a text replaced by itself": (grown(5, "'aaaaaaaaaa'", "X.replace('a', X)", "X.size() > 0"), TOO_LONG),
         "a formatted text": (grown(20, "'aaaa'", "'%s%s%s%s'.format([X, X, X, X])", "X.size() > 0"), TOO_LONG),
         "a precision": ("'%.1000000000f'.format([1.0]) == ''", "precision: 100000… is too large"),
         "a joined text": (grown(20, "'aaaa'", "[X, X, X, X].join(X)", "X.size() > 0"), TOO_LONG),
         "a range": ("lists.range(9000000).size() > 0", TOO_LONG),
-        "a loop without effect": ("lists.range(20000).distinct().size() > 0", TOO_DEAR),
+        "a loop without effect": ("lists.range(20000).distinct().size() > 0", TOO_EXPENSIVE),
         "a map sorted as a list": ("dyn({'a': 1, 'b': 2}).sortBy(e, e).size() > 0", "no such overload"),
-        "sets": ("sets.contains(lists.range(10000), lists.range(10000))", TOO_DEAR),
+        "sets": ("sets.contains(lists.range(10000), lists.range(10000))", TOO_EXPENSIVE),
     },
     "values that hold another one twice": {
         "compared": (grown(40, "[1]", "[X, X]", "X == X"), TOO_LONG),
@@ -251,10 +251,10 @@ def test_evaluations_that_take_no_time_look_at_the_clock_too(expression: str):
 
 
 def test_a_search_ends_in_time_however_many_devices_there_are():
-    dear = f"{EACH.format('i + j >= 0')} || false"  # half a second
-    dear = dear.replace("lists.range(1000).all(i", "lists.range(100).all(i")
+    expensive = f"{EACH.format('i + j >= 0')} || false"  # half a second
+    expensive = expensive.replace("lists.range(1000).all(i", "lists.range(100).all(i")
     slices = [a_slice(*(a_device(f"gpu-{at}") for at in range(1000)))]
-    world = World(slices=slices, claims=[a_claim("claim", wants("r", 1, f"!({dear})"))])
+    world = World(slices=slices, claims=[a_claim("claim", wants("r", 1, f"!({expensive})"))])
     began, looks = 1000.0, 0
 
     def monotonic() -> float:
@@ -292,7 +292,7 @@ def test_compiled_selectors_are_kept_within_a_bound_of_memory():
 HOSTILE = {
     "a pattern": (f"'{AS}'.matches('^{ROW}b')", "cannot allocate all claims"),
     "a large pattern": (LARGE_PATTERNS, f"CEL runtime error: {TOO_LONG}"),
-    "a loop": (EACH.format("i + j >= 0"), f"CEL runtime error: {TOO_DEAR}"),
+    "a loop": (EACH.format("i + j >= 0"), f"CEL runtime error: {TOO_EXPENSIVE}"),
     "a value": (grown(40, "[1]", "[X, X]", "X == X"), f"CEL runtime error: {TOO_LONG}"),
 }  # fmt: skip
 

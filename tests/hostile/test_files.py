@@ -1,6 +1,6 @@
 """What another user plants where Mooring writes: nothing is written elsewhere, nothing leaks, nothing waits for ever.
 
-As root the tests give files to another user; otherwise they make Mooring believe that it is another user itself.
+As root the tests give files to another user; otherwise Mooring is made to run as if by another user.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def test_without_descriptors_probes_are_served_and_the_log_stays_short():
 @pytest.mark.parametrize(
     "sent",
     [
-        b"\x00\xff nonsense",
+        b"\x00\xff invalid",
         b"GET /livez HTTP/1.1\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 520,
     ],

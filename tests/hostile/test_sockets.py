@@ -195,7 +195,7 @@ def test_a_socket_whose_scheduler_was_killed_is_removed_and_a_busy_one_is_not(mo
         assert path.exists()
 
 
-NONSENSE = {
+INVALID = {
     "no JSON": (b"<html>\n", "invalid response"),
     "a list": (b"[1]\n", "invalid response"),
     "deep": (b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"\n", "levels deep"),
@@ -204,7 +204,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize(("line", "message"), NONSENSE.values(), ids=NONSENSE.keys())
+@pytest.mark.parametrize(("line", "message"), INVALID.values(), ids=INVALID.keys())
 def test_an_invalid_response_is_a_sentence(line: bytes, message: str):
     with planted(responding(line)):
         found = queried()

@@ -55,7 +55,7 @@ def test_any_term_of_a_selector_will_do_and_none_is_none():
     assert not selector_matches(NodeSelector(), "node-1", DISK)
 
 
-def test_a_pod_without_wishes_is_admitted_anywhere():
+def test_a_pod_without_node_affinity_is_admitted_anywhere():
     assert admits(a_pod(), "node-1", {})
 
 

@@ -93,7 +93,7 @@ INFEASIBLE = {"conditions": [{"type": "PodResizePending", "status": "True", "rea
 RESIZED = {
     "a pod that grows counts as what it will be": ("2", held("1"), 2000),
     "a pod that shrinks counts as what it still is": ("1", held("2"), 2000),
-    "a wish that cannot be granted does not count": ("9", held("1", **INFEASIBLE), 1000),
+    "an infeasible resize does not count": ("9", held("1", **INFEASIBLE), 1000),
     "what was allocated counts too": (
         "1",
         {
@@ -107,16 +107,16 @@ RESIZED = {
 }
 
 
-@pytest.mark.parametrize(("wish", "status", "expected"), RESIZED.values(), ids=RESIZED.keys())
-def test_while_a_pod_is_resized_on_its_node(wish, status, expected):
-    pod = a_pod(containers=[{"cpu": wish}], status=status)
+@pytest.mark.parametrize(("requested", "status", "expected"), RESIZED.values(), ids=RESIZED.keys())
+def test_while_a_pod_is_resized_on_its_node(requested, status, expected):
+    pod = a_pod(containers=[{"cpu": requested}], status=status)
     assert requests_on_node(pod).amounts == {"cpu": expected}
 
 
 POD_LEVEL = {
     "a pod that grows counts as what it will be": ({"cpu": "4"}, {"cpu": "2"}, {}, {"cpu": 4000}),
     "a pod that shrinks counts as what it still is": ({"cpu": "2"}, {"cpu": "4"}, {}, {"cpu": 4000}),
-    "a wish that cannot be granted does not count": ({"cpu": "9"}, {"cpu": "2"}, INFEASIBLE, {"cpu": 2000}),
+    "an infeasible resize does not count": ({"cpu": "9"}, {"cpu": "2"}, INFEASIBLE, {"cpu": 2000}),
     "where it holds nothing, that is nothing": ({"cpu": "9"}, {"memory": "1Gi"}, INFEASIBLE, {"cpu": 0}),
     "what the spec does not name does not count": ({"cpu": "2"}, {"cpu": "2", "memory": "1Gi"}, {}, {"cpu": 2000}),
     "what was allocated counts where resources are reported": (
@@ -129,8 +129,8 @@ POD_LEVEL = {
 }
 
 
-@pytest.mark.parametrize(("wish", "reported", "more", "expected"), POD_LEVEL.values(), ids=POD_LEVEL.keys())
-def test_while_a_pod_is_resized_as_a_whole(wish, reported, more, expected):
+@pytest.mark.parametrize(("requested", "reported", "more", "expected"), POD_LEVEL.values(), ids=POD_LEVEL.keys())
+def test_while_a_pod_is_resized_as_a_whole(requested, reported, more, expected):
     status = {**({} if reported is None else {"resources": {"requests": reported}}), **more}
-    pod = a_pod(containers=[{"cpu": "1"}], pod_level=wish, status=status)
+    pod = a_pod(containers=[{"cpu": "1"}], pod_level=requested, status=status)
     assert requests_on_node(pod).amounts == expected

@@ -40,7 +40,7 @@ def test_refusals_and_errors_are_counted_apart():
     assert counts == [(1, 0), (2, 0), (0, 1), (1, 1), (0, 2)]
 
 
-def test_a_failure_starts_the_waiting_time_anew():
+def test_a_failure_starts_the_waiting_time_again():
     """Q18: a failure resets timestamp and flush."""
     queue = a_queue(clock := ManualClock(start=100.0))
     queue.add(a_pod())

@@ -220,9 +220,9 @@ def test_a_gate_that_raises_keeps_the_pod_out_and_is_logged(capsys):
     assert 'plugin="Broken" pod="shop/web"' in capsys.readouterr().err
 
 
-def test_a_gate_that_returns_nonsense_keeps_the_pod_out_and_is_logged(capsys):
+def test_a_gate_that_returns_an_invalid_value_keeps_the_pod_out_and_is_logged(capsys):
     """Q11: a gated pod records its plugin, without an event."""
-    queue = a_queue(gates=[("Nonsense", Recorded(True))])
+    queue = a_queue(gates=[("Invalid", Recorded(True))])
     queue.add(pod := a_pod())
     assert queue.where(pod) == "gated"
     assert "neither None nor a Refusal" in capsys.readouterr().err

@@ -317,7 +317,7 @@ class Comparison:
         self._control_plane.api.delete(PODS)
 
     def _wait_for_renewals(self) -> None:
-        """Until both have renewed their leases: no fault shall be the rest of the one before."""
+        """Until both have renewed their leases: no fault may be a consequence of the one before."""
         before = self._renewals()
         until = time.monotonic() + GIVE_UP_SECONDS
         while time.monotonic() < until:

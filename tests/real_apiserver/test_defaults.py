@@ -1,6 +1,6 @@
 """The record of what kube-apiserver stores of short objects is what the real one stores.
 
-With RECORD_STORED=1 the record is written anew.
+With RECORD_STORED=1 the record is written again.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def test_a_budget_is_spared_while_there_is_another_way(priorities: Cluster, sche
     assert cluster.bound("first") == "node-2"
     cluster.gone("on-node-2")
     assert cluster.api.get(f"{PODS}/on-node-1")["status"]["phase"] == "Running"
-    # There is no other way: a budget is a wish.
+    # There is no other way: a budget is honoured only where possible.
     cluster.pod("second", cpu="4", priorityClassName="high")
     assert cluster.bound("second") == "node-1"
     cluster.gone("on-node-1")

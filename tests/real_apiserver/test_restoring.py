@@ -1,4 +1,4 @@
-"""A real cluster, printed by the real kubectl, goes on in an embedded one: nothing is lost, moved or started anew."""
+"""A real cluster, printed by the real kubectl, goes on in an embedded one: nothing is lost, moved or started again."""
 
 from __future__ import annotations
 

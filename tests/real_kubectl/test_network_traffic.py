@@ -74,7 +74,7 @@ class Monitoring:
         os.kill(self.exporters[node], signal.SIGKILL)
         deadline = time.monotonic() + 60
         while not self._query(f'up{{kubernetes_node="{node}"}} == 0'):
-            assert time.monotonic() < deadline, f"Prometheus still believes that {node} is there"
+            assert time.monotonic() < deadline, f"Prometheus still has series of {node}"
             time.sleep(0.1)
 
     def _query(self, query: str) -> list[object]:

@@ -1,4 +1,4 @@
-"""A scheduler in trouble: pods and nodes come, change and go while its plugins refuse, raise and wait at every point.
+"""A scheduler under churn: pods and nodes change while its plugins reject, raise and wait at every point.
 
 `churn(server, seed=…, count=…)` runs it and checks, in the end, what must hold whatever happened: every pod of ours is
 bound once or waits with a reason, no node is overcommitted, state and queue hold what the API server holds, nothing is
@@ -65,7 +65,7 @@ class Troublemaker(Plugin):
         self._waiting = waiting
 
     def _draw(self, point: str, pod: Pod, cycle: Cycle) -> int:
-        """0 … 99; high numbers mean no trouble."""
+        """0 … 99; high numbers mean success."""
         if Troublemaker.is_calm:
             return 99
         return zlib.crc32(f"{self.seed}/{pod.name}/{cycle.attempt}/{point}".encode()) % 100
@@ -145,7 +145,7 @@ class Actor:
     def __init__(self, client: ApiClient, seed: str) -> None:
         self._client = client
         self._random = random.Random(seed)
-        self._deeds: dict[Callable[[], Awaitable[Any]], int] = {
+        self._actions: dict[Callable[[], Awaitable[Any]], int] = {
             self._create: 40,
             self._label: 15,
             self._open_gate: 8,
@@ -160,9 +160,9 @@ class Actor:
 
     async def act(self, count: int) -> None:
         for _ in range(count):
-            [deed] = self._random.choices(list(self._deeds), weights=list(self._deeds.values()))
+            [action] = self._random.choices(list(self._actions), weights=list(self._actions.values()))
             try:
-                await deed()
+                await action()
             except ApiError as error:
                 if error.code not in (404, 409):  # it came or went before us
                     raise
@@ -232,7 +232,7 @@ def a_node(name: str, milli_cpu: int = NODE_MILLI_CPU) -> dict[str, Any]:
 
 
 async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int = 2) -> None:
-    """So many deeds, spread over so many lives of the scheduler; the last one is examined."""
+    """So many actions, spread over so many lives of the scheduler; the last one is examined."""
     Troublemaker.seed = seed
     others = asyncio.all_tasks()
     config = a_configuration(a_profile("default-scheduler", plugins=["Troublemaker"]))

@@ -59,7 +59,7 @@ async def test_what_is_missing_from_a_new_list_is_gone(pods):
     assert names(pods.owned_by("rs")) == ["b"]
 
 
-async def test_a_namesake_takes_the_place_of_one_that_went_unseen(pods):
+async def test_a_recreated_object_replaces_one_whose_deletion_was_missed(pods):
     gone: list[str] = []
     pods.subscribe(deleted=lambda pod: gone.append(pod.uid))
     pods.changed(owned("a", uid="first"))
@@ -92,7 +92,7 @@ async def test_a_late_watch_does_not_undo_what_we_know_better(pods):
     assert versions == ["6"]
 
 
-async def test_a_namesake_that_we_have_just_made_counts_before_the_watch_shows_that_the_first_went(pods):
+async def test_a_recreated_object_that_was_just_written_counts_before_the_watch_shows_the_deletion(pods):
     gone: list[str] = []
     pods.subscribe(deleted=lambda pod: gone.append(pod.uid))
     pods.changed(owned("a", uid="first"))

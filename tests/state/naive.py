@@ -1,4 +1,4 @@
-"""The same results, computed anew from plain dictionaries each time: what `State` must always agree with."""
+"""The same results, computed again from plain dictionaries each time: what `State` must always agree with."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_a_total_is_a_standing_sum_of_requests() -> None:
     assert (state.total(WEB, "cpu"), state.total(WEB, "pods")) == (3000, 2)
 
 
-def test_counts_that_are_not_read_any_more_are_dropped_and_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_are_not_read_any_more_are_dropped_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_sets, "UNUSED_CHANGES", 10)
     state = zones("a1", "b1")
     used = state.tally(PodsWhere(), "zone")

@@ -86,7 +86,7 @@ def test_disks_are_found_by_row_also_in_a_what_if():
     assert mounts(state) == {"n1": 0, "n2": 2, "n3": 0}
 
 
-def test_a_newer_record_with_other_volumes_counts_anew():
+def test_a_newer_record_with_other_volumes_counts_again():
     state = a_state("n1")
     state.set_pod(a_user("a", uid="1"))
     state.set_pod(a_user("b", uid="1", disks=1))

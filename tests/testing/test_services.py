@@ -39,7 +39,7 @@ class ShyArgs(Args):
 class Shy(Plugin):
     def __init__(self, args: ShyArgs, log: Log) -> None:
         self.args = args
-        log.v(4).info("born", shyness=args.shyness)
+        log.v(4).info("built", shyness=args.shyness)
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Skip:
         return Skip()
@@ -57,7 +57,7 @@ def test_wrong_arguments_are_refused_as_from_a_file(arguments, complaint):
         a_plugin(Shy, **arguments)
 
 
-@pytest.mark.parametrize(("verbosity", "messages"), [(4, ["born"]), (3, [])])
+@pytest.mark.parametrize(("verbosity", "messages"), [(4, ["built"]), (3, [])])
 def test_the_log_keeps_its_lines_up_to_its_verbosity(verbosity, messages):
     services = Services(verbosity=verbosity)
     a_plugin(Shy, services)
@@ -146,7 +146,7 @@ async def test_what_a_plugin_wrote_to_pods_can_be_read():
     assert services.binder.labels == {"default/web": {"bound": "yes"}}
 
 
-async def test_writes_fail_as_the_test_wishes_and_where_the_api_server_would_refuse_them():
+async def test_writes_fail_as_the_test_configures_and_where_the_api_server_would_refuse_them():
     services, pod = Services(), a_pod("web")
     with pytest.raises(Fault, match='label "a b"'):
         await services.pod_writer.patch(pod, labels={"a b": "c"})

@@ -1,1 +1,1 @@
-"""What everything stands on: clock, durations, errors, logging, documents, certificates. Imports nothing of ours."""
+"""The foundation: clock, durations, errors, logging, documents, certificates. Imports no other package of Mooring."""

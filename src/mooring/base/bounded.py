@@ -1,6 +1,6 @@
-"""A cache that forgets what was used longest ago, bounded by the weight of what it holds.
+"""An LRU cache that is bounded by the weight of its values.
 
-A number of entries is no bound where others choose their size: one pod may have thousands of terms.
+A number of entries is no bound where users choose their size: one pod may have thousands of terms.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def keep(self, is_wanted: Callable[[V], bool]) -> None:
-        """Forget the values that are not wanted any more."""
+        """Drop the values that do not pass."""
         for key in [key for key, (value, _) in self._held.items() if not is_wanted(value)]:
             self._forget(key)
 

@@ -1,4 +1,4 @@
-"""Time as a thing that is handed in, so that tests and the simulator own it."""
+"""Time as a dependency that is injected, so that tests and the simulator control it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Clock(Protocol):
-    """What time it is, and waiting for a later one."""
+    """The time, and waiting."""
 
     def now(self) -> float:
         """Seconds since the epoch: what Kubernetes objects carry."""
@@ -36,7 +36,7 @@ class SystemClock:
 
 
 def boottime() -> float:
-    """Seconds that never go backwards and go on while the machine is suspended, where the system has such a clock."""
+    """Monotonic seconds that also count while the machine is suspended, where the system has such a clock."""
     return time.clock_gettime(_BOOTTIME) if _BOOTTIME is not None else time.monotonic()
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from mooring.base.durations import duration_seconds
 
 LONGEST_SEARCH_YEARS = 5
-"""A time that does not come within so many years never does: the 31st of February."""
+"""A schedule without a time within so many years never has one: the 31st of February."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

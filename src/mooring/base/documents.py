@@ -72,7 +72,7 @@ Place: TypeAlias = "str | tuple[Place, str | int]"
 class Tree:
     """A value with the place where it was written. `value` of a mapping or list holds trees again.
 
-    What conversion makes up takes the place of what it was made from, so that a message points into the file.
+    What conversion adds has the place of what it was converted from, so that a message points into the file.
     """
 
     value: dict[str, Tree] | list[Tree] | Scalar

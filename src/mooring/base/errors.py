@@ -5,7 +5,7 @@
     ├── Fault               something broke while working; exit code 1 if it ends the program
     │   ├── ApiError        an API server responded with an error (its code, reason and message)
     │   ├── Unreachable     an API server did not respond at all
-    │   └── PluginFault     a plugin raised or returned nonsense; fails one attempt, never the scheduler
+    │   └── PluginFault a plugin raised or returned an invalid value; fails one attempt, never the scheduler
     │       └── BudgetExceeded  a plugin computed too long about one pod; the pod is set aside
     └── StateMissing        a plugin read what its pre_filter or pre_score did not leave
 

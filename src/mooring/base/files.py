@@ -120,7 +120,7 @@ def read_if_regular(path: Path | str) -> bytes | None:
 
 
 def make_private(path: Path | str) -> bool:
-    """Take a regular file of our own away from others' eyes; whether that was needed."""
+    """Set the mode of our own regular file to 0600; whether that was needed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW)
     try:
         found = os.fstat(descriptor)

@@ -37,7 +37,7 @@ ACCEPTED_AT_ONCE = 32
 PAUSE_SECONDS = 1.0
 SWEEP_SECONDS = 0.5
 MANY = 64
-"""After a burst of so many connections memory is given back."""
+"""After a burst of so many connections, free memory is returned to the system."""
 SHARE_OF_DESCRIPTORS = 4
 """Connections take at most one of so many descriptors that the process may open."""
 
@@ -74,7 +74,7 @@ class GateLimits:
 
 
 class ConnectionGate:
-    """Listens on a socket until `close`. Construct it on the loop that shall serve."""
+    """Listens on a socket until `close`. Construct it on the loop that serves."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class ConnectionGate:
         return False
 
     def _pause(self) -> None:
-        """The kernel keeps who connects meanwhile."""
+        """The kernel queues new connections meanwhile."""
         if self._is_open and self._resuming is None:
             self.loop.remove_reader(self._listening)
             self._resuming = self.loop.call_later(PAUSE_SECONDS, self._resume)

@@ -1,6 +1,6 @@
 """Log lines that an untrusted client can cause: a few of each message a minute, then a count of what was suppressed.
 
-Without a limit, who reaches a port can fill a node's disk with log lines.
+Without a limit, any client that reaches a port can fill a node's disk with log lines.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How deep documents may be nested, and JSON read so that deep nesting harms nothing.
+"""How deep documents may be nested, and how JSON is read so that deep nesting does no harm.
 
 Parsers recurse. A document of a few kilobytes that consists of brackets exhausts the stack of a parser, or of what
-walks the document afterwards. Three ways to read JSON that others have written:
+walks the document afterwards. Three ways to read untrusted JSON:
 
 - `Decoder`, for objects of a cluster: what lies deeper than the limit is read as null. No field that a scheduler reads
-  lies there, and an object that could not be read at all would hold up the list or watch that brings it.
+  lies there, and an object that could not be read at all would block the list or watch that contains it.
 - `decode`, for the response of a service: a deeper document is a DecodeError.
 - `refuse_deep`, before a document is kept: a deeper one is refused.
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 REDACTED = "REDACTED"
 
-# A scheme without a bound would make long texts slow: a search begins at each of their letters.
+# A scheme without a bound would make long texts slow: a search begins at each letter.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s\"'<>`\\]+")
 _AFTER_ADDRESS = ".,;:!)}"
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%A-Za-z]+\]|[\w.\-]*)(?::\d{0,5})?")

@@ -1,8 +1,8 @@
 """Retries: how long to wait between tries, how often to try, and polling until something holds.
 
 A `Backoff` is a description: the first delay, its growth, its limit and its jitter. `Retry` counts failures in a row
-and waits by it, for loops with rules of their own; `retried` and `poll` are the two loops without any. Time and chance
-are handed in.
+and waits by it, for loops with rules of their own; `retried` and `poll` are the two loops without any. Clock and
+randomness are injected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Text that others wrote, in a form that a terminal and a log show as it is.
+"""Untrusted text, in a form that a terminal and a log show as it is.
 
-Names, labels, expressions and messages come from a cluster, from files and from other processes. A terminal obeys the
-control sequences in them (clear the screen, set the title, write to the clipboard), and characters without a shape of
-their own make one text look like another. Here they are replaced by escapes as Go's %q writes them: `\\x1b`, `\\u202e`.
+Names, labels, expressions and messages come from a cluster, from files and from other processes. A terminal executes
+the control sequences in them (clear the screen, set the title, write to the clipboard), and characters without a shape
+of their own make one text look like another. Here they are replaced by escapes as Go's %q writes them: `\\x1b`,
+`\\u202e`.
 
 Replaced are control characters (C0, DEL, C1), format characters (directions of writing, zero width, tags), separators
 of lines and paragraphs, unassigned and private characters, halves of surrogate pairs, all spaces but the ordinary one,

@@ -80,7 +80,7 @@ class _Load:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # Without TLS' farewell, which would outlive this loop.
+        # Without TLS close_notify, which would outlive this loop.
         await self._connector.close(abort_ssl=True)
         for watch in self._watches:
             watch.close()

@@ -1,8 +1,8 @@
 """What one evaluation may do: its cost as cel-go counts it, the steps that the cost leaves out, and the time.
 
 The cost of some calls is far below their work: a short pattern can have a large program, a list that holds another
-one twice is cheap to make and dear to compare. Functions whose work can exceed their cost charge steps, of about ten
-nanoseconds each, before they begin. Costs are upstream's; the limit of steps is ours.
+one twice is cheap to make and expensive to compare. Functions whose work can exceed their cost charge steps, of about
+ten nanoseconds each, before they begin. Costs are upstream's; the limit of steps is ours.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ async def _pass_on(process: asyncio.subprocess.Process) -> str:
         if last_words or text.startswith("Error: "):
             last_words.append(text)
         else:
-            # The child has escaped what others wrote; nothing else gets through.
+            # The child has escaped untrusted text; nothing else gets through.
             print_lines(text, are_values_visible=True, err=True)
     return "\n".join(last_words).removeprefix("Error: ").strip()
 

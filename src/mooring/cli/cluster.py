@@ -67,7 +67,7 @@ def check_one_source(nodes: int | None, cluster_file: str | None) -> None:
 
 
 def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjects:
-    """What a cluster starts with; a mistake in the file is found before anything runs."""
+    """What a cluster starts with; a mistake in the file is reported before anything runs."""
     from mooring.simulated.cluster_file import load_cluster_file, plain_nodes
 
     check_one_source(nodes, cluster_file)

@@ -1,7 +1,6 @@
 """kube-scheduler's flags that stand for fields of the configuration, and where its completed form is written.
 
-Most are older than the configuration file, and are ignored beside one, as kube-scheduler ignores them; but not without
-a word.
+Most are older than the configuration file, and are ignored beside one, as kube-scheduler ignores them, with a warning.
 """
 
 from __future__ import annotations

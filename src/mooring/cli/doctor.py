@@ -1,4 +1,4 @@
-"""`mooring doctor`: will this configuration work on that cluster, and if not, what is to be done?"""
+"""`mooring doctor`: will this configuration work on that cluster, and if not, what has to be changed?"""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ REQUESTS_IN_FLIGHT = 4
 
 
 @click.command()
-@click.option("--config", "config_file", metavar="FILE", help="The configuration that shall run; without it, defaults.")
+@click.option("--config", "config_file", metavar="FILE", help="The configuration to check; without it, defaults.")
 @plugins_option
 @gates_option
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; found as `mooring run` finds it.")
 @click.option("--context", metavar="NAME", help="Another context of the kubeconfig than the current one.")
 @click.option("--as", "user", metavar="USER", help="Check the rights of USER: system:serviceaccount:NAMESPACE:NAME.")
 @click.option("--as-group", "groups", multiple=True, metavar="GROUP", help="A group of that user.")
-@click.option("--shadow", is_flag=True, help="It shall run with --shadow, which only reads.")
+@click.option("--shadow", is_flag=True, help="For a scheduler with --shadow, which only reads.")
 @election_options
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
@@ -54,7 +54,7 @@ def doctor(
     """Check a configuration and a kubeconfig against a cluster, and report what is wrong and what to do about it.
 
     The server, its certificate and version, our clock, the kinds and rights that the configured plugins need, the
-    lease, and others who bind the same pods. Nothing is changed. Exit code 1: something will not work.
+    lease, and other schedulers that bind the same pods. Nothing is changed. Exit code 1: something will not work.
 
     \b
     Example:
@@ -119,7 +119,7 @@ def _examined(
 def plan_of(
     config_file: str | None, plugins: tuple[str, ...], gates: FeatureGates, shadow: bool, election: dict[str, Any]
 ) -> PlannedScheduler:
-    """What shall run there, by these options."""
+    """The scheduler that these options describe."""
     from mooring.doctor import PlannedScheduler
 
     registry = registry_with(plugins)

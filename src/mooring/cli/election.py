@@ -98,7 +98,7 @@ def leadership(
 
 
 def _end_at_once(error: BaseException) -> None:
-    """Another may lead already: nothing that is under way may go on, not even an orderly end."""
+    """Another replica may lead already: nothing may be written any more, so there is no orderly shutdown."""
     _log.error("Leaderelection lost", err=error)
     sys.stderr.flush()
     os._exit(1)

@@ -1,8 +1,8 @@
-"""How the process ends: whatever a plugin left running does not keep it.
+"""How the process ends: nothing that a plugin left running blocks it.
 
-A coroutine that does not let itself be cancelled, or a thread that waits for ever, would hold the process after its
-work was done: a scheduler that has lost its lease or received SIGTERM would stay, doing nothing, until it is killed.
-Every command ends here, `mooring --help` too: what is heavy is imported where it is needed.
+A coroutine that ignores its cancellation, or a thread that waits for ever, would block the exit: a scheduler that has
+lost its lease or received SIGTERM would stay until it is killed. Every command ends here, `mooring --help` too: what
+is heavy is imported where it is needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def close_loop(
     around: Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]],
     left: Callable[[], float],
 ) -> None:
-    """End what still runs on the loop, and close it. What does not end is named and left behind.
+    """End what still runs on the loop, and close it. What does not end is logged and abandoned.
 
     What runs meanwhile is passed through `around`; `left` returns how many seconds remain for the end.
     """
@@ -68,7 +68,7 @@ def leave(code: int) -> NoReturn:
             _warn("Thread does not end; abandoning it", thread=thread.name)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Python itself would wait for threads, and complain about tasks.
+    # Python itself would wait for threads, and warn about tasks.
     os._exit(code)
 
 

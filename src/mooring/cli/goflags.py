@@ -1,7 +1,7 @@
 """kube-scheduler's command line, as its own flag library reads it: `-v=6`, `--v 6`, `--leader-elect`.
 
-Which flags there are follows from the command's options. A flag that kube-scheduler has lost is refused with what to
-do instead; an unknown one with a guess.
+Which flags there are follows from the command's options. A flag that kube-scheduler has removed is refused with what
+to do instead; an unknown one with a suggestion.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class KubeSchedulerCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         read = normalised(args, known(self.params))
-        # A copy: click eats the list that it reads.
+        # A copy: click empties the list that it parses.
         ctx.meta[_FLAGS] = list(read)
         return super().parse_args(ctx, read)
 

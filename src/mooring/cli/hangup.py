@@ -65,6 +65,6 @@ def unlisten() -> None:
 
 
 def ignore() -> None:
-    """At the very end: Python itself would bring the default back when it finalizes."""
+    """At exit: Python itself restores the default handler when it finalizes."""
     if _hangup.is_held:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -1,6 +1,6 @@
 """kube-scheduler's flags that have nothing to act on here: checked, shown in /flagz, and warned about once if given.
 
-A value that requests what holds anyway is no reason to warn.
+A value that equals the fixed behaviour causes no warning.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
         first = _leaf(faults)
         return _report(first, 1 if isinstance(first, Fault) else 2)
     except BrokenPipeError:
-        # The reader of our output has gone (`mooring … | head`); that is its right.
+        # The reader of our output has closed the pipe (`mooring … | head`), which is no error.
         sys.stderr.close()
         return 0
 

@@ -213,7 +213,7 @@ def _inputs(options: Options) -> ManifestInputs:
 
 
 def _election(options: Options, configuration: Configuration, flags: Sequence[str], mode: Mode) -> LeaderElection:
-    """Who leads, as `mooring run` will read these flags; what it refuses, or what belies the manifest, is refused."""
+    """The election by these flags of `mooring run`; what it refuses, or what contradicts the manifest, is refused."""
     from mooring.cli.election import election_of
     from mooring.deploy import Mode
     from mooring.deploy.manifests import PORT

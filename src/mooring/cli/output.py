@@ -1,8 +1,8 @@
-"""Everything that a command writes for people passes here: nothing that others wrote reaches a terminal as it is.
+"""Everything that a command writes for people passes here: untrusted text is escaped before it reaches a terminal.
 
 `print_line` writes one line: a line break in a name does not begin another. `print_lines` writes text that we have laid
 out in lines, `print_table` rows under headings. `print_yaml` and `print_json` write documents, with the escapes of
-their languages. Colours are given apart from the text. Errors are shown without credentials. A test looks for whatever
+their languages. Colours are given apart from the text. Errors are shown without credentials. A test finds code that
 writes past this file.
 """
 
@@ -64,7 +64,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_error(error: BaseException) -> None:
-    """What went wrong. Line breaks in what others wrote are indented: they begin no message of their own."""
+    """An error. Line breaks in untrusted text are indented, so that they do not look like another message."""
     if isinstance(error, OperatorMistake):
         summary, problems = scrubbed(error.summary), error.problems
     else:
@@ -93,7 +93,7 @@ def show_usage_error(error: click.ClickException) -> None:
 
 
 def show_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For `sys.excepthook`: a traceback ends with what others wrote, and may hold an address with its password."""
+    """For `sys.excepthook`: a traceback contains untrusted text, and may contain an address with its password."""
     import traceback
 
     for part in traceback.format_exception(kind, error, trace):

@@ -1,4 +1,4 @@
-"""The flags that let a running scheduler take on changed files, and SIGHUP, which makes it do so once."""
+"""The flags for reloading changed files, and SIGHUP, which reloads them once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def reload_options(*, by_signal: bool) -> Callable[[F], F]:
     """The flags; the command gets them among its `**flags`. `by_signal`: SIGHUP reloads, too."""
-    watching = "Reload the configuration when its file changes; one that is broken changes nothing."
+    watching = "Reload the configuration when its file changes; an invalid one changes nothing."
     rows = {
         "--watch-config": f"{watching} Without this, SIGHUP reloads it once." if by_signal else watching,
         "--reload-plugins": "When reloading, run plugin files again that have changed. "
@@ -63,7 +63,7 @@ class ReloadedFiles(NamedTuple):
 def reload_flags(
     flags: dict[str, Any], config_file: str | None, plugins: Sequence[str], *, by_signal: bool = True
 ) -> ReloadedFiles:
-    """Takes the flags out. What has nothing to reload, or no moment to reload it, is refused."""
+    """Takes the flags out. Flags without anything to reload are refused."""
     files = ReloadedFiles(config_file, plugins, flags.pop("watch_config"), flags.pop("reload_plugins"), by_signal)
     if problems := reload_problems(files):
         raise OperatorMistake.found_in("the command line", problems)

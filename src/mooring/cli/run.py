@@ -242,7 +242,7 @@ async def schedule(
             await asyncio.to_thread(server.start)
             stack.push_async_callback(in_thread, server.stop)
         if leader is not None:
-            # After the last binding, not before: who steps down must have stopped.
+            # After the last binding, not before: a leader must have stopped when it releases the lease.
             stack.push_async_callback(in_thread, leader.stop)
             stack.enter_context(stop.last_step(leader.abandon))
         inspections = BackgroundTasks()

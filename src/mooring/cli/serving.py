@@ -285,7 +285,7 @@ def secure_server(
 def served_pages(
     scheduler: Scheduler, leader: Leadership | None, metric_filter: MetricFilter, command_line: Mapping[str, str]
 ) -> Pages:
-    """To be called before the scheduler runs: who serves what pods request must see every pod."""
+    """To be called before the scheduler runs: /metrics/resources must observe every pod."""
     import msgspec
 
     from mooring.base.clock import SystemClock

@@ -1,9 +1,9 @@
-"""SIGINT and SIGTERM end a command: in order, or without a plugin that holds that up.
+"""SIGINT and SIGTERM end a command: in order, or without waiting for a plugin that blocks.
 
 A thread of its own receives the signals. The event loop alone would not: a plugin that computes, or sleeps, keeps it
-from running. The thread requests an orderly shutdown of the loop. If plugin code is still in the way when most of the
-time for that is over, the thread logs which, does what must be done in any case (`Stop.last_step`), and ends the
-process. What only takes long, because the machine or the API server is slow, is not cut short.
+from running. The thread requests an orderly shutdown of the loop. If plugin code still blocks when most of the time
+for that is over, the thread logs which, runs the last steps (`Stop.last_step`), and ends the process. What only takes
+long, because the machine or the API server is slow, is not cut short.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class _Listener:
             )
 
     def _holder(self, silence: float) -> Holder | None:
-        """What computes on the loop's thread and keeps it from running; or a plugin that was cancelled, and goes on."""
+        """What computes on the loop's thread and blocks it; or a plugin that ignores its cancellation."""
         holdup = sys.modules.get("mooring.scheduler.plugin_runtime.blocking_code")
         if holdup is None:
             return None  # no plugin is loaded

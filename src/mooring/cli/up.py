@@ -106,7 +106,7 @@ def up(
             definitions = PluginDefinitions(connection)
 
             def remove_kubeconfig(_seconds: float = 0.0) -> None:
-                # The cluster tidies up after itself, unless it was killed.
+                # The cluster removes its files itself, unless it was killed.
                 remove_ours(kubeconfig, connection.token or "")
 
             with stop.last_step(remove_kubeconfig):

@@ -1,4 +1,4 @@
-"""A configuration as a v1 document, complete: what holds, in the form that kube-scheduler shows and reads.
+"""A configuration as a complete v1 document, in the form that kube-scheduler shows and reads.
 
 Where Mooring's defaults are not kube-scheduler's, the document has the effective value: all nodes are
 evaluated (100), and a client limit of 0 is none.

@@ -28,7 +28,7 @@ def load_configuration(text: str, *, source: str, registry: Registry, gates: Fea
 
 
 def default_configuration(registry: Registry, gates: FeatureGates | None = None) -> Configuration:
-    """What holds without a file."""
+    """The configuration without a file."""
     text = written({"apiVersion": f"{GROUP}/v1", "kind": KIND})
     return load_configuration(text, source="the default configuration", registry=registry, gates=gates).configuration
 

@@ -55,7 +55,7 @@ class LeaderElection:
     resource_namespace: str = "kube-system"
 
     def mistakes(self) -> Iterator[tuple[str, str]]:
-        """What does not hold together: the field, and what is wrong with it."""
+        """Inconsistent values: the field, and what is wrong with it."""
         lease, renew, retry = self.lease_duration_seconds, self.renew_deadline_seconds, self.retry_period_seconds
         for name in ("lease_duration_seconds", "renew_deadline_seconds", "retry_period_seconds"):
             if getattr(self, name) <= 0:
@@ -103,7 +103,7 @@ class ExtenderTls:
 
 @dataclass(frozen=True)
 class Extender:
-    """An HTTP service that is called during decisions. An empty verb: it is not called there."""
+    """An HTTP service that is called during decisions. With an empty verb it is not called at that step."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -126,7 +126,7 @@ class Configuration:
     profiles: tuple[ProfileConfiguration, ...]
     parallelism: int = 16
     percentage_of_nodes_to_score: int | None = None
-    """None: not set, every node is looked at. An explicit 0 is kube-scheduler's adaptive rule."""
+    """None: not set, every node is evaluated. An explicit 0 is kube-scheduler's adaptive rule."""
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     leader_election: LeaderElection = field(default_factory=LeaderElection)

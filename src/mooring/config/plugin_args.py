@@ -1,7 +1,7 @@
 """A plugin's arguments, read by its one `Args` class: every mistake in them, each with its path and line.
 
-msgspec stops at the first error, so the walk over the type is ours; msgspec then builds the value, and has the last
-word on anything the walk does not know.
+msgspec stops at the first error, so the walk over the type is ours; msgspec then builds the value, and checks what the
+walk does not know.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _GATED: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 _CHECKED_WHEN_BUILT = ("NodeResourcesFit",)
-"""Where the profile does not use them, kube-scheduler never looks at what their arguments mean; then we only warn."""
+"""Where the profile does not use them, kube-scheduler does not validate their arguments; then there is only a
+warning."""
 
 _type_info = functools.cache(inspect.type_info)
 

@@ -1,6 +1,6 @@
 """Changing one profile of a configuration tree: its plugin lists and its arguments.
 
-Nothing here trusts the file: a field of a wrong type is left alone, and found when the result is checked.
+The file is not validated yet: a field of a wrong type is left alone, and reported when the result is checked.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ PLUGINS_FOLDER = "/etc/mooring-plugins"
 TEMPORARY_FOLDER = "/tmp"
 """All that can be written: keys on their way into TLS, and the socket that `mooring explain` connects to."""
 USER_ID = 65532
-"""The user of the image, who owns nothing."""
+"""The unprivileged user of the image."""
 AUTHENTICATION_READER = "extension-apiserver-authentication-reader"
-"""Every cluster has this role in kube-system: to read whose client certificates are believed."""
+"""Every cluster has this role in kube-system: to read which client CAs are trusted."""
 SYSTEM_NAMESPACE = "kube-system"
 EXISTING_NAMESPACES = (SYSTEM_NAMESPACE, "default", "kube-public", "kube-node-lease")
 POD_SECURITY = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
@@ -42,7 +42,7 @@ class Memory:
 
 
 class Mode(Enum):
-    """How it stands to the cluster's own scheduler."""
+    """Its relation to the cluster's own scheduler."""
 
     SECOND_SCHEDULER = "second-scheduler"
     REPLACEMENT = "replacement"
@@ -71,7 +71,7 @@ class Deployed:
     """Whether it authenticates client certificates and tokens by the cluster."""
     memory: Memory = field(default_factory=Memory)
     ingress: Ingress | None = field(default_factory=Ingress)
-    """Who reaches the serving port; None: no NetworkPolicy."""
+    """The sources that may connect to the serving port; None: no NetworkPolicy."""
 
     @property
     def arguments(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which names, flags and rights a deployment gets: from the configuration, and from what it shall be in the cluster."""
+"""Which names, flags and rights a deployment gets: from the configuration, and from its mode."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def flags_for(mode: Mode, configuration: Configuration, name: str, *, verbosity:
         yield "--authentication-skip-lookup=true"
         yield "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
     if election.leader_elect and mode is not Mode.SHADOW and election.resource_name == KUBE_SCHEDULER:
-        # The cluster's own scheduler holds that lease: ours would stand by for ever.
+        # The cluster's own scheduler holds that lease: this one would stand by for ever.
         yield f"--leader-elect-resource-name={name}"
     yield f"--v={verbosity}"
 
@@ -116,7 +116,7 @@ def _memory_problems(memory: Memory) -> list[Problem]:
 
 
 def warnings_of(mode: Mode, configuration: Configuration) -> Iterator[str]:
-    """What may well be meant, and is often not."""
+    """What is allowed, but often a mistake."""
     names = [profile.scheduler_name for profile in configuration.profiles]
     if mode is Mode.SECOND_SCHEDULER and DEFAULT_SCHEDULER in names:
         yield (

@@ -1,4 +1,5 @@
-"""The requests that the scheduler will make, derived from the configuration: each verb, and who needs it.
+"""The requests that the scheduler will make, derived from the configuration: each verb, and the component that needs
+it.
 
 The scheduler itself watches nodes and pods and writes events and conditions of pods. The rest follows from the plugins
 in use: `Objects[Kind]` in a constructor makes a kind watched, a service that writes needs what it writes, and a
@@ -27,7 +28,7 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
 NAMING = "naming another scheduler that binds these pods"
-"""Nothing fails without it: the other one then stays nameless."""
+"""Nothing fails without it: the other scheduler is then not named."""
 EXTENDED_RESOURCES = "DRAExtendedResource"
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
@@ -173,7 +174,7 @@ def _right(
 
 
 def _merged(rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Each right once, with all who need it."""
+    """Each right once, with all components that need it."""
     needed_by: dict[Right, frozenset[str]] = {}
     for right in rights:
         needed_by[right] = needed_by.get(right, frozenset()) | right.needed_by

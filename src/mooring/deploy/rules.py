@@ -13,7 +13,7 @@ _VERB_ORDER = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 @dataclass(frozen=True)
 class Rule:
-    """A PolicyRule, and who needs it."""
+    """A PolicyRule, and the components that need it."""
 
     group: str
     resources: tuple[str, ...]

@@ -11,7 +11,7 @@ from mooring.deploy.rules import rules_of
 from mooring.deploy.writing import Document, dump, plain
 
 HEADING = """\
-# Values of the chart deploy/helm/mooring, for one configuration. Its plugins decide the rules, so write them anew when
+# Values of the chart deploy/helm/mooring, for one configuration. Its plugins decide the rules, so write them again when
 # it changes: mooring manifests --config FILE --helm-values
 """
 

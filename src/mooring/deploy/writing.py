@@ -1,4 +1,5 @@
-"""Manifests as text: fields in the order given, texts of several lines as lines, and who needs a rule as a comment."""
+"""Manifests as text: fields in the order given, texts of several lines as lines, and the components that need a rule
+as a comment."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _ends(where: Connection, server: bytes | None) -> Iterator[tuple[str, dateti
 
 
 async def _server_certificate(where: Connection) -> bytes | None:
-    """As it is shown in a handshake; None where a proxy is in between, or it cannot be had."""
+    """From a TLS handshake; None where a proxy is in between, or the handshake fails."""
     if where.proxy_url:
         return None
     parts = urlsplit(where.server)

@@ -28,7 +28,7 @@ LEASE_FLAG = "--leader-elect-resource-name="
 
 @dataclass(frozen=True)
 class PlannedScheduler:
-    """What shall run there."""
+    """The scheduler that is planned."""
 
     configuration: Configuration
     registry: Registry
@@ -50,7 +50,7 @@ class PlannedScheduler:
         return [profile.scheduler_name for profile in self.configuration.profiles]
 
     def readers(self) -> dict[type[KubeObject], set[str]]:
-        """Who reads which kind."""
+        """Which plugins read which kind."""
         found: dict[type[KubeObject], set[str]] = {Node: {"the scheduler"}, Pod: {"the scheduler"}}
         for name in self._plugins():
             entry = self.registry.get(name)

@@ -11,10 +11,10 @@ from typing import Any
 class CheckStatus(Enum):
     GOOD = "ok"
     NOTICE = "warning"
-    """It will work, but not as one might think."""
+    """It works, but perhaps not as intended."""
     BAD = "failed"
     UNKNOWN = "skipped"
-    """It could not be found out."""
+    """It could not be checked."""
 
 
 @dataclass(frozen=True)

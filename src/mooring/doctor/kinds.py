@@ -35,7 +35,8 @@ async def examine_kinds(
 ) -> tuple[list[Finding], Absent]:
     """What was found, and the kinds that the server lacks.
 
-    `readers`: the plugins that read each kind, or who else; `plugins`: where those come from that are not installed.
+    `readers`: the plugins or other components that read each kind; `plugins`: where those come from that are not
+    installed.
     """
     findings: list[Finding] = []
     served: dict[str, frozenset[str] | None] = {}

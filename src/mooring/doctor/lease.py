@@ -17,7 +17,7 @@ KUBE_SCHEDULER = "kube-scheduler"
 
 
 async def examine_lease(client: ApiClient, election: LeaderElection, ahead_seconds: float) -> Finding:
-    """`ahead_seconds`: how far the server's clock is ahead of ours; those who renew are near the server."""
+    """`ahead_seconds`: how far the server's clock is ahead of ours; the replicas that renew are near the server."""
     name = f"{election.resource_namespace}/{election.resource_name}"
     if not election.leader_elect:
         to_do = "Run one replica only, or switch leaderElection.leaderElect on."
@@ -50,7 +50,7 @@ def _held(name: str, holder: str, spec: dict[str, Any], now: float, election: Le
     message = f"{holder} holds the lease {name}, renewed {silent:.0f} s ago; a scheduler that starts now stands by"
     if election.resource_name == KUBE_SCHEDULER:
         to_do = (
-            "Nothing, if that is Mooring or the scheduler that it shall replace. A second scheduler beside "
+            "Nothing, if that is Mooring or the scheduler that it replaces. A second scheduler beside "
             "kube-scheduler needs a lease of its own: leaderElection.resourceName."
         )
         return notice(CHECK, message, to_do)

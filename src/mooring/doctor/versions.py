@@ -38,7 +38,7 @@ SINCE: dict[Kind, ServerVersion] = {
     ResourceSlice.KIND: ServerVersion(1, 34),
     DeviceClass.KIND: ServerVersion(1, 34),
 }
-"""When a kind was first served in the version that is read; the others are older than any cluster that lives."""
+"""When a kind was first served in the version that is read; the others are older than any cluster in use."""
 
 RESOURCES_SINCE = {"resourceclaims/binding": ServerVersion(1, 36)}
 """Older servers require no right on these."""

@@ -1,4 +1,4 @@
-"""A decision's evidence in words: where a pod went and by which scores, or why no node would do."""
+"""A decision's evidence as text: the chosen node and its scores, or why no node is feasible."""
 
 from mooring.explain.words import in_full, in_one_line
 

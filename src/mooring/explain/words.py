@@ -146,7 +146,7 @@ def _refused(decision: Evidence) -> Iterator[str]:
     if decision.get("rejections"):
         yield ""
         if rejected_by:
-            # A node was chosen; the no came after that.
+            # A node was chosen; the rejection came after that.
             yield "  Nodes that were not feasible:"
         yield from _rejections(decision)
     yield from _room(decision)
@@ -161,7 +161,7 @@ def _refused(decision: Evidence) -> Iterator[str]:
 
 
 def _room(decision: Evidence) -> Iterator[str]:
-    """What preemption plans, or what it tried in vain."""
+    """What preemption plans, or why no node is a candidate."""
     if plan := decision.get("plan"):
         yield ""
         evicted: list[str] = plan["evict"]

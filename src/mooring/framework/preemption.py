@@ -31,7 +31,7 @@ def importance(pod: PlacedPod) -> tuple[int, float]:
 def by_importance(pods: Iterable[PlacedPod]) -> list[PlacedPod]:
     """The most important first. Of equals the first one, but of pods that have not started the last one.
 
-    kube-scheduler takes the present for a missing start time, anew in each comparison: the pod that it reads first has
+    kube-scheduler takes the present for a missing start time, again in each comparison: the pod that it reads first has
     started earlier. Its sort reads the later pod first.
     """
     pods = list(pods)

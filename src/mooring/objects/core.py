@@ -251,7 +251,7 @@ class Pod(KubeObject, version="v1", plural="pods"):
 
     @cached_property
     def notes(self) -> dict[Hashable, Any]:
-        """What was read of a large spec, by its reader: it lives as long as the object does."""
+        """What was parsed of a large spec, by its reader: cached as long as the object exists."""
         return {}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What in-tree volumes have become: the CSI driver that does an in-tree plugin's work, and its name for the volume.
+"""CSI migration of in-tree volumes: the CSI driver that replaces an in-tree plugin, and its volume handle.
 
 Kubernetes moved its built-in storage plugins into CSI drivers, but objects still name the old sources. Counting
 volumes needs the driver and its handle; placing a bound volume needs the topology labels that the driver's nodes carry.

@@ -65,7 +65,7 @@ class IndexedStore(Generic[K]):
     def __init__(self) -> None:
         self._objects: dict[str, K] = {}
         self._indexes: WeakSet[ObjectIndex[K]] = WeakSet()
-        """Each as long as a plugin holds it: plugins come and go while the scheduler runs."""
+        """Each as long as a plugin references it: plugins are built and stopped while the scheduler runs."""
         self.version = 0
 
     def get(self, name: str, namespace: str | None = None) -> K | None:

@@ -35,12 +35,12 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     affinity: Affinity | None = None
     volumes: tuple[PodVolume, ...] = ()
     started: float | None = None
-    """When its kubelet took it up (seconds since the epoch)."""
+    """status.startTime (seconds since the epoch)."""
     owner_uid: str = ""
     """Of the controller that made it; "" without one."""
     is_terminating: bool = False
     is_preempted: bool = False
-    """Whether it is going because a scheduler evicted it for a pod of higher priority."""
+    """Whether it is terminating because a scheduler preempted it."""
     assumed_at: float | None = None
     """When we decided it; None once the watch has confirmed it. `started` is set once it runs."""
     resource_version: str = ""

@@ -1,4 +1,4 @@
-"""policy/v1: how many pods of an application may be taken away at a time."""
+"""policy/v1: PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PodDisruptionBudgetStatus(Wire):
 
 
 class PodDisruptionBudget(KubeObject, group="policy", version="v1", plural="poddisruptionbudgets"):
-    """How many of the pods that it selects may be taken away now."""
+    """How many of the pods that it selects may be evicted now."""
 
     KIND: ClassVar[Kind]
 

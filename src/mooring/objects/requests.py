@@ -88,7 +88,7 @@ def requests_on_node(pod: Pod) -> PodRequests:
     reports_whole_pod = bool(pod_level) and status.resources is not None
     if not held_by and not reports_whole_pod:
         return pod.requests
-    # What the kubelet found infeasible will never be given; otherwise the spec counts at once.
+    # A resize that the kubelet found infeasible will not happen; otherwise the spec counts at once.
     pending = pod.condition("PodResizePending")
     spec_counts = pending is None or pending.reason != "Infeasible"
 

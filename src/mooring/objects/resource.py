@@ -106,7 +106,7 @@ class ResourceClaimSpec(Wire):
     devices: DeviceClaim = msgspec.field(default_factory=DeviceClaim)
 
 
-# What a claim was given.
+# What was allocated to a claim.
 
 
 class AllocatedDevice(Wire):

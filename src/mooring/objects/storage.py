@@ -151,7 +151,7 @@ class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumecl
 
     @property
     def selected_node(self) -> str | None:
-        """Where a volume is being made for it, because a scheduler chose that node before."""
+        """The node where a volume is being provisioned for it, chosen by a scheduler."""
         return self.metadata.annotations.get(SELECTED_NODE)
 
     def on_node(self, node: str) -> PersistentVolumeClaim:

@@ -1,4 +1,4 @@
-"""How our structs meet JSON: snake_case here, camelCase there, unknown fields ignored, defaults left out."""
+"""How structs are encoded: snake_case in Python, camelCase in JSON, unknown fields ignored, defaults left out."""
 
 from __future__ import annotations
 

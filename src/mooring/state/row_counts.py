@@ -7,7 +7,7 @@ import numpy as np
 from mooring.framework import BoolArray
 
 FEW_ROWS = 32
-"""Up to so many rows the mask is made anew each time: what one node has must not cost a cell per node."""
+"""Up to so many rows the mask is made again each time: what one node has must not cost a cell per node."""
 
 
 class RowCounts:

@@ -99,7 +99,7 @@ class MemoryClaimWriter:
 
 
 def a_conflict(claim: str) -> ApiError:
-    """The API server's response when another client was faster."""
+    """The API server's response to an outdated resourceVersion."""
     return ApiError(
         409,
         "Conflict",

@@ -1,4 +1,4 @@
-"""The services that a plugin's constructor may take, in memory and in the test's hands.
+"""The services that a plugin's constructor may take, in memory and controlled by the test.
 
     services = Services(objects={Quota: [quota]}, pods=[a_pod(), a_pod(node="node-1")])
     plugin = a_plugin(TeamQuota, services, label="team")
@@ -137,7 +137,7 @@ class MemoryWaitingPods:
     def put(
         self, pod: Pod, node: str, plugin: str, seconds: float = LONGEST_WAIT_SECONDS, ended: Ended | None = None
     ) -> None:
-        """This pod waits for this plugin's consent, at most so long."""
+        """This pod waits until this plugin allows it, at most so long."""
         waiting = self._waiting.setdefault(pod.uid, _Waiting(pod, node, {}, {}, ended))
         waiting.waits[plugin], waiting.seconds[plugin] = self._clock.monotonic() + seconds, seconds
 

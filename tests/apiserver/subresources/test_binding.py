@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int]] = {
     "another name than the path's": (a_binding("other"), 400),
     "no node": ({"target": {"kind": "Node"}}, 400),
     "something that is no node": ({"target": {"kind": "Pod", "name": "x"}}, 400),
-    "nonsense": ({"target": "node-1"}, 400),
+    "invalid": ({"target": "node-1"}, 400),
 }
 
 

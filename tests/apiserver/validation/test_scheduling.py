@@ -95,7 +95,7 @@ SPREADS = {
     "one constraint": ([a_constraint(minDomains=2, nodeTaintsPolicy="Honor")], []),
     "no key": ([a_constraint(topologyKey="")], ["[0].topologyKey: Required value: can not be empty"]),
     "no domains": ([a_constraint(minDomains=0)], ["[0].minDomains: Invalid value: 0: must be greater than zero"]),
-    "domains of a wish": (
+    "domains of a soft constraint": (
         [a_constraint(minDomains=2, whenUnsatisfiable="ScheduleAnyway")],
         [
             "[0].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule,"

@@ -53,7 +53,7 @@ def test_the_same_seed_pod_and_attempt_draw_the_same():
     assert scores(a_plugin(RandomChoice, seed=7)) == scores(a_plugin(RandomChoice, seed=7))
 
 
-def test_another_seed_another_pod_or_another_attempt_draws_anew():
+def test_another_seed_another_pod_or_another_attempt_draws_again():
     plugin = a_plugin(RandomChoice)
     first = drawn(plugin)
     assert drawn(a_plugin(RandomChoice, seed=1)) != first

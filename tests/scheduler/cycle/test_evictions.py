@@ -105,8 +105,8 @@ async def test_when_the_last_victim_cannot_be_evicted_the_pod_is_tried_again(wor
 
 ALREADY = {
     "it is gone": ApiError(404, "NotFound", 'pods "a" not found'),
-    "a namesake took its place": ApiError(409, "Conflict", "Precondition failed: UID in precondition: x"),
-    "a namesake, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
+    "it was recreated": ApiError(409, "Conflict", "Precondition failed: UID in precondition: x"),
+    "it was recreated, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
 }
 
 

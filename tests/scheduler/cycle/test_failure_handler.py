@@ -77,7 +77,7 @@ async def test_nothing_is_reported_about_a_pod_that_was_meanwhile(world, capsys,
     assert words in capsys.readouterr().err
 
 
-async def test_nothing_is_reported_about_a_namesake_made_meanwhile(world):
+async def test_nothing_is_reported_about_a_pod_recreated_meanwhile(world):
     """4.5: a failed binding forgets the pod."""
     first, second = a_pod("web"), a_pod("web")
     waiting = world.popped(first)

@@ -116,7 +116,7 @@ class Numbers(Reported):
         return Refusal(7)  # type: ignore[arg-type]
 
 
-class Nonsense(Reported):
+class Invalid(Reported):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         return "done"  # type: ignore[return-value]
 
@@ -129,10 +129,10 @@ ENDS = {
         "SchedulerError",
         'running PreBind plugin "Numbers": a reason is 7 (int); it must be text',
     ),
-    "nonsense": (
-        Nonsense,
+    "invalid": (
+        Invalid,
         "SchedulerError",
-        "running PreBind plugin \"Nonsense\": pre_bind returned 'done'; it must return a Refusal or None",
+        "running PreBind plugin \"Invalid\": pre_bind returned 'done'; it must return a Refusal or None",
     ),
 }
 
@@ -177,7 +177,7 @@ class Overtaken(Plugin):
 
 
 async def test_a_pod_whose_place_was_promised_when_its_work_had_just_ended_is_not_bound_there(server):
-    """4.4.5, 4.7.b: preemptors believe that the place is free."""
+    """4.4.5, 4.7.b: preemptors count the place as free."""
     config = a_configuration(a_profile("default-scheduler", plugins=["Overtaken"]))
     async with a_live_scheduler(server, config, [Overtaken]) as live:
         Overtaken.live = live

@@ -69,7 +69,7 @@ async def at_rest(live: Live) -> None:
     )
 
 
-def believed(live: Live, uid: str) -> tuple[str, str | None]:
+def cached(live: Live, uid: str) -> tuple[str, str | None]:
     """Where queue and state have the pod."""
     placed = live.scheduler.state.pod(uid)
     return live.scheduler.queue.where(uid), None if placed is None else placed.node
@@ -96,7 +96,7 @@ async def test_a_pod_deleted_on_its_way_leaves_nothing_behind(server, labels):
         assert await live.bound("next") == ["node-1"]
         Stage.go.set()
         await at_rest(live)
-        assert believed(live, pod.uid) == ("absent", None)
+        assert cached(live, pod.uid) == ("absent", None)
         assert all(event["reason"] == "Scheduled" for event in await live.events("web"))
 
 
@@ -111,8 +111,8 @@ async def test_a_pod_made_again_on_its_way_is_another_pod(server, labels):
         assert await live.bound("web") == ["node-1"]
         Stage.go.set()
         await at_rest(live)
-        assert believed(live, first.uid) == ("absent", None)
-        assert believed(live, live.pods["web"].uid) == ("absent", "node-1")
+        assert cached(live, first.uid) == ("absent", None)
+        assert cached(live, live.pods["web"].uid) == ("absent", "node-1")
         assert live.condition("web").status == "True"
 
 
@@ -128,7 +128,7 @@ async def test_a_pod_bound_by_another_scheduler_on_its_way_is_theirs(server, lab
         # Without waiting for the time-out of its permission.
         await at_rest(live)
         assert "unreserve web" in Stage.calls
-        assert believed(live, pod.uid) == ("absent", "other")
+        assert cached(live, pod.uid) == ("absent", "other")
         await live.pod("next", cpu="1")
         assert await live.bound("next") == ["node-1"]
         assert live.condition("web").status == "True"
@@ -221,7 +221,7 @@ async def test_a_state_that_cannot_forget_does_not_cost_the_pod(server, capsys):
         await live.node("node-1")
         await live.pod("web", cancel="pre_bind")
         assert await live.bound("web") == ["node-1"]
-        assert believed(live, live.pods["web"].uid) == ("absent", "node-1")
+        assert cached(live, live.pods["web"].uid) == ("absent", "node-1")
     assert "lost my memory" in capsys.readouterr().err
 
 

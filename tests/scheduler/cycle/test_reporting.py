@@ -132,7 +132,7 @@ async def test_a_refusal_that_may_pass_is_tried_again(server, reporter, code):
     assert len(server.patches) == 1
 
 
-async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_anew(server, reporter, capsys):
+async def test_a_final_refusal_is_logged_and_the_next_attempt_writes_again(server, reporter, capsys):
     pod = a_pod("web")
     server.refusals = [ApiError(422, "Invalid", "status is odd")]
     reporter.condition(pod, "Unschedulable", "no", None)
@@ -284,8 +284,8 @@ async def test_a_pod_that_another_scheduler_bound_meanwhile_gets_no_condition(se
 
 GONE = {
     "it is gone": ApiError(404, "NotFound", 'pods "web" not found'),
-    "a namesake took its place": ApiError(409, "Conflict", "Precondition failed: UID in precondition: u1"),
-    "a namesake, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
+    "it was recreated": ApiError(409, "Conflict", "Precondition failed: UID in precondition: u1"),
+    "it was recreated, as kube-apiserver reports it": ApiError(422, "Invalid", "metadata.uid: field is immutable"),
 }
 
 

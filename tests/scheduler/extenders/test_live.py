@@ -146,7 +146,7 @@ FAILURES: dict[str, tuple[Any, str]] = {
         lambda _: web.Response(status=500),
         "failed filter with extender at URL {}/filter, code 500",
     ),
-    "one that returns nonsense": (
+    "one that returns an invalid value": (
         lambda _: web.Response(text="<html>"),
         "extender {} responded to filter with an invalid body",
     ),
@@ -230,7 +230,7 @@ async def test_an_extender_is_called_only_for_pods_with_its_resources_which_need
         assert len(extender.requested) == 1
 
 
-async def test_the_cluster_may_change_while_an_extender_thinks(server, extender):
+async def test_the_cluster_may_change_while_an_extender_is_called(server, extender):
     may_respond = asyncio.Event()
 
     async def slowly(args: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +253,7 @@ async def test_the_cluster_may_change_while_an_extender_thinks(server, extender)
         assert [names_of(args) for _, args in extender.requested] == [["old"], ["new"]]
 
 
-async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(server, extender):
+async def test_a_pod_that_is_deleted_while_an_extender_is_called_leaves_nothing_behind(server, extender):
     may_respond = asyncio.Event()
 
     async def slowly(args: dict[str, Any]) -> dict[str, Any]:
@@ -276,7 +276,7 @@ async def test_a_pod_that_goes_while_an_extender_thinks_leaves_nothing_behind(se
         assert live.scheduler.state.pod(uid) is None
 
 
-async def test_the_scheduler_ends_at_once_though_an_extender_thinks(server, extender):
+async def test_the_scheduler_ends_at_once_while_an_extender_is_called(server, extender):
     extender.on["filter"] = lambda _: asyncio.Event().wait()
     config = calling({"urlPrefix": extender.url, "filterVerb": "filter", "httpTimeout": "1h"})
     async with asyncio.timeout(PATIENCE_SECONDS):

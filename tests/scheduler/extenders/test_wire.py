@@ -100,7 +100,7 @@ def test_a_response_to_filter(body, meant):
     assert read_filter(body.encode()) == meant
 
 
-NONSENSE = {
+INVALID = {
     "nothing at all": "",
     "no JSON": "<html>",
     "a list": "[]",
@@ -112,8 +112,8 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_is_called_so(body):
+@pytest.mark.parametrize("body", INVALID.values(), ids=INVALID.keys())
+def test_an_invalid_body_is_a_malformed_response(body):
     with pytest.raises(MalformedResponse):
         read_filter(body.encode())
 
@@ -167,7 +167,7 @@ JSON = st.recursive(
 
 
 @given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
-def test_any_response_is_read_or_called_nonsense(body):
+def test_any_response_is_read_or_a_malformed_response(body):
     for read in (read_filter, read_priorities, read_binding, read_victims):
         try:
             read(body)

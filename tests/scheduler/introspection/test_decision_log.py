@@ -37,7 +37,7 @@ def test_a_note_names_what_became_of_the_decision(journal):
     assert (found["node"], found["error"]) == (None, "the disk is gone")
 
 
-def test_a_note_about_a_pod_that_is_no_more_does_not_reach_its_namesake(journal):
+def test_a_note_about_a_pod_that_is_no_more_does_not_reach_a_recreated_one(journal):
     first, second = a_pod("web"), a_pod("web")
     journal.write(first, {"node": "node-1"})
     journal.write(second, {"node": "node-2"})

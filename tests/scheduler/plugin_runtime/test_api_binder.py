@@ -74,7 +74,7 @@ async def test_the_pod_is_bound(server: Server, requested: int):
     [
         pytest.param(Server(ASSIGNED, node="here"), ASSIGNED, id="another scheduler bound it"),
         pytest.param(Server(LOST, ASSIGNED, node="elsewhere"), ASSIGNED, id="another scheduler was faster"),
-        pytest.param(Server(LOST, ASSIGNED, node="here", uid="u2"), ASSIGNED, id="a namesake is there"),
+        pytest.param(Server(LOST, ASSIGNED, node="here", uid="u2"), ASSIGNED, id="it was recreated"),
         pytest.param(Server(FORBIDDEN), FORBIDDEN, id="it is forbidden"),
         pytest.param(Server(BROKEN), BROKEN, id="the server broke down before it was bound"),
         pytest.param(Server(*[NO_TIME] * 100), NO_TIME, id="the server has no time for long"),

@@ -53,7 +53,11 @@ RAISED = "RuntimeError: no idea"
 CASES = {
     "raises in pre_filter": (fails_at("pre_filter"), "PreFilter", f'running PreFilter plugin "Bad": {RAISED}'),
     "raises in filter": (fails_at("filter"), "Filter", f'running "Bad" filter plugin: {RAISED}'),
-    "returns nonsense in filter": (fails_at("filter", True), "Filter", 'running "Bad" filter plugin: filter of node'),
+    "returns an invalid value in filter": (
+        fails_at("filter", True),
+        "Filter",
+        'running "Bad" filter plugin: filter of node',
+    ),
     "raises in pre_score": (
         fails_at("pre_score", score=lambda *_: 1),
         "PreScore",
@@ -77,32 +81,36 @@ CASES = {
     ),
     "scores with a text": (fails_at("score", "high"), "Score", '"Bad"'),
     "raises in reserve": (fails_at("reserve"), "Reserve", f'running Reserve plugin "Bad": {RAISED}'),
-    "returns nonsense in reserve": (
+    "returns an invalid value in reserve": (
         fails_at("reserve", 1),
         "Reserve",
         'running Reserve plugin "Bad": reserve returned 1; it must return a Refusal or None',
     ),
     "raises in permit": (fails_at("permit"), "Permit", f'running Permit plugin "Bad": {RAISED}'),
-    "returns nonsense in permit": (fails_at("permit", True), "Permit", 'running Permit plugin "Bad": permit returned'),
+    "returns an invalid value in permit": (
+        fails_at("permit", True),
+        "Permit",
+        'running Permit plugin "Bad": permit returned',
+    ),
     "raises in needs_pre_bind": (
         fails_at("needs_pre_bind", pre_bind=later_nothing),
         "PreBindPreFlight",
         f'running PreBindPreFlight "Bad": {RAISED}',
     ),
     "raises in pre_bind": (fails_at("pre_bind"), "PreBind", f'running PreBind plugin "Bad": {RAISED}'),
-    "returns nonsense in pre_bind": (
+    "returns an invalid value in pre_bind": (
         fails_at("pre_bind", 1),
         "PreBind",
         'running PreBind plugin "Bad": pre_bind returned 1; it must return a Refusal or None',
     ),
     "raises in bind": (fails_at("bind"), "Bind", f'running Bind plugin "Bad": {RAISED}'),
-    "returns nonsense in bind": (
+    "returns an invalid value in bind": (
         fails_at("bind", None),
         "Bind",
         'running Bind plugin "Bad": bind returned None; it must return Bound, Skip or a Refusal',
     ),
     "raises in pre_enqueue": (fails_at("pre_enqueue"), "PreEnqueue", AT_THE_GATE + RAISED),
-    "returns nonsense in pre_enqueue": (
+    "returns an invalid value in pre_enqueue": (
         fails_at("pre_enqueue", "no"),
         "PreEnqueue",
         AT_THE_GATE + "pre_enqueue returned 'no', neither None nor a Refusal",
@@ -245,7 +253,7 @@ class BadWork(Plugin):
 
 QUIET = {
     "raises in post_filter": (fails_at("post_filter"), "PostFilter", refuses),
-    "returns nonsense in post_filter": (fails_at("post_filter", 1), "PostFilter", refuses),
+    "returns an invalid value in post_filter": (fails_at("post_filter", 1), "PostFilter", refuses),
     "raises in unreserve": (fails_at("unreserve", pre_bind=fail_pre_bind), "Unreserve", fails_to_bind),
     "raises in post_bind": (fails_at("post_bind"), "PostBind", binds),
     "raises in a queueing hint": (BadHint, "QueueingHint", is_woken),

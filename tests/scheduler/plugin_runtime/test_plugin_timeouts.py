@@ -143,10 +143,10 @@ async def test_of_several_that_fail_the_first_is_reported(clock):
         await PluginCaller(clock).call_in_parallel([fails_when_cancelled, lambda: fails("first")])
 
 
-@pytest.mark.parametrize("nonsense", [0, -1, math.nan, "long", None])
-async def test_a_patience_that_is_none_is_named(cycle, clock, nonsense):
+@pytest.mark.parametrize("invalid", [0, -1, math.nan, "long", None])
+async def test_an_invalid_timeout_is_reported(cycle, clock, invalid):
     class Odd(Plugin):
-        longest_wait_seconds = nonsense
+        longest_wait_seconds = invalid
 
     async def response() -> None: ...
 

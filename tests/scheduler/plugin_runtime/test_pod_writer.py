@@ -62,7 +62,7 @@ async def test_what_others_wrote_meanwhile_stays(client):
     assert (written.annotations, written.labels) == ({"b": "2", "c": "2", "d": "3"}, {"l": "1", "m": "3"})
 
 
-async def test_a_namesake_is_left_alone(client):
+async def test_a_recreated_pod_is_left_alone(client):
     await created(client)
     gone = Pod(metadata=ObjectMeta(name="web", namespace="default", uid="another"))
     with pytest.raises(ApiError):

@@ -43,7 +43,7 @@ def computes_until(reported: threading.Event) -> None:
 
 
 class Computes(Plugin):
-    """Does not return before the watchdog has complained."""
+    """Does not return before the watchdog has logged it."""
 
     complaint = threading.Event()
 

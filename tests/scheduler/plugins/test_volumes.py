@@ -181,9 +181,9 @@ async def test_of_two_pods_that_want_one_volume_one_gets_it(server: EmbeddedApiS
             await live.refused(name, containing=BIND_CONFLICT)
         await a_local_volume(live, "node-1")
         await live.until(lambda: any(pod.spec.node_name for pod in live.pods.values()))
-        [loser] = [pod.name for pod in live.pods.values() if not pod.spec.node_name]
-        await live.refused(loser, containing=BIND_CONFLICT)
-        assert not live.pods[loser].spec.node_name
+        [rejected] = [pod.name for pod in live.pods.values() if not pod.spec.node_name]
+        await live.refused(rejected, containing=BIND_CONFLICT)
+        assert not live.pods[rejected].spec.node_name
 
 
 async def test_a_provisioner_that_never_responds_costs_an_attempt_and_leaves_nothing_behind(server: EmbeddedApiServer):

@@ -250,7 +250,7 @@ async def test_a_pod_that_waits_for_a_plugin_that_stays_goes_on_waiting(server):
     [ours(), ours("Asker", args=argued("Asker", seconds=0))],
     ids=["is switched off", "is configured otherwise"],
 )
-async def test_a_pod_that_waits_for_a_plugin_is_decided_anew_if_the_plugin(server, profile):
+async def test_a_pod_that_waits_for_a_plugin_is_decided_again_if_the_plugin(server, profile):
     async with a_live_scheduler(server, a_configuration(ours("Asker")), ALL) as live:
         await live.node("only")
         await live.pod("mine")

@@ -1,4 +1,4 @@
-"""While extenders think about a pod, a decision is under way: the next version waits for its end."""
+"""While extenders are called for a pod, it is being decided: the next version waits for its end."""
 
 from __future__ import annotations
 

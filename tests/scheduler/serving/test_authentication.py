@@ -23,7 +23,7 @@ MALLORY = OTHERS.issue("root", ["system:masters"])
 EXPIRED = CLIENTS.issue("late", life=timedelta(minutes=-1))
 NAMELESS = CLIENTS.issue("", ["ops"])
 
-BELIEVED = Authorities(
+TRUSTED = Authorities(
     Bundle.read(CLIENTS.pem, "a test"), FrontProxy(Bundle.read(FRONT.pem, "a test"), allowed_names=("front-proxy",))
 )
 AS_ALICE = (
@@ -43,7 +43,7 @@ class Tokens:
         raise AssertionError("not called here")
 
 
-async def who(shown: RequestCredentials, authorities: Authorities = BELIEVED) -> User | None:
+async def who(shown: RequestCredentials, authorities: Authorities = TRUSTED) -> User | None:
     """None: unauthenticated (401)."""
     try:
         return await Authentication(SystemClock(), tokens=Tokens(), authorities=authorities).user(shown)
@@ -149,7 +149,7 @@ async def test_what_flags_name_is_not_looked_up(tmp_path):
     assert authorities.front_proxy is not None
 
 
-async def test_an_authority_that_is_replaced_is_no_longer_believed():
+async def test_an_authority_that_is_replaced_is_no_longer_trusted():
     authorities = Authorities()
     await authorities.look_up(AuthorityOptions(), ConfigMaps(PUBLISHED))
     await authorities.look_up(AuthorityOptions(), ConfigMaps({"client-ca-file": OTHERS.pem}))

@@ -112,7 +112,7 @@ def test_a_certificate_that_has_ended_is_served_and_named(tmp_path, capsys):
     assert shown_by(certificates) == "late"
 
 
-def test_a_certificate_of_our_own_is_made_anew_before_it_ends():
+def test_a_certificate_of_our_own_is_made_again_before_it_ends():
     certificates = ServingCertificates(TlsOptions(), ["localhost"], NOW)
 
     def serial() -> bytes | None:
@@ -126,7 +126,7 @@ def test_a_certificate_of_our_own_is_made_anew_before_it_ends():
     assert serial() != first
 
 
-def test_one_of_our_own_in_a_folder_is_made_anew_before_it_ends_and_kept_until_then(tmp_path):
+def test_one_of_our_own_in_a_folder_is_made_again_before_it_ends_and_kept_until_then(tmp_path):
     written = tmp_path / "kube-scheduler.crt"
     certificates = ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], NOW)
     first = written.read_bytes()
@@ -149,7 +149,7 @@ def test_authorities_are_replaced_while_we_serve(tmp_path):
     one, other = an_authority("one"), an_authority("other")
     certificates = ServingCertificates(TlsOptions(), ["localhost"], NOW)
 
-    def is_believed(context: ssl.SSLContext) -> bool:
+    def is_trusted(context: ssl.SSLContext) -> bool:
         try:
             with shake_hands(certificates.context, client=context) as connection:
                 # In TLS 1.3 the client is done before the server has looked at its certificate.
@@ -160,9 +160,9 @@ def test_authorities_are_replaced_while_we_serve(tmp_path):
 
     mine, yours = (each.issue("me").client_context(tmp_path) for each in (one, other))
     certificates.trust(one.pem)
-    assert (is_believed(mine), is_believed(yours)) == (True, False)
+    assert (is_trusted(mine), is_trusted(yours)) == (True, False)
     certificates.trust(other.pem)
-    assert (is_believed(mine), is_believed(yours)) == (False, True)
+    assert (is_trusted(mine), is_trusted(yours)) == (False, True)
 
 
 def test_a_pair_for_a_host_that_cannot_be_read_is_named(tmp_path):

@@ -16,7 +16,7 @@ def broken() -> str:
 
 
 WELL = Health({"healthz": {}, "readyz": {"shutdown": healthy, "sync": healthy}})
-ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
+UNHEALTHY = Health({"readyz": {"shutdown": healthy, "sync": broken}})
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ ILL = Health({"readyz": {"shutdown": healthy, "sync": broken}})
             id="check by check",
         ),
         pytest.param(
-            ILL,
+            UNHEALTHY,
             "readyz",
             {},
             False,
             "[+]shutdown ok\n[-]sync failed: reason withheld\nreadyz check failed\n",
             id="the reason is for those who may read it",
         ),
-        pytest.param(ILL, "readyz", {"excluded": ["sync"]}, True, "ok", id="what is excluded does not count"),
+        pytest.param(UNHEALTHY, "readyz", {"excluded": ["sync"]}, True, "ok", id="what is excluded does not count"),
         pytest.param(
             WELL,
             "readyz",
@@ -58,14 +58,14 @@ def test_an_endpoint_responds(health, endpoint, options, is_well, text):
 
 
 def test_one_check_reports_what_is_wrong():
-    response = ILL.run_one("readyz", "sync")
+    response = UNHEALTHY.run_one("readyz", "sync")
     assert response is not None
     assert (response.is_well, response.text) == (False, "internal server error: the lease could not be renewed\n")
-    assert ILL.run_one("readyz", "moon") is None
+    assert UNHEALTHY.run_one("readyz", "moon") is None
 
 
 def test_every_check_that_ran_is_counted():
     seen = []
-    health = Health(ILL.checks, observed=lambda *what: seen.append(what))
+    health = Health(UNHEALTHY.checks, observed=lambda *what: seen.append(what))
     health.run("readyz", excluded=["shutdown"])
     assert seen == [("readyz", "sync", False)]

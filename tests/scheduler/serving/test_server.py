@@ -424,7 +424,7 @@ TRICKS = [
 ]
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "NONSENSE"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "INVALID"])
 @pytest.mark.parametrize("target", TRICKS)
 def test_no_kind_of_request_gets_a_byte_without_the_right(server_of_secrets, target, method):
     host, port = server_of_secrets
@@ -459,7 +459,7 @@ async def test_authorities_and_certificates_are_read_again_while_serving(tmp_pat
                 if (await fetch(f"{url}/metrics", tls=root))[0] == 200:
                     break
         else:
-            pytest.fail("the new authority is not believed")
+            pytest.fail("the new authority is not trusted")
 
 
 async def test_an_api_server_that_does_not_respond_is_not_waited_for_for_ever(monkeypatch):

@@ -1,4 +1,4 @@
-"""One deed of theirs against one decision of ours."""
+"""One action of the other scheduler against one decision of ours."""
 
 from __future__ import annotations
 

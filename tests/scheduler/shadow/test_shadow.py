@@ -1,4 +1,4 @@
-"""When deeds of theirs are compared, and on which view of the cluster."""
+"""When actions of the other scheduler are compared, and on which view of the cluster."""
 
 from __future__ import annotations
 

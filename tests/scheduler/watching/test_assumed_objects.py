@@ -63,7 +63,7 @@ def test_what_is_newer_counts(cluster):
     cluster.store.assume(a_claim(11, "web"))
     cluster.store.changed(a_claim(12, "web", "shop"))
     assert cluster.users == ["web", "shop"]
-    cluster.store.changed(a_claim(11, "web"))  # nothing is assumed any more: the watch is believed
+    cluster.store.changed(a_claim(11, "web"))  # nothing is assumed any more: the watch is right
     assert cluster.users == ["web"]
 
 
@@ -82,6 +82,6 @@ def test_what_is_gone_is_gone(cluster):
     assert cluster.users == []
 
 
-def test_a_namesake_is_not_what_was_written(cluster):
+def test_a_recreated_object_is_not_what_was_written(cluster):
     cluster.store.changed(a_claim(10, uid="u2"))
     assert not cluster.store.assume(a_claim(11, "web"))

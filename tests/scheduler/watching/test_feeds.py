@@ -198,7 +198,7 @@ def test_a_pod_that_another_scheduler_bound_leaves_the_queue(world):
     assert world.state.pending(PodsWhere()) == []
 
 
-def test_a_pod_that_lost_its_node_is_believed_to_have_lost_it(world):
+def test_a_pod_that_lost_its_node_has_none_in_the_cache(world):
     pod = a_pod("web", node="node-1", cpu="1")
     world.pods.changed(pod)
     world.pods.listed([newer(pod, node_name="")])
@@ -323,7 +323,7 @@ def test_a_node_that_was_never_known_cannot_go(world):
     assert world.received == []
 
 
-def test_a_node_offering_nonsense_offers_nothing(world, capsys):
+def test_an_invalid_allocatable_counts_as_nothing(world, capsys):
     world.nodes.changed(a_node_object("odd", cpu="lots"))
     assert world.state.node("odd").allocatable("cpu") == 0
     assert "odd" in capsys.readouterr().err

@@ -247,7 +247,7 @@ async def test_an_eviction_that_deletes_nothing_is_forgotten_after_two_minutes(b
     )
 
 
-async def test_pods_that_change_labels_or_the_selector_are_counted_anew(bench):
+async def test_pods_that_change_labels_or_the_selector_are_counted_again(bench):
     await bench.start()
     await create_budget(bench, minAvailable=0)
     await bench.seen.until(lambda: counted(bench) and ("NoPods", "No matching pods found") in bench.seen.events)

@@ -55,7 +55,7 @@ GOES_FIRST = {
         a_pod("b", node="node-1", phase="Running", ready=False),
         a_pod("a", node="node-1", phase="Running", ready=True),
     ),
-    "a cheap pod before a dear one": (
+    "a low deletion cost before a high one": (
         a_pod("b", node="node-1", phase="Running", ready=True, annotations={DELETION_COST: "-5"}),
         a_pod("a", node="node-1", phase="Running", ready=True),
     ),

@@ -1,4 +1,4 @@
-"""`mooring demo`: the whole thing in under a minute, on an embedded cluster.
+"""`mooring demo`: scheduling in under a minute, on an embedded cluster.
 
 `scenario` holds what happens, `show` what the terminal shows; the YAML files beside them are what a user would write.
 """

@@ -1,4 +1,5 @@
-"""What happens in the demo: a cluster and two schedulers start, pods arrive, three of them wait, and two are woken."""
+"""The steps of the demo: a cluster and two schedulers start, pods arrive, three of them are pending, two are
+requeued."""
 
 from __future__ import annotations
 
@@ -152,7 +153,7 @@ async def _connected(kubeconfig: Path) -> AsyncIterator[ApiClient]:
 
 
 async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
-    """Wait for the step; if the scheduler fails first, that is the news."""
+    """Wait for the step; if the scheduler fails first, raise that."""
     doing = asyncio.ensure_future(step)
     try:
         await asyncio.wait([running, doing], return_when=asyncio.FIRST_COMPLETED)

@@ -16,7 +16,7 @@ PLUGIN = "mooring.testing.pytest_plugin"
 
 
 def try_out(path: str) -> int:
-    """The exit code: 0 if everything is well."""
+    """The exit code: 0 if all checks and tests passed."""
     from mooring.framework.registry import PluginEntry
 
     known = {entry.name for entry in registry_with(())}

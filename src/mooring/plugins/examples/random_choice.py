@@ -1,7 +1,7 @@
 """RandomChoice: half of the nodes by chance, and among them the one with the highest random number.
 
 Every draw is a hash of the seed, the pod, the attempt and the node: a decision stays a function of what it is given and
-can be taken again, while another attempt draws anew. Nothing in the cluster can change a draw, so a pod that no node
+can be taken again, while another attempt draws again. Nothing in the cluster can change a draw, so a pod that no node
 was drawn for requests a retry after a while.
 """
 

@@ -166,9 +166,9 @@ def accepted(extender: ExtenderClient, response: wire.FilterResult, sent: Sequen
     """The nodes that pass. nodeCacheCapable extenders return names, others whole nodes."""
     given = response.node_names if extender.config.node_cache_capable else None
     passed = set((response.nodes or ()) if given is None else given)
-    if strange := passed.difference(sent):
+    if unknown := passed.difference(sent):
         raise ExtenderFault(
-            f'extender "{extender.name}" claims a filtered node "{min(strange)}" which is not found in the input node '
+            f'extender "{extender.name}" claims a filtered node "{min(unknown)}" which is not found in the input node '
             "list"
         )
     return passed

@@ -39,7 +39,7 @@ from mooring.scheduler.watching.feeds import PodFeed
 
 PREPARATION_SECONDS = 30.0
 """How long the first list of a kind, and the start of a plugin, may take."""
-FAREWELL_SECONDS = 5.0
+STOP_SECONDS = 5.0
 
 RELOADED = "the configuration was reloaded while the pod waited for plugin {}, which is no longer the same"
 
@@ -175,7 +175,7 @@ class Versions:
                 await self._lifecycle.begin(instance, PREPARATION_SECONDS)
         except BaseException as error:
             for instance in begun:
-                await self._lifecycle.end(instance, FAREWELL_SECONDS)
+                await self._lifecycle.end(instance, STOP_SECONDS)
             if isinstance(error, Fault):
                 raise NotNow(f"plugin {begun[-1].plugin.name} cannot be started: {error}") from error
             raise
@@ -240,7 +240,7 @@ class Versions:
         """What they decided, they bind; then they are stopped."""
         await self._switched.bindings.wait_for_current()
         for instance in gone:
-            await self._lifecycle.end(instance, FAREWELL_SECONDS)
+            await self._lifecycle.end(instance, STOP_SECONDS)
 
     def _forget_kinds(self) -> None:
         """Stop watching what no living instance reads."""

@@ -129,7 +129,7 @@ def test_protected_and_other_victims_are_named_in_one_order_of_importance():
 
 
 def test_a_port_is_free_as_soon_as_one_of_its_holders_is_evicted():
-    # Two pods can hardly hold one port; where they do, kube-scheduler's dry run believes it free, and so do we.
+    # Two pods can hardly hold one port; where they do, kube-scheduler's dry run counts it as free, and so do we.
     running = [a_running("equal", 10, ports=[80]), a_running("lower", 0, ports=[80])]
     decision = a_preempting_cluster(a_node("n", running=running)).decide(an_important("1", ports=[80]))
     assert victims(decision) == ["lower"]

@@ -137,7 +137,7 @@ def test_the_search_is_as_deep_as_a_claim_can_request():
 
 WRONG: dict[str, tuple[ResourceClaim, str]] = {
     "a selector that does not compile": (
-        a_claim("claim", wants("r", 1, "device.nonsense")),
+        a_claim("claim", wants("r", 1, "device.unknown")),
         "claim default/claim: selector #0: CEL compile error: ",
     ),
     "a selector without a value": (

@@ -128,7 +128,7 @@ def _changed(**status: object) -> ResourceClaim:
     return claim
 
 
-def _a_namesake() -> ResourceClaim:
+def _a_recreated_claim() -> ResourceClaim:
     claim = _changed()
     claim.metadata = ObjectMeta(name="claim", namespace="default", uid="another", resource_version="7")
     return claim
@@ -147,7 +147,7 @@ OVERTAKEN: dict[str, tuple[ResourceClaim, ResourceClaim, str]] = {
     ),
     "deleted and made again": (
         a_claim("claim", wants()),
-        _a_namesake(),
+        _a_recreated_claim(),
         "claim default/claim got deleted in the meantime",
     ),
     "deallocated": (

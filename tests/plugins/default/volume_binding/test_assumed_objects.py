@@ -48,12 +48,12 @@ def test_it_is_found_under_the_keys_it_will_have():
     assert list(index.at(KEPT)) == []
 
 
-@pytest.mark.parametrize("how", ["shown anew", "taken back", "taken back twice", "gone"])
+@pytest.mark.parametrize("how", ["shown again", "taken back", "taken back twice", "gone"])
 def test_an_assumption_ends(how):
     shown, objects = assumed(a_version("1"))
     ours = a_version("1").claimed_by(CLAIM)
     objects.assume(ours)
-    if how == "shown anew":
+    if how == "shown again":
         shown.put(a_version("2"))
     elif how == "gone":
         shown.remove(ours)

@@ -126,7 +126,7 @@ async def test_a_volume_that_a_user_prebound_to_the_claim_gets_its_uid():
     volume = attempt.volume
     assert volume.spec.claim_ref is not None
     assert volume.spec.claim_ref.uid == "claim-default-data"
-    assert volume.metadata.annotations == {}  # a person's wish, not ours
+    assert volume.metadata.annotations == {}  # set by a user, not by the scheduler
     binding.cancel()
 
 

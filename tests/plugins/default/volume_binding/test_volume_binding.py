@@ -77,8 +77,8 @@ def test_a_volume_that_its_driver_cannot_know_fails_the_attempt():
         verdict_of(plugin, POD, NODE)
 
 
-def a_wish(**wishes):
-    return a_claim(storage_class="local", **wishes)
+def a_waiting_claim(**fields):
+    return a_claim(storage_class="local", **fields)
 
 
 def an_offer(name: str = "pv", **offers):
@@ -87,36 +87,39 @@ def an_offer(name: str = "pv", **offers):
 
 NONE_FOUND = refused(BIND_CONFLICT)
 STATIC = {
-    "a free volume": ([a_wish(), an_offer()], None),
-    "none at all": ([a_wish()], NONE_FOUND),
-    "one that is too small": ([a_wish(size="2Gi"), an_offer()], NONE_FOUND),
-    "one that is elsewhere": ([a_wish(), an_offer(on=THERE)], NONE_FOUND),
-    "one here among others": ([a_wish(), an_offer("a", on=THERE), an_offer("b", on=HERE)], None),
-    "one of another class": ([a_wish(), a_volume(storage_class="other")], NONE_FOUND),
-    "one of another mode": ([a_wish(volume_mode="Block"), an_offer()], NONE_FOUND),
-    "no mode is the mode Filesystem": ([a_wish(volume_mode="Filesystem"), an_offer()], None),
-    "one without all the access modes": ([a_wish(modes=["ReadWriteOnce", "ReadOnlyMany"]), an_offer()], NONE_FOUND),
-    "one with more access modes": ([a_wish(), an_offer(modes=["ReadWriteMany", "ReadWriteOnce"])], None),
-    "one that the selector leaves out": ([a_wish(selector={"tier": "fast"}), an_offer()], NONE_FOUND),
-    "one that the selector selects": ([a_wish(selector={"tier": "x"}), an_offer(labels={"tier": "x"})], None),
-    "one with another attributes class": ([a_wish(attributes_class="gold"), an_offer()], NONE_FOUND),
-    "one with the same": ([a_wish(attributes_class="gold"), an_offer(attributes_class="gold")], None),
-    "one that is being deleted": ([a_wish(), an_offer(deleting=True)], NONE_FOUND),
-    "one that is not available yet": ([a_wish(), an_offer(phase="Pending")], NONE_FOUND),
-    "one kept for this claim": ([a_wish(), an_offer(claim="default/data", phase="Bound")], None),
+    "a free volume": ([a_waiting_claim(), an_offer()], None),
+    "none at all": ([a_waiting_claim()], NONE_FOUND),
+    "one that is too small": ([a_waiting_claim(size="2Gi"), an_offer()], NONE_FOUND),
+    "one that is elsewhere": ([a_waiting_claim(), an_offer(on=THERE)], NONE_FOUND),
+    "one here among others": ([a_waiting_claim(), an_offer("a", on=THERE), an_offer("b", on=HERE)], None),
+    "one of another class": ([a_waiting_claim(), a_volume(storage_class="other")], NONE_FOUND),
+    "one of another mode": ([a_waiting_claim(volume_mode="Block"), an_offer()], NONE_FOUND),
+    "no mode is the mode Filesystem": ([a_waiting_claim(volume_mode="Filesystem"), an_offer()], None),
+    "one without all the access modes": (
+        [a_waiting_claim(modes=["ReadWriteOnce", "ReadOnlyMany"]), an_offer()],
+        NONE_FOUND,
+    ),
+    "one with more access modes": ([a_waiting_claim(), an_offer(modes=["ReadWriteMany", "ReadWriteOnce"])], None),
+    "one that the selector leaves out": ([a_waiting_claim(selector={"tier": "fast"}), an_offer()], NONE_FOUND),
+    "one that the selector selects": ([a_waiting_claim(selector={"tier": "x"}), an_offer(labels={"tier": "x"})], None),
+    "one with another attributes class": ([a_waiting_claim(attributes_class="gold"), an_offer()], NONE_FOUND),
+    "one with the same": ([a_waiting_claim(attributes_class="gold"), an_offer(attributes_class="gold")], None),
+    "one that is being deleted": ([a_waiting_claim(), an_offer(deleting=True)], NONE_FOUND),
+    "one that is not available yet": ([a_waiting_claim(), an_offer(phase="Pending")], NONE_FOUND),
+    "one kept for this claim": ([a_waiting_claim(), an_offer(claim="default/data", phase="Bound")], None),
     "one kept for this claim, which it does not fit otherwise": (
-        [a_wish(modes=["ReadWriteMany"], selector={"a": "b"}), an_offer(claim="default/data")],
+        [a_waiting_claim(modes=["ReadWriteMany"], selector={"a": "b"}), an_offer(claim="default/data")],
         None,
     ),
     "one kept for this claim elsewhere rules the others out": (
-        [a_wish(), an_offer("kept", claim="default/data", on=THERE), an_offer("free")],
+        [a_waiting_claim(), an_offer("kept", claim="default/data", on=THERE), an_offer("free")],
         NONE_FOUND,
     ),
     "one kept for an earlier claim of this name": (
-        [a_wish(), an_offer(claim="default/data", claim_uid="x")],
+        [a_waiting_claim(), an_offer(claim="default/data", claim_uid="x")],
         NONE_FOUND,
     ),
-    "one kept for another claim": ([a_wish(), an_offer(claim="shop/data")], NONE_FOUND),
+    "one kept for another claim": ([a_waiting_claim(), an_offer(claim="shop/data")], NONE_FOUND),
     "the class by the old annotation": (
         [a_claim(storage_class="x", annotations={BETA_CLASS: "local"}), an_offer()],
         None,
@@ -135,7 +138,7 @@ def test_a_volumes_affinity_does_not_know_the_names_of_nodes():
     volume.spec.node_affinity = VolumeNodeAffinity(
         required=NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[named])])
     )
-    assert verdict_of(plugin_with(VolumeBinding, LOCAL, a_wish(), volume), POD, NODE) is None
+    assert verdict_of(plugin_with(VolumeBinding, LOCAL, a_waiting_claim(), volume), POD, NODE) is None
 
 
 PAIRS = {
@@ -149,7 +152,7 @@ PAIRS = {
 
 @pytest.mark.parametrize(("wanted", "offered", "expected"), PAIRS.values(), ids=PAIRS.keys())
 def test_two_claims_share_what_there_is(wanted, offered, expected):
-    claims = [a_wish(name=name, size=size) for name, size in zip(("data", "more"), wanted, strict=True)]
+    claims = [a_waiting_claim(name=name, size=size) for name, size in zip(("data", "more"), wanted, strict=True)]
     volumes = [an_offer(f"pv-{at}", size=size, on=HERE) for at, size in enumerate(offered)]
     assert verdict_of(plugin_with(VolumeBinding, LOCAL, *claims, *volumes), TWO, NODE) == expected
 
