@@ -31,6 +31,13 @@ def hangups_end_programs() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home folder of its own, for programs that a test starts."""
+    with private_home() as folder:
+        yield folder
+
+
 @dataclass(frozen=True)
 class Result:
     code: int

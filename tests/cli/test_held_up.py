@@ -269,12 +269,6 @@ async def test_the_lease_is_released_where_nothing_is_in_flight(cluster: Cluster
         assert lease["spec"]["holderIdentity"] == ""
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with private_home() as folder:
-        yield folder
-
-
 @linux_only
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_up_ends_with_its_cluster_and_leaves_no_file(number: signal.Signals, code: int, home: Path):

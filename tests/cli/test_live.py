@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import stat
 import sys
@@ -14,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import Mooring
-from tests.cli.programs import SLOW, Program, private_home, until_gone
+from tests.cli.programs import Program, private_home, until_gone
 
 from mooring.scheduler.introspection.explain_client import QueryResult
 
@@ -194,12 +193,6 @@ def test_explain_of_an_unknown_pod_names_it_and_the_namespace(up: Running, on_cl
     assert 'there is no pod "missing" in namespace "shop"' in result.err
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with private_home() as folder:
-        yield folder
-
-
 NO_NODES = {
     "an empty file": "",
     "pods alone": "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: c, image: pause}]}}",
@@ -319,34 +312,3 @@ def test_a_cluster_leaves_a_kubeconfig_that_was_put_in_the_place_of_its_own(home
         (home / "mooring.kubeconfig").write_text("current-context: mooring\n", encoding="utf-8")
         assert cluster.end() == 0
     assert (home / "mooring.kubeconfig").exists()
-
-
-WENT = {
-    "by the highest label": r"^by-label +scorebylabel +node-3 +score 100 \(ScoreByLabel 100\)",
-    "by a custom resource": r"^by-custom-resource +by-custom-resource +node-1 +(score 90|the only feasible node)",
-    "to the only node with the label": r"^only-cpu-true-\S+ +sample-scheduler +node-2 +the only feasible node",
-    "by the least traffic": r"^least-traffic +network-traffic +node-1 +score 29 \(NetworkTraffic 29\)",
-    "at random, by a plugin": r"^random-by-plugin +random-plugin +node-[123] ",
-    "at random, by a program of its own": r"^random-by-program +random-scheduler +node-[123] +the decision of another",
-    "nowhere": r"^too-big +default-scheduler +\(pending\) +0/3 nodes are available: 3 Insufficient cpu\.",
-}
-
-
-# The demo creates the kind when its scheduler is at work already.
-NOT_YET = "clusterscopedresources"
-
-
-def test_the_demo_shows_where_each_pod_went_and_the_events_and_ends_well(home: Path):
-    with Program("demo", home=home) as demo:
-        assert demo.ended() == 0, demo.written()
-        text = "\n".join(demo.out)
-        for way, line in WENT.items():
-            assert re.search(line, text, re.MULTILINE), f"{way}:\n{text}"
-        assert "\nEvents" in text
-        for reason in ("Scheduled", "FailedScheduling", "Pulling", "Started"):
-            assert reason in text
-        assert "pod [default/random-by-program] is successfully scheduled to node" in text
-        assert "Done in" in text
-        complaints = [line for line in demo.err if not line.startswith("I")]
-        unexpected = [line for line in complaints if not any(words in line for words in (NOT_YET, *SLOW))]
-        assert unexpected == []

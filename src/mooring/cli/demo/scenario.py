@@ -18,11 +18,11 @@ from mooring.cli.child_cluster import child_cluster
 from mooring.cli.common import registry_with
 from mooring.cli.demo.show import Show
 from mooring.cli.demo.traffic import Measured, measured_traffic
+from mooring.cli.plugin_definitions import DEFINITIONS, custom_kinds
 from mooring.client import ApiClient, Reflector, load_kubeconfig
 from mooring.config import load_configuration
 from mooring.framework.definitions import definition_of
-from mooring.objects import Kind, Node, Pod
-from mooring.plugins.examples.node_crd_resource_fit import ClusterScopedResource
+from mooring.objects import CustomResource, Kind, Node, Pod
 from mooring.scheduler import Scheduler, build_scheduler
 
 PATIENCE_SECONDS = 45.0
@@ -30,11 +30,7 @@ NO_PROMETHEUS = "http://prometheus.invalid"
 
 Document = dict[str, Any]
 
-CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
-KINDS = {
-    kind.kind: kind
-    for kind in (Pod.KIND, Kind("apps", "v1", "Deployment", "deployments"), CRDS, ClusterScopedResource.KIND)
-}
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments")
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 
 
@@ -120,7 +116,8 @@ async def _schedule(client: ApiClient, traffic: Measured, show: Show) -> None:
     await _or_fail(running, scheduler.ready.wait())
     names = ", ".join(profile.scheduler_name for profile in configuration.profiles)
     show.step(f"the scheduler is ready, with the profiles {names}")
-    await _or_fail(running, _story(client, scheduler, traffic, show))
+    kinds = list(custom_kinds(configuration, registry))
+    await _or_fail(running, _story(client, scheduler, traffic, show, kinds))
     scheduler.stop()
     await running
 
@@ -164,8 +161,11 @@ async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
         doing.cancel()
 
 
-async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, show: Show) -> None:
+async def _story(
+    client: ApiClient, scheduler: Scheduler, traffic: Measured, show: Show, custom: list[type[CustomResource]]
+) -> None:
     pods = DemoPods()
+    kinds = {kind.kind: kind for kind in (Pod.KIND, DEPLOYMENTS, DEFINITIONS, *(each.KIND for each in custom))}
     watching = asyncio.create_task(Reflector(client, Pod, pods, namespace="default").run())
 
     def show_progress() -> None:
@@ -184,7 +184,7 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
 
     async def create(documents: Iterable[Document]) -> None:
         for document in documents:
-            await client.create(KINDS[document["kind"]], document, "default")
+            await client.create(kinds[document["kind"]], document, "default")
 
     try:
         show.step("creating pods")
@@ -196,12 +196,14 @@ async def _story(client: ApiClient, scheduler: Scheduler, traffic: Measured, sho
         show.step(
             "defining the custom resource, from the plugin's Python type, with an object per node; and a last pod"
         )
-        await create([definition_of(ClusterScopedResource), *documents_of("later.yaml")])
+        await create([*map(definition_of, custom), *documents_of("later.yaml")])
         await pods.until("these pods to run", lambda: run("by-custom-resource", "least-traffic"), show_progress)
-        show.step("labelling node-2 with cpu=true: the pod that waits for that label is woken by this event")
+        show.step("labelling node-2 with cpu=true: this event requeues the pod that waits for that label")
         await client.patch(Node.KIND, "node-2", None, {"metadata": {"labels": {"cpu": "true"}}}, form="merge")
         await pods.until(
-            "the woken pod to run", lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"), show_progress
+            "that pod to run",
+            lambda: run("only-cpu-true", "random-by-plugin", "random-by-program"),
+            show_progress,
         )
         await scheduler.reporter.recorder.flush(5.0)
         show.table([(pod, scheduler.decision_log.read(pod.key)) for pod in pods.by_name.values()])
