@@ -1,4 +1,4 @@
-"""HTTP: authentication, routing to a verb of the registry, and responses. Rules live in the registry and strategies."""
+"""HTTP: authentication, routing to a verb of the registry, and responses. Rules are in the registry and strategies."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Watch:
         self.ended = False
         self._bookmark_requested = False
         self.failure: StatusError | None = None
-        self.on_end: Callable[[], None] | None = None
+        self._on_end: Callable[[], None] | None = None
 
     @property
     def behind(self) -> int:
@@ -138,8 +138,12 @@ class Watch:
             return
         self.ended = True
         self._wake.set()
-        if self.on_end is not None:
-            self.on_end()
+        if self._on_end is not None:
+            self._on_end()
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call this when the watch ends."""
+        self._on_end = call
 
     def request_bookmark(self) -> None:
         """Make `next_batch` return without events, so that a bookmark is sent."""

@@ -154,7 +154,7 @@ def closed_in_time(watch: Watch, request: web.BaseRequest) -> Iterator[None]:
         if request.transport is not None:
             request.transport.abort()
 
-    watch.on_end = lambda: pending.append(asyncio.get_running_loop().call_later(DRAIN_SECONDS, cut))
+    watch.on_end(lambda: pending.append(asyncio.get_running_loop().call_later(DRAIN_SECONDS, cut)))
     try:
         yield
     finally:

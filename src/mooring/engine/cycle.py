@@ -106,6 +106,10 @@ class EngineCycle:
         """The decision is taken; what comes now (reserve, permit, bind) may read anything again."""
         self.stage = Stage.DECIDED
 
+    def begin_binding(self) -> None:
+        """The binding is about to be written: nothing can be added to it any more."""
+        self.stage = Stage.BINDING
+
     @property
     def nodes(self) -> Rows:
         return self.state.nodes

@@ -103,6 +103,11 @@ class Decision:
         self.post_filtered = helped
         self.message = f"{self._no_fit} {helped.message}" if helped.message else self._no_fit
 
+    def withdraw(self, message: str, rejectors: Rejectors | None = None, fault: PluginFault | None = None) -> None:
+        """Reserve or Permit rejected the placement, or failed: there is no node after all."""
+        self.node, self.view, self.message, self.fault = None, None, message, fault
+        self.rejectors = self.rejectors if rejectors is None else rejectors
+
     @property
     def is_refused(self) -> bool:
         """No node will do: a verdict, not a fault."""

@@ -252,11 +252,10 @@ class Cluster:
                     self.state.remove_pending(pod.uid)
             else:
                 self._undo(decision)
-                decision.node, decision.view = None, None
                 if isinstance(result, PlacementRefused):
-                    decision.message, decision.rejectors = result.message, result.rejectors
+                    decision.withdraw(result.message, result.rejectors)
                 else:
-                    decision.message, decision.fault = str(result), result
+                    decision.withdraw(str(result), fault=result)
         finally:
             self._placing -= 1
         self._settle()

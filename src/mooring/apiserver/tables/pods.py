@@ -69,10 +69,10 @@ def _ended_well(ended: Any) -> bool:
 
 def _is_serving(container: Document) -> bool:
     runs = part(container, "state").get("running") is not None
-    return runs and bool(container.get("ready")) and not _trouble(container)
+    return runs and bool(container.get("ready")) and not _reason(container)
 
 
-def _trouble(container: Document) -> str:
+def _reason(container: Document) -> str:
     """The reason why a container waits or has terminated; empty for a running one."""
     state = part(container, "state")
     ended = state.get("terminated")
@@ -104,10 +104,10 @@ def _terminating(pod: Document) -> str:
 def _initializing(pod: Document, containers: _Containers) -> str:
     if containers.held_by is None:
         return ""
-    trouble = _trouble(containers.reached[-1])
-    if trouble in ("", "PodInitializing"):
-        trouble = f"{containers.held_by}/{len(items_of(part(pod, 'spec'), 'initContainers'))}"
-    return f"Init:{trouble}"
+    reason = _reason(containers.reached[-1])
+    if reason in ("", "PodInitializing"):
+        reason = f"{containers.held_by}/{len(items_of(part(pod, 'spec'), 'initContainers'))}"
+    return f"Init:{reason}"
 
 
 def _gated(pod: Document) -> str:
@@ -117,7 +117,7 @@ def _gated(pod: Document) -> str:
 
 
 def _reasons(pod: Document, containers: _Containers) -> Iterator[str]:
-    yield from map(_trouble, containers.main)
+    yield from map(_reason, containers.main)
     yield _initializing(pod, containers)
     yield _gated(pod)
     yield str(part(pod, "status").get("reason") or "")
@@ -136,7 +136,7 @@ def _beside_the_completed(pod: Document, containers: _Containers) -> str:
     if serves and _is_true(pod, "Ready"):
         return "Running"
     failed = (each for each in containers.main if part(each, "state", "terminated").get("exitCode", 0))
-    failure = next((_trouble(each) for each in failed), "")
+    failure = next((_reason(each) for each in failed), "")
     return failure or ("NotReady" if serves else _COMPLETED)
 
 

@@ -17,7 +17,6 @@ from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, PlacementRefused, Profile, unreserve
-from mooring.engine.cycle import Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.framework import Bound, Plugin, Pod, Point, Refusal, Skip
@@ -302,7 +301,7 @@ class BindingCycles:
 
     async def _run_bind(self, placement: Placement) -> None:
         cycle = placement.decision.cycle
-        cycle.stage = Stage.BINDING
+        cycle.begin_binding()
         added = cycle.added_to_binding
         if self._extenders is not None:
             if added is not None and (extender := self._extenders.binder_of(placement.pod)) is not None:

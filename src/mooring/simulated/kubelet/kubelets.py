@@ -121,12 +121,11 @@ class Kubelets:
         while True:
             await self._clock.sleep(IMAGE_REPORT_SECONDS)
             for host in [host for host in self.simulated_nodes.values() if host.has_unreported_images]:
-                host.has_unreported_images = False
-                images: Document = {"status": {"images": host.reported_images()}}
+                images: Document = {"status": {"images": host.take_unreported_images()}}
                 try:
                     await self._client.patch(NodeRecord.KIND, host.name, None, images, subresource="status")
                 except ApiError as error:
-                    host.has_unreported_images = error.code != 404
+                    host.report_again(is_needed=error.code != 404)
                     self._log.v(2).warning("Failed to report images", node=host.name, err=str(error))
 
     # Pods.

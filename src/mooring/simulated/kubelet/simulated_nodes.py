@@ -71,6 +71,15 @@ class SimulatedNode:
             ),
         ]
 
+    def take_unreported_images(self) -> list[Document]:
+        """The images to report now; until another one is pulled, none is unreported."""
+        self.has_unreported_images = False
+        return self.reported_images()
+
+    def report_again(self, *, is_needed: bool) -> None:
+        """The report of images failed; whether it must be repeated."""
+        self.has_unreported_images = is_needed
+
     def reported_images(self) -> list[Document]:
         """The images for the node's status, largest first, as a kubelet reports them."""
         largest = sorted(self._images.items(), key=lambda image: (-image[1], image[0]))
