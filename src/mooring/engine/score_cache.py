@@ -118,7 +118,7 @@ class DecisionCache:
         return cached
 
     def drop(self, profile: Profile) -> None:
-        """Begin anew for this profile: what is cached for it is wrong."""
+        """Drop the cache of this profile: its entries are wrong."""
         self._by_profile.pop(profile, None)
 
 

@@ -38,7 +38,7 @@ def test_the_name_is_a_regular_expression(tmp_path: Path):
 
 IMPOSSIBLE = {
     "a gate that is locked": ("featureGates: {SchedulerQueueingHints: false}", MEASURED, "SchedulerQueueingHints"),
-    "a gate that is not known": ("featureGates: {Nonsense: true}", MEASURED, "Nonsense is not known"),
+    "a gate that is not known": ("featureGates: {NoSuchGate: true}", MEASURED, "NoSuchGate is not known"),
     "a parameter that is missing": (
         "",
         "- {opcode: createPods, countParam: $n, collectMetrics: true}",
