@@ -127,3 +127,13 @@ def test_a_cluster_with_nodes_of_its_own_is_refused(mooring: Mooring, kubeconfig
     result = measured(mooring, kubeconfig, "--pods=6")
     assert result.code == 2
     assert "has nodes that are not the benchmark's: precious." in result.err
+
+
+def test_a_scheduler_that_ends_is_reported_with_its_log(mooring: Mooring, kubeconfig: Path):
+    scheduler = "--scheduler=broken=sh -c 'echo no such flag; exit 7'"
+    command = ("bench", "e2e", f"--kubeconfig={kubeconfig}", "--rounds=1", "--nodes=3", "--pods=6", "--no-bare")
+    result = mooring(*command, scheduler)
+    assert result.code == 1
+    assert "it ended with exit code 7." in result.err
+    assert "no such flag" in result.err
+    assert result.out.splitlines()[3].split()[-1] == "6"

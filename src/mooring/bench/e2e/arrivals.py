@@ -77,7 +77,7 @@ class Arrivals:
             await self._background.settle(cluster)
             before = process.usage()
             created_at, observed = await self._arrive(cluster, task, manifests, process, watch)
-            after = observed.usage if process.has_ended else process.usage()
+            after = process.usage()
             trouble = observed.trouble and f"{observed.trouble}\n{process.last_lines()}"
         times = {name: at for name, at in watch.bound_at.items() if name in manifests}
         others = [watch.bound_at[name] for name in self._background.awaited() if name in watch.bound_at]

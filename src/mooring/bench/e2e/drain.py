@@ -36,7 +36,7 @@ class Drain:
                 observed = await observe(process, watch)
                 server_cpu = _server_usage(cluster).cpu_seconds - server_before.cpu_seconds
                 events = None if contender.is_bare else await follow_events(cluster, len(watch.bound_at))
-                usage = observed.usage if process.has_ended else process.usage()
+                usage = process.usage()
                 trouble = observed.trouble and f"{observed.trouble}\n{process.last_lines()}"
         times = sorted(watch.bound_at.values())
         bound = len(times)

@@ -22,13 +22,18 @@ class Events:
 
 async def follow_events(cluster: BenchCluster, expected: int) -> Events:
     """Wait for the events that follow the bindings, and count those about scheduled pods."""
-    last_at = await wait_for_events(cluster, expected)
-    return Events(len(await cluster.scheduled_pods()), last_at)
+    awaited = expected
+    while True:
+        found, last_at = await wait_for_events(cluster, awaited)
+        scheduled = len(await cluster.scheduled_pods())
+        if scheduled >= expected or found < awaited:
+            return Events(scheduled, last_at)
+        awaited = found + expected - scheduled  # some have other reasons, such as FailedScheduling
 
 
-async def wait_for_events(cluster: BenchCluster, expected: int) -> float:
+async def wait_for_events(cluster: BenchCluster, expected: int) -> tuple[int, float]:
     """Until there are so many, or no more come. They are counted without reading them, so that the wait costs nothing.
-    Returns when the last one was seen."""
+    Returns how many there are, and when the last one was seen."""
     count, last_at = -1, time.monotonic()
     while count < expected and time.monotonic() - last_at < STALL_SECONDS:
         found = await cluster.event_count()
@@ -36,4 +41,4 @@ async def wait_for_events(cluster: BenchCluster, expected: int) -> float:
             count, last_at = found, time.monotonic()
         if count < expected:
             await asyncio.sleep(LOOK_SECONDS)
-    return last_at
+    return count, last_at

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from mooring.bench.e2e.binding_watch import BindingWatch
 from mooring.bench.e2e.running_contender import RunningContender
-from mooring.bench.processes import Usage
 
 LOOK_SECONDS = 0.05
 STALL_SECONDS = 60.0
@@ -19,8 +18,6 @@ GRACE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Observed:
-    usage: Usage
-    """When it was last looked at, which is before its end."""
     start_cpu_seconds: float | None
     """CPU time until the first binding."""
     trouble: str
@@ -29,7 +26,7 @@ class Observed:
 
 async def observe(process: RunningContender, watch: BindingWatch) -> Observed:
     """Until all pods are bound, or no more can be expected."""
-    usage, start_cpu = Usage(), None
+    start_cpu = None
     bound, progressed_at = 0, time.monotonic()
     while not watch.all.is_set():
         if start_cpu is None and watch.first.is_set():
@@ -38,13 +35,12 @@ async def observe(process: RunningContender, watch: BindingWatch) -> Observed:
             bound, progressed_at = len(watch.bound_at), time.monotonic()
         quiet = time.monotonic() - progressed_at
         if process.has_ended and quiet > GRACE_SECONDS:
-            return Observed(usage, start_cpu, f"it ended with exit code {process.exit_code}.")
+            return Observed(start_cpu, f"it ended with exit code {process.exit_code}.")
         if quiet > STALL_SECONDS:
-            return Observed(usage, start_cpu, f"no pod was bound for {STALL_SECONDS:g} s.")
-        if not process.has_ended:
-            usage = process.usage()
+            return Observed(start_cpu, f"no pod was bound for {STALL_SECONDS:g} s.")
+        process.usage()
         try:
             await asyncio.wait_for(watch.all.wait(), LOOK_SECONDS)
         except TimeoutError:
             continue
-    return Observed(usage, start_cpu, "")
+    return Observed(start_cpu, "")

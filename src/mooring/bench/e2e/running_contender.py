@@ -19,6 +19,7 @@ class RunningContender:
 
     def __init__(self, command: Sequence[str], folder: Path, stdin: Path | None) -> None:
         self.log = folder / "contender.log"
+        self._usage = Usage()
         with (stdin or Path("/dev/null")).open("rb") as source:
             self.started_at = time.monotonic()
             self._process = spawn(command, self.log, folder, stdin=source.fileno())
@@ -32,7 +33,11 @@ class RunningContender:
         return self._process.poll()
 
     def usage(self) -> Usage:
-        return usage_of(self._process.pid)
+        """So far; of a process that has ended, as far as it was looked at before."""
+        found = usage_of(self._process.pid)
+        # A process that is just ending still shows its CPU time, and no memory any more.
+        self._usage = Usage(max(found.cpu_seconds, self._usage.cpu_seconds), max(found.peak_mib, self._usage.peak_mib))
+        return self._usage
 
     def last_lines(self) -> str:
         return last_lines(self.log)
