@@ -31,7 +31,7 @@ DEFAULT_SUITES = (
 
 
 def server_context() -> ssl.SSLContext:
-    """What every server of ours starts from: TLS 1.2 or later, default suites, no renegotiation, HTTP/1.1."""
+    """The TLS settings that all servers share: TLS 1.2 or later, default suites, no renegotiation, HTTP/1.1."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(":".join(DEFAULT_SUITES))

@@ -115,7 +115,7 @@ def refusal(name: str, flags: KnownFlags) -> str | None:
 
 
 class VerbosityCommand(click.Command):
-    """A command of ours that takes kube-scheduler's `-v=6` beside `-v 6`."""
+    """A command that accepts kube-scheduler's `-v=6` as well as `-v 6`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [f"--v={arg[3:]}" if arg.startswith("-v=") else arg for arg in args])

@@ -102,7 +102,7 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
     except MooringError as fault:
         return _report(fault, 1)
     except ExceptionGroup as group:
-        # Tasks that ran together: the first fault of ours explains the others.
+        # Tasks that ran together: the first Fault explains the others.
         faults, others = group.split(MooringError)
         if faults is None or others is not None:
             raise

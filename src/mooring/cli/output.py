@@ -28,7 +28,7 @@ _PLAIN_WIDTH, _LEAST_WIDTH = 160, 20
 
 
 def print_line(line: str = "", *, mark: str = "", colour: str | None = None, json: str = "", err: bool = False) -> None:
-    """One line. Before it a mark of ours in a colour, after it a value that is JSON already."""
+    """One line. Before it a coloured mark, after it a value that is JSON already."""
     before = f"{click.style(mark, fg=colour)} " if mark else ""
     click.echo(f"{before}{visible(line)}{visible_json(json)}", err=err)
 

@@ -60,7 +60,7 @@ class PlannedScheduler:
         return found
 
     def election_of(self, user: str | None) -> LeaderElection:
-        """As the manifests have it, if it is an account of theirs: its lease has the account's name."""
+        """The election of the manifests, if the user is an account of theirs: the lease has the account's name."""
         kind, _, name = (user or "").rpartition(":")
         if self.is_lease_named or not kind.startswith(SERVICE_ACCOUNT):
             return self.election

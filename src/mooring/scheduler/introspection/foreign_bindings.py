@@ -61,7 +61,7 @@ class ForeignBindings(PodObserver):
         self._expected.pop(pod.uid, None)
 
     def assigned(self, pod: Pod) -> None:
-        """The watch shows a pod of ours, which waited, on a node."""
+        """The watch shows a pending pod of our profiles on a node."""
         if self._expected.pop(pod.uid, None) == pod.spec.node_name:
             return
         now, profile = self._clock.monotonic(), pod.spec.scheduler_name

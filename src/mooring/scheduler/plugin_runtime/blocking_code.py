@@ -21,7 +21,7 @@ _CALLERS = {
     ("mooring.scheduler.plugin_runtime.supervision", "_keep"): "owner",
     ("mooring.queue.queueing_hints", "_run"): "plugin",
 }
-"""Functions of ours that call plain functions of plugins, and their variables that hold the plugin's name."""
+"""Functions of Mooring that call plain functions of plugins, and their variables that hold the plugin's name."""
 _AWAITS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 
 

@@ -1,7 +1,8 @@
 """Shadow mode: decide for the pods of another scheduler without touching them, and report where we agree and differ.
 
-`judging` compares one action of theirs with one decision of ours; `shadow` decides when, and on which cluster state;
-`wiring` builds the ordinary scheduler with an `executor` that touches nothing; `summary` and `report` show the result.
+`judging` compares one action of the other scheduler with one of our decisions; `shadow` decides when, and on which
+cluster state; `wiring` builds the ordinary scheduler with an `executor` that touches nothing; `summary` and `report`
+show the result.
 """
 
 from mooring.scheduler.shadow.comparison import Comparison, Moment, Subject

@@ -176,7 +176,7 @@ class Shadow:
             self._awaited_no_longer(pod.uid)
 
     def bound(self, pod: Pod) -> None:
-        """A pod of theirs appears with a node; the state does not count it there yet."""
+        """The watch shows a pod of theirs on a node; the state does not count it there yet."""
         node = pod.spec.node_name
         pending = self._pending.pop(pod.uid, None)
         if pending is None:

@@ -122,7 +122,7 @@ class ExtendedRequests:
 
 
 def lacking(pod: Pod, node: NodeView, cache: ExtendedResourceCache) -> Collection[str] | None:
-    """The pod's extended resources that devices must provide on this node; None if one is to be had in no way."""
+    """The pod's extended resources that devices must provide on this node; None if one of them cannot be provided."""
     wanted = []
     for resource, amount in pod.requests.amounts.items():
         if not amount or not may_be_device_backed(resource):
