@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -229,6 +230,26 @@ def test_after_an_interrupted_attempt_the_timer_is_slow_again():
     assert isinstance(decided(spins_at("filter")).fault, BudgetExceeded)
     assert decided(spins_at("filter", work=lambda: None)).fault is None
     assert signal.getitimer(signal.ITIMER_REAL)[1] == TICK_SECONDS
+
+
+ENDS_AFTER_AN_ATTEMPT = """
+import time
+from mooring.engine.time_budget import TICK_SECONDS, TimeBudget
+
+
+class Lingers:
+    def __del__(self, sleep=time.sleep, seconds=3 * TICK_SECONDS):
+        sleep(seconds)
+
+
+lingers = Lingers()
+with TimeBudget(5.0):
+    pass
+"""
+
+
+def test_a_process_that_ends_right_after_an_attempt_is_not_killed_by_the_timer():
+    assert subprocess.run([sys.executable, "-c", ENDS_AFTER_AN_ATTEMPT], check=False).returncode == 0
 
 
 def test_on_another_thread_the_cycle_checks_the_budget():

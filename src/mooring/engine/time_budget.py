@@ -12,6 +12,7 @@ only checked when a plugin calls the cycle.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import signal
@@ -161,6 +162,7 @@ def _start(budget: TimeBudget) -> bool:
         return False
     if not _is_installed:
         signal.signal(signal.SIGALRM, _on_alarm)
+        atexit.register(_set_timer, 0.0)  # at its end Python takes the handler away: an alarm would kill the process
         _is_installed = True
     _running = budget
     interval = RETRY_SECONDS if budget.is_over else TICK_SECONDS
