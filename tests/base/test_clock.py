@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.base.clock import (
+    Alarm,
     ManualClock,
     SystemClock,
     boottime,
@@ -80,6 +81,58 @@ async def test_sleeping_no_time_at_all_needs_no_advance_of_the_clock(seconds):
     sleeper = asyncio.create_task(clock.sleep(seconds))
     await settled()
     assert sleeper.done()
+
+
+class Bell:
+    """An alarm on a clock of its own, and when it rang."""
+
+    def __init__(self) -> None:
+        self.clock, self.rang = ManualClock(start=0.0), list[float]()
+        self.alarm = Alarm(self.clock, lambda: self.rang.append(self.clock.now()))
+
+    async def advance(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.clock.advance(1)
+            await settled()
+
+
+SET = {
+    "once": ([5.0], [5.0]),
+    "for the same time again": ([5.0, 5.0, 5.0], [5.0]),
+    "earlier": ([5.0, 3.0], [3.0]),
+    "later": ([3.0, 5.0], [5.0]),
+    "for a time that has passed": ([-1.0], [0.0]),
+}
+
+
+@pytest.mark.parametrize(("times", "rings"), SET.values(), ids=SET.keys())
+async def test_an_alarm_rings_at_the_time_it_was_set_for_last(times, rings):
+    bell = Bell()
+    with bell.alarm:
+        for due in times:
+            bell.alarm.set(due)
+            await settled()
+        await bell.advance(10)
+    assert bell.rang == rings
+
+
+async def test_an_alarm_that_rang_can_be_set_again_for_the_same_time():
+    bell = Bell()
+    with bell.alarm:
+        bell.alarm.set(2.0)
+        await bell.advance(3)
+        bell.alarm.set(2.0)
+        await settled()
+    assert bell.rang == [2.0, 3.0]
+
+
+async def test_an_alarm_does_not_ring_after_its_end():
+    bell = Bell()
+    with bell.alarm:
+        bell.alarm.set(2.0)
+        await settled()
+    await bell.advance(5)
+    assert bell.rang == []
 
 
 def test_a_manual_clock_moves_only_when_it_is_moved():

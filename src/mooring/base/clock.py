@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -73,6 +74,41 @@ class ManualClock:
             _, _, done = heapq.heappop(self._sleepers)
             if not done.done():
                 done.set_result(None)
+
+
+class Alarm:
+    """Calls `ring` at a time of the clock. `with` it; what is not due at the end is dropped.
+
+    To set it again for the same time costs nothing: a loop may do so before every wait.
+    """
+
+    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+        self._clock = clock
+        self._ring = ring
+        self._due: float | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Alarm:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._drop()
+
+    def set(self, due: float) -> None:
+        """Ring then, by the clock's `now`, and at no earlier time that was set before."""
+        if due != self._due:
+            self._drop()
+            self._due = due
+            self._task = asyncio.get_running_loop().create_task(self._wait(due))
+
+    async def _wait(self, due: float) -> None:
+        await self._clock.sleep(max(0.0, due - self._clock.now()))
+        self._due = None
+        self._ring()
+
+    def _drop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
 
 async def ends_within(clock: Clock, seconds: float, future: asyncio.Future[Any]) -> bool:

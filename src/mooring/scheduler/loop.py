@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.base.clock import Clock
+from mooring.base.clock import Alarm, Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient, Connection, Reflector
@@ -139,6 +139,10 @@ class Scheduler:
         await self._schedule_forever()
 
     async def _schedule_forever(self) -> None:
+        with Alarm(self.clock, self.wake.set) as alarm:
+            await self._schedule_with(alarm)
+
+    async def _schedule_with(self, alarm: Alarm) -> None:
         decisions, since = 0, self.clock.monotonic()
         while not self._stopping.is_set():
             # Here, where this replica leads: a standby reports nothing.
@@ -146,7 +150,7 @@ class Scheduler:
                 self.failures.pre_enqueue_failed(gated)
             queued = self.overruns.pop()
             if queued is None:
-                await self._until_a_pod_may_be_ready()
+                await self._until_a_pod_may_be_ready(alarm)
                 decisions, since = 0, self.clock.monotonic()
                 continue
             began = self.clock.monotonic()
@@ -158,15 +162,10 @@ class Scheduler:
                     await asyncio.sleep(0)
                 decisions, since = 0, self.clock.monotonic()
 
-    async def _until_a_pod_may_be_ready(self) -> None:
+    async def _until_a_pod_may_be_ready(self, alarm: Alarm) -> None:
         self.wake.clear()
-        alarm = asyncio.ensure_future(self.clock.sleep(max(0.0, self.queue.next_flush() - self.clock.now())))
-        wake = asyncio.ensure_future(self.wake.wait())
-        try:
-            await asyncio.wait([alarm, wake], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            alarm.cancel()
-            wake.cancel()
+        alarm.set(self.queue.next_flush())
+        await self.wake.wait()
 
     async def _reach_server(self) -> bool:
         """The first request. False if `stop` was called before it completed."""
