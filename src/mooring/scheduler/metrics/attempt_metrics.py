@@ -15,7 +15,7 @@ from weakref import ref
 from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
-from mooring.engine import Decision, Permitted, PlacementRefused, Profile
+from mooring.engine import Decision, EngineCycle, Permitted, PlacementRefused, Profile
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Refusal
@@ -66,10 +66,12 @@ class _Pattern:
     Most decisions are alike, so this is worked out once for many of them.
     """
 
-    __slots__ = ("count", "evaluated", "executions", "points")
+    __slots__ = ("_lengths", "_skipped", "count", "evaluated", "executions", "points")
 
     def __init__(self, decision: Decision, runs: Sequence[Run], points: Histogram) -> None:
         self.count = 0
+        self._skipped = (set(decision.cycle.skipped_filters), set(decision.cycle.skipped_scores))
+        self._lengths = _lengths(runs)
         self.evaluated = [(*called, decision.profile) for called in _evaluated(decision, runs)]
         self.points = [
             (points.at[point.metric_name, _status(decision, point), decision.profile], first, last)
@@ -78,6 +80,10 @@ class _Pattern:
         """Per point: its series, and its first and its last run."""
         self.executions: list[list[Buckets]] | None = None
         """Per run and turn, its series; from the first time on that it is sampled."""
+
+    def fits(self, cycle: EngineCycle, runs: Sequence[Run]) -> bool:
+        """Whether another decision of its profile that found a node, too, called the same plugins."""
+        return (cycle.skipped_filters, cycle.skipped_scores) == self._skipped and _lengths(runs) == self._lengths
 
     def observe(self, runs: Sequence[Run]) -> None:
         self.count += 1
@@ -120,6 +126,8 @@ class AttemptMetrics:
         self._dominated = dominated
         self._volume_failures = volume_failures
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
+        self._latest: tuple[ref[Profile], _Pattern] | None = None
+        """Of the last decision that found a node: most are followed by one like it."""
         self._past: dict[tuple[str, ...], float] = {}
         """How often plugins were called by profiles that were replaced."""
         self._warned: dict[tuple[str, ExtensionPoint], float] = {}
@@ -138,22 +146,33 @@ class AttemptMetrics:
             return
         self._decisions.observe(self._now() - watch.began)
         runs, cycle = watch.runs, decision.cycle
-        key = (
-            ref(profile),  # a profile that a reload has replaced must be able to go
-            frozenset(cycle.skipped_filters),
-            frozenset(cycle.skipped_scores),
-            tuple([len(turns) for _, turns, _ in runs]),
-            None if decision.node is not None else _how_it_failed(decision),
-        )
-        pattern = self._patterns.get(key)
-        if pattern is None:
-            pattern = self._patterns[key] = _Pattern(decision, runs, self._points)
+        latest = self._latest
+        if latest is not None and decision.node is not None and latest[0]() is profile and latest[1].fits(cycle, runs):
+            pattern = latest[1]
+        else:
+            pattern = self._pattern(profile, decision, runs)
         pattern.observe(runs)
         if watch.is_sampled:
             pattern.sample(decision, runs, self._executions)
         watch.seen = len(runs)
         if decision.fault is not None:
             self._count_volume_failure(decision.fault)
+
+    def _pattern(self, profile: Profile, decision: Decision, runs: Sequence[Run]) -> _Pattern:
+        cycle = decision.cycle
+        key = (
+            ref(profile),  # a profile that a reload has replaced must be able to go
+            frozenset(cycle.skipped_filters),
+            frozenset(cycle.skipped_scores),
+            _lengths(runs),
+            None if decision.node is not None else _how_it_failed(decision),
+        )
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            pattern = self._patterns[key] = _Pattern(decision, runs, self._points)
+        if decision.node is not None:
+            self._latest = ref(profile), pattern
+        return pattern
 
     def placed(self, profile: Profile, decision: Decision, result: PlacementRefused | PluginFault | Permitted) -> None:
         """A node was chosen; `outcome` is that of reserve and permit."""
@@ -199,7 +218,7 @@ class AttemptMetrics:
         """Observe what has not been observed yet, and reset."""
         if watch.seen < len(watch.runs):
             runs = watch.runs[watch.seen :]
-            for point, first, last in _stretches(runs):
+            for point, first, last in [(runs[0].point, 0, 0)] if len(runs) == 1 else _stretches(runs):
                 label = point.metric_name
                 status = ERROR if fault is not None and fault.point == label else SUCCESS
                 self._points.at[label, status, decision.profile].observe(runs[last].ended - runs[first].began)
@@ -269,6 +288,10 @@ def _seconds(turns: Sequence[tuple[str, float]], ended: float) -> list[float]:
     """How long each turn took: until the next one's."""
     moments = [began for _, began in turns]
     return [until - since for since, until in zip(moments, [*moments[1:], ended], strict=True)]
+
+
+def _lengths(runs: Sequence[Run]) -> tuple[int, ...]:
+    return tuple([len(turns) for _, turns, _ in runs])
 
 
 def _stretches(runs: Sequence[Run]) -> list[tuple[ExtensionPoint, int, int]]:
