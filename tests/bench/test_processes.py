@@ -42,3 +42,20 @@ def test_a_process_ends_with_what_it_started(tmp_path: Path):
     assert process.poll() is not None
     assert os.read(reader, 1) == b""
     os.close(reader)
+
+
+def test_a_process_ends_although_its_end_is_cancelled(tmp_path: Path):
+    ignores = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    script = f"{ignores}; print('up', flush=True); time.sleep(600)"
+    process = spawn([sys.executable, "-c", script], tmp_path / "log", tmp_path)
+    while not last_lines(tmp_path / "log"):
+        assert process.poll() is None
+
+    async def cancelled() -> None:
+        ending = asyncio.create_task(end_process(process))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait([ending])
+
+    asyncio.run(cancelled())
+    assert process.poll() is not None

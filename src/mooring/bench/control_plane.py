@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mooring.base.errors import ApiError, Fault, Unreachable
 from mooring.base.tls import make_identity
-from mooring.bench.processes import end_process, last_lines, spawn
+from mooring.bench.processes import end_process, kill_process, last_lines, spawn
 from mooring.bench.programs import ETCD, KUBE_APISERVER, require_programs
 from mooring.client import ApiClient, Connection, load_kubeconfig
 
@@ -53,10 +53,15 @@ class ControlPlane:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for process in reversed(self._processes.values()):
-            await end_process(process)
-        self._processes.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            while self._processes:
+                await end_process(self._processes.popitem()[1])  # kube-apiserver before etcd
+        finally:
+            # Ctrl-C may cancel the orderly end as well.
+            for process in self._processes.values():
+                kill_process(process)
+            self._processes.clear()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def connection(self) -> Connection:

@@ -35,11 +35,18 @@ def spawn(
 
 
 async def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End the process and whatever it started: in order, or after a while without."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            await asyncio.to_thread(process.wait, END_SECONDS)
+    """End the process and whatever it started: in order, or after a while without. Also where Ctrl-C cancels it."""
+    try:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(process.wait, END_SECONDS)
+    finally:
+        kill_process(process)
+
+
+def kill_process(process: subprocess.Popen[bytes]) -> None:
+    """End the process and whatever it started, at once."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
