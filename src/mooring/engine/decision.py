@@ -9,9 +9,10 @@ from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.evidence import MAX_GROUPS, NAMED_NODES, EvidenceRecord, recorded
 from mooring.engine.filtering import Feasible
+from mooring.engine.plugin_scores import Score
 from mooring.engine.post_filter import PostFiltered
 from mooring.engine.rejected import NO_REJECTORS, PluginVerdict, Rejected, RejectionGroup, Rejectors
-from mooring.engine.scoring import Choice, Score, ScoreColumns
+from mooring.engine.scoring import Choice, ScoreColumns
 from mooring.framework import Plan
 from mooring.framework.verdicts import no_node_available
 from mooring.state import RowView
@@ -137,9 +138,9 @@ class Decision:
         """Every feasible node's scores: until the profile's next decision, or once kept. None: nothing was scored."""
         if self._kept is not None:
             return self._kept
-        if self._choice is None or self._choice.columns is None:
+        if self._choice is None or self._choice.scored is None:
             return None
-        return self._choice.columns.read()
+        return self._choice.scored.read()
 
     def keep(self) -> Decision:
         """Hold on to everything. Call it before the pod is assumed: scores may be columns of the living table."""

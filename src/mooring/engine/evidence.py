@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.engine.plugin_scores import Score
 from mooring.engine.rejected import RejectionGroup
-from mooring.engine.scoring import Score
 
 NAMED_NODES = 20
 """How many nodes of a group the evidence names: it is kept for many pods; `Decision.rejections` has them all."""

@@ -11,21 +11,14 @@ import numpy as np
 from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.decision_cache import ProfileCache
+from mooring.engine.evaluation import checked_refusal, run_filter, run_filter_at_once
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, fault, with_reasons
-from mooring.engine.profile import FilterPlugin, Profile, Rule
+from mooring.engine.profile import FilterPlugin, Profile
+from mooring.engine.ranking import Ranking
 from mooring.engine.rejected import PluginVerdict, Rejected, RejectionGroup, Step, groups_of_whole_steps
-from mooring.framework import (
-    UNRESOLVABLE,
-    UNSCHEDULABLE,
-    BoolArray,
-    OnlyNodes,
-    Plugin,
-    Refusal,
-    Rejection,
-    Rejections,
-    Skip,
-)
+from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, BoolArray, OnlyNodes, Plugin, Refusal, Rejection, Skip
 from mooring.state import Rows, RowView
 
 log = Log("engine")
@@ -54,12 +47,22 @@ class Feasible:
     """All nodes, or those that pre_filters left."""
     evaluated_nodes: Rows | None = None
     """The nodes that filters evaluated: fewer where enough were found earlier."""
+    ranking: Ranking | None = None
+    """What the first filters let pass, where their results were kept; the steps are those of the filters after them."""
+
+    cache: ProfileCache | None = None
+    """The cache that knows what plugins signed of the pod, if filters used it."""
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether the ranking alone decides which nodes are feasible."""
+        return self.ranking is not None and self.nodes is self.ranking.nodes(self.all_nodes)
 
     def rejected(self) -> Rejected:
         """Every node that was evaluated and is not feasible, with the first plugin that rejected it."""
         if self.refusal is not None:
             return Rejected.everywhere(self.all_nodes, self.refusal)
-        rejected = Rejected.by_steps(self.all_nodes, self.steps)
+        rejected = Rejected.by_steps(self.all_nodes, self._all_steps())
         if self.evaluated_nodes is not None and len(self.evaluated_nodes) < len(self.all_nodes):
             rejected.clear(self._outside(self.evaluated_nodes))
         if self.narrowed_by and self.candidates is not None:
@@ -70,7 +73,10 @@ class Feasible:
         """The rejected nodes by verdict, without a verdict per node; None where a filter had several reasons."""
         if self.refusal is not None or self.evaluated_nodes is not self.all_nodes:
             return None
-        return groups_of_whole_steps(self.all_nodes, self.steps, named)
+        return groups_of_whole_steps(self.all_nodes, self._all_steps(), named)
+
+    def _all_steps(self) -> list[Step]:
+        return self.steps if self.ranking is None else [*self.ranking.steps(self.all_nodes), *self.steps]
 
     def _outside(self, nodes: Rows) -> BoolArray:
         rows = self.all_nodes.rows
@@ -79,7 +85,9 @@ class Feasible:
         return is_outside.take(rows)
 
 
-def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = False) -> Feasible:
+def feasible(
+    cycle: EngineCycle, start: int = 0, *, cache: ProfileCache | None = None, is_nominated_out: bool = False
+) -> Feasible:
     """Run PreFilter plugins, then Filter plugins on the nodes. `start` is where sampling begins.
 
     `is_nominated_out`: an extender rejected the node that the pod is nominated to, so all nodes are evaluated.
@@ -87,14 +95,14 @@ def feasible(cycle: EngineCycle, start: int = 0, *, is_nominated_out: bool = Fal
     nodes = cycle.nodes
     if not len(nodes):
         return Feasible(nodes, nodes, next_start=start)
-    narrowed = run_pre_filters(cycle)
+    narrowed = run_pre_filters(cycle, cache)
     if narrowed.refusal is not None:
         none = nodes.take(np.empty(0, np.int64))
         return Feasible(none, nodes, next_start=start, refusal=narrowed.refusal, narrowed_by=narrowed.by)
     nominated = None if is_nominated_out else _nominated(cycle, narrowed)
     if nominated is not None:
         return Feasible(nominated, nodes, evaluated=1, next_start=start, is_nominated=True)
-    return _filtered(cycle, narrowed, start)
+    return _filtered(cycle, narrowed, start, cache)
 
 
 @dataclass(slots=True)
@@ -106,14 +114,20 @@ class Narrowed:
     by: tuple[str, ...] = ()
 
 
-def run_pre_filters(cycle: EngineCycle) -> Narrowed:
+def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Narrowed:
     """Every PreFilter plugin in order. After unschedulable the others still run; unresolvable ends it."""
     cycle.stage = Stage.PRE_FILTER
     narrowed = Narrowed()
     with calling(cycle, None, ExtensionPoint.PRE_FILTER) as call:
+        if cache is not None:
+            cache.begin(cycle, call)
+        skipped, states, is_timed = cycle.skipped_filters, cycle.filter_states, cycle.watch is not None
         for plugin in cycle.profile.pre_filters:
-            # In a what-if plugins that skipped still skip, and states that cannot have changed are there.
-            if plugin.name in cycle.skipped_filters or plugin.name in cycle.filter_states:
+            # States that cannot have changed are there: of pods of the same template, or in a what-if of this pod,
+            # where plugins that skipped still skip.
+            if plugin.name in skipped or plugin.name in states:
+                if is_timed:
+                    call.switch_to(plugin)
                 continue
             call.switch_to(plugin)
             result = plugin.pre_filter(cycle.pod, cycle)
@@ -131,6 +145,8 @@ def run_pre_filters(cycle: EngineCycle) -> Narrowed:
                     return narrowed
             else:
                 cycle.filter_states[plugin.name] = result
+    if cache is not None and narrowed.refusal is None:
+        cache.pre_filtered(cycle)
     return narrowed
 
 
@@ -178,13 +194,14 @@ def _nominated(cycle: EngineCycle, narrowed: Narrowed) -> Rows | None:
     return passed if len(passed) else None
 
 
-def _filtered(cycle: EngineCycle, narrowed: Narrowed, start: int) -> Feasible:
+def _filtered(cycle: EngineCycle, narrowed: Narrowed, start: int, cache: ProfileCache | None) -> Feasible:
     nodes = cycle.nodes
     candidates = nodes if narrowed.only is None else nodes.where(_named(nodes, narrowed.only))
     found = Feasible(candidates, nodes, narrowed_by=narrowed.by, candidates=candidates, evaluated_nodes=candidates)
     wanted = nodes_to_find(cycle.profile, len(candidates))
     if wanted >= len(candidates):
-        found.nodes = passing(cycle, candidates, found.steps)
+        found.nodes = _with_nominated(cycle, candidates, found.steps)
+        found.nodes = _passing(cycle, found, cache)
         found.evaluated = len(candidates)
     else:
         _sample(cycle, found, candidates, wanted, start)
@@ -235,10 +252,16 @@ def passing(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
 
     Where pods of higher or equal priority are nominated, filters must accept the node with them there and without.
     """
-    with_nominated = [view for name in cycle.state.nominations.nodes if (view := cycle.state.node(name)) is not None]
-    if with_nominated:
-        nodes = _feasible_with_nominated(cycle, nodes, with_nominated, steps)
-    return _passing_without_nominated(cycle, nodes, steps)
+    return _passing(cycle, Feasible(_with_nominated(cycle, nodes, steps), nodes, steps=steps), None)
+
+
+def _with_nominated(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
+    """The nodes that filters accept with the pods that are nominated to them."""
+    names = cycle.state.nominations.nodes
+    if not names:
+        return nodes
+    there = [view for name in names if (view := cycle.state.node(name)) is not None]
+    return _feasible_with_nominated(cycle, nodes, there, steps) if there else nodes
 
 
 def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: list[RowView], steps: list[Step]) -> Rows:
@@ -297,80 +320,28 @@ def _run_filter_on_one(filterer: FilterPlugin, cycle: EngineCycle, view: RowView
         step = run_filter_at_once(filterer, cycle, node)
         return None if step is None else Rejected.by_steps(node, [step])[view.name][1]
     result = filterer.one_by_one(cycle.pod, view, cycle)
-    return None if result is None else _checked_refusal(filterer, view, result)
+    return None if result is None else checked_refusal(filterer, view, result)
 
 
-def _checked_refusal(filterer: FilterPlugin, view: RowView, result: Any) -> Refusal:
-    if not isinstance(result, Refusal):
-        what = f"filter of node {view.name} returned {result!r}; it must return a Rejection or None"
-        raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
-    return with_reasons(filterer.plugin, ExtensionPoint.FILTER, result)
-
-
-def _passing_without_nominated(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
+def _passing(cycle: EngineCycle, found: Feasible, cache: ProfileCache | None) -> Rows:
+    """Those of the nodes found so far that no filter rejects, without nominated pods."""
     cycle.stage = Stage.FILTER
-    skipped = cycle.skipped_filters
+    nodes, skipped = found.nodes, cycle.skipped_filters
     with calling(cycle, None, ExtensionPoint.FILTER) as call:
-        for filterer in cycle.profile.filterers:
-            if filterer.name in skipped or not len(nodes):
-                continue
+        filterers = [filterer for filterer in cycle.profile.filterers if filterer.name not in skipped]
+        if cache is not None:
+            found.cache = cache
+            if nodes is cycle.nodes:
+                found.ranking = ranking = cache.ranking(cycle, call)
+                if ranking is not None:
+                    nodes, filterers = ranking.nodes(nodes), filterers[len(ranking.filters) :]
+        for filterer in filterers:
+            if not len(nodes):
+                break
             call.switch_to(filterer.plugin)
-            step = _run_filter(filterer, cycle, nodes)
+            column = cache.filter_column(filterer, cycle) if cache is not None else None
+            step = column.step(nodes) if column is not None else run_filter(filterer, cycle, nodes)
             if step is not None:
-                steps.append(step)
+                found.steps.append(step)
                 nodes = nodes.where(~step.mask)
     return nodes
-
-
-def _run_filter(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
-    """One plugin's rejections; None if there are none. The vector form runs on many nodes, if there is one."""
-    if filterer.at_once is not None and (len(nodes) > 1 or filterer.one_by_one is None):
-        return run_filter_at_once(filterer, cycle, nodes)
-    run, pod = filterer.one_by_one, cycle.pod
-    assert run is not None, f"{filterer.name} has no filter"
-    given = {place: result for place, view in enumerate(nodes) if (result := run(pod, view, cycle)) is not None}
-    if not given:
-        return None
-    given = {place: _checked_refusal(filterer, nodes.at(place), result) for place, result in given.items()}
-    mask = np.zeros(len(nodes), np.bool_)
-    mask[list(given)] = True
-    return Step(filterer.name, nodes.rows, mask, one_by_one=given)
-
-
-def run_filter_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
-    assert filterer.at_once is not None
-    return run_rule_at_once(filterer, filterer.at_once, cycle, nodes)
-
-
-def run_rule_at_once(filterer: FilterPlugin, rule: Rule, cycle: EngineCycle, nodes: Rows) -> Step | None:
-    """One plugin's rejections by a form of its rule for many nodes; None if there are none."""
-    given = [rejections for rejections in rule(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)]
-    if not given:
-        return None
-    mask: BoolArray = given[0].mask if len(given) == 1 else np.logical_or.reduce([each.mask for each in given])
-    return Step(filterer.name, nodes.rows, mask, at_once=given)
-
-
-def _checked(filterer: FilterPlugin, rejections: Any, nodes: Rows) -> bool:
-    """Whether it rejects anything; a fault if it is nothing of the kind."""
-    if not isinstance(rejections, Rejections):
-        raise fault(
-            filterer.plugin, ExtensionPoint.FILTER, f"filter_nodes gave {rejections!r}; it must give Rejections"
-        )
-    if not isinstance(rejections.reason, str):
-        what = f"a reason is {rejections.reason!r} ({type(rejections.reason).__name__}); it must be text"
-        raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
-    _check_mask(filterer, rejections, "mask", rejections.mask, len(nodes))
-    if not isinstance(rejections.unresolvable, bool | np.bool_):
-        _check_mask(filterer, rejections, "`unresolvable`", rejections.unresolvable, len(nodes))
-    mask = rejections.mask
-    # A constant mask has one cell to read; and counting is four times as fast as `any`.
-    return bool(mask[0]) if mask.strides == (0,) and len(mask) else bool(np.count_nonzero(mask))
-
-
-def _check_mask(filterer: FilterPlugin, rejections: Rejections, which: str, mask: Any, count: int) -> None:
-    if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (count,):
-        return
-    found = f"{mask.dtype} of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
-    what = f'the {which} of "{rejections.reason}" is {found}; it must be bool, one for each of {count} nodes'
-    raise fault(filterer.plugin, ExtensionPoint.FILTER, what)

@@ -11,11 +11,11 @@ from typing import TypeAlias
 from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
+from mooring.engine.decision_cache import DecisionCache
 from mooring.engine.extender_results import ExtenderResults, ExtenderScores
 from mooring.engine.filtering import Feasible, feasible
 from mooring.engine.post_filter import CLEAR, PostFiltered, run_post_filters
 from mooring.engine.profile import Profile
-from mooring.engine.score_cache import NO_SCORE_CACHES, DecisionCache, ScoreCaches
 from mooring.engine.scoring import best
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
@@ -48,18 +48,17 @@ def decide(
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed, watch=watch, budget=budget)
     cached = None if cache is None else cache.of(profile)
-    score_caches = NO_SCORE_CACHES if cached is None else cached.scores
     found: Feasible | None = None
     try:
         with within(budget):
             if extender_results is None:
-                found = feasible(cycle, start)
-                decision = choose(cycle, found, score_caches) if len(found.nodes) else refuse(cycle, found)
+                found = feasible(cycle, start, cache=cached)
+                decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
             else:
                 found = feasible(cycle, start, is_nominated_out=extender_results.is_nominated_out)
                 is_any_unsent = extender_results.apply(found)
                 if len(found.nodes):
-                    decision = choose(cycle, found, score_caches, extender_results.scores)
+                    decision = choose(cycle, found, extender_results.scores)
                 else:
                     decision = refuse(cycle, found, is_premature=is_any_unsent)
     except PluginFault as fault:
@@ -78,11 +77,10 @@ def fail(profile: Profile, pod: Pod, state: State, fault: PluginFault, *, attemp
 def choose(
     cycle: EngineCycle,
     found: Feasible,
-    score_caches: ScoreCaches = NO_SCORE_CACHES,
     extender_scores: Sequence[ExtenderScores] = (),
 ) -> Decision:
     """The best of the feasible nodes."""
-    return Decision.placed(cycle, found, best(cycle, found.nodes, score_caches, extender_scores))
+    return Decision.placed(cycle, found, best(cycle, found, extender_scores))
 
 
 def refuse(cycle: EngineCycle, found: Feasible, *, is_premature: bool = False) -> Decision:

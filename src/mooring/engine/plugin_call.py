@@ -46,6 +46,15 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
         if self._turns is not None:
             self._turns.append((name, self._now()))
 
+    def attribute_to(self, plugin: Plugin) -> None:
+        """What is raised now is this plugin's, though it is not its turn."""
+        self._plugin = plugin
+
+    def restart(self) -> None:
+        """The turns so far do not count: the point begins again."""
+        if self._turns is not None:
+            self._turns.clear()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

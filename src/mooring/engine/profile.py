@@ -24,7 +24,7 @@ Rule = Callable[..., Iterable[Rejections]]
 class FilterPlugin:
     """A filter plugin and the forms its rule has."""
 
-    __slots__ = ("at_once", "name", "one_by_one", "plugin")
+    __slots__ = ("at_once", "is_cacheable", "name", "one_by_one", "plugin")
 
     def __init__(self, plugin: Plugin, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
@@ -34,12 +34,23 @@ class FilterPlugin:
         if self.one_by_one is not None and self.at_once is not None:
             self.one_by_one = None if form is Form.VECTOR else self.one_by_one
             self.at_once = None if form is Form.PLAIN else self.at_once
+        self.is_cacheable = _is_cacheable(plugin, form)
 
 
 class ScorePlugin:
     """A score plugin, the forms its rule has, and its weight in this profile."""
 
-    __slots__ = ("at_once", "is_cacheable", "name", "normalize", "normalizer", "one_by_one", "plugin", "weight")
+    __slots__ = (
+        "at_once",
+        "is_cacheable",
+        "name",
+        "normalize",
+        "normalized_constants",
+        "normalizer",
+        "one_by_one",
+        "plugin",
+        "weight",
+    )
 
     def __init__(self, plugin: Plugin, weight: int, form: Form = Form.FASTER) -> None:
         self.plugin = plugin
@@ -51,13 +62,14 @@ class ScorePlugin:
             self.at_once = None
         self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
         self.normalizer = plugin.normalizer
-        self.is_cacheable = (
-            form is Form.FASTER
-            and self.one_by_one is not None
-            and callable(getattr(plugin, "sign", None))
-            and plugin.reads in (Reads.NODE, Reads.PODS)
-        )
-        """Whether pods of one signature get the same score on a node that has not changed."""
+        self.normalized_constants: dict[int, int] = {}
+        """What the normalizer makes of a score that all nodes have."""
+        self.is_cacheable = _is_cacheable(plugin, form)
+
+
+def _is_cacheable(plugin: Plugin, form: Form) -> bool:
+    """Whether its results for pods of one signature are the same on a node that has not changed."""
+    return form is Form.FASTER and plugin.reads in (Reads.NODE, Reads.PODS) and callable(getattr(plugin, "sign", None))
 
 
 class Profile:
@@ -87,6 +99,16 @@ class Profile:
         self.scorers = tuple(
             ScorePlugin(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ())
         )
+
+        cacheable = [each.plugin for each in self.filterers if each.is_cacheable]
+        cacheable += [each.plugin for each in self.scorers if each.is_cacheable]
+        self.signed = tuple({plugin.name: plugin for plugin in cacheable}.values())
+        """The plugins whose results may be cached by what they sign of the pod."""
+
+        self.per_template = tuple(
+            plugin for plugin in self.plugins if plugin.per_template and callable(getattr(plugin, "sign", None))
+        )
+        """The plugins whose states may be shared by the pods of a template."""
 
     def at(self, point: Point) -> tuple[Any, ...]:
         """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""

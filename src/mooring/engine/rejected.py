@@ -6,7 +6,7 @@ A node has one verdict: that of the first plugin that rejected it, with all the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,6 +59,62 @@ class Step:
     at_once: Sequence[Rejections] = ()
     one_by_one: Mapping[int, Refusal] = field(default_factory=dict)
     """By position among the rows."""
+    codes: NDArray[np.uint16] | None = None
+    """By position, the number of the verdict; 0 where it rejected nothing."""
+    verdicts: Sequence[Refusal] = ()
+    """The refusal of code 1, of code 2, …"""
+
+    def without(self, others: Sequence[Step]) -> Step | None:
+        """What it rejected besides the others, on the same rows; None: nothing. For steps that have codes."""
+        if not others:
+            return self
+        assert self.codes is not None, "codes are per row"
+        mask = self.mask & ~np.logical_or.reduce([step.mask for step in others])
+        if not mask.any():
+            return None
+        return Step(self.plugin, self.rows, mask, codes=np.where(mask, self.codes, 0), verdicts=self.verdicts)
+
+
+def numbered(step: Step, number: Callable[[Refusal], int]) -> NDArray[np.uint32]:
+    """Per row of the step the number of its verdict; 0 where it rejected nothing."""
+    if step.codes is not None:
+        numbers = np.zeros(len(step.verdicts) + 1, np.uint32)
+        for code in np.flatnonzero(np.bincount(step.codes)).tolist():
+            if code:
+                numbers[code] = number(step.verdicts[code - 1])
+        return numbers.take(step.codes)
+    if step.at_once:
+        return _numbered_at_once(step, number)
+    found = np.zeros(len(step.rows), np.uint32)
+    for position, refusal in step.one_by_one.items():
+        found[position] = number(refusal)
+    return found
+
+
+def _numbered_at_once(step: Step, number: Callable[[Refusal], int]) -> NDArray[np.uint32]:
+    count = len(step.at_once)
+    # Which of the reasons apply to a row, as bits, and above them whether any of these is unresolvable.
+    bits: NDArray[Any] = np.zeros(len(step.rows), np.int64 if count < 62 else object)
+    unresolvable = np.zeros(len(step.rows), np.bool_)
+    for place, rejections in enumerate(step.at_once):
+        bits += rejections.mask.astype(bits.dtype) * (1 << place)
+        if rejections.unresolvable is not False:
+            unresolvable |= rejections.mask & rejections.unresolvable
+    bits += unresolvable.astype(bits.dtype) * (1 << count)
+
+    def number_of(pattern: int) -> int:
+        if not pattern:
+            return 0
+        reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
+        return number(Rejection(*reasons, code=UNRESOLVABLE if pattern >> count else UNSCHEDULABLE))
+
+    if count <= _FEW_REASONS:
+        numbers = np.zeros(2 << count, np.uint32)
+        for pattern in np.flatnonzero(np.bincount(bits)).tolist():
+            numbers[pattern] = number_of(pattern)
+        return numbers.take(bits)
+    patterns, inverse = np.unique(bits, return_inverse=True)
+    return np.array([number_of(int(pattern)) for pattern in patterns.tolist()], np.uint32).take(inverse)
 
 
 class Rejected(Mapping[str, PluginVerdict]):
@@ -100,36 +156,9 @@ class Rejected(Mapping[str, PluginVerdict]):
         self._which[mask] = self._id(verdict)
 
     def _enter(self, step: Step, by_row: NDArray[np.uint32]) -> None:
-        for position, refusal in step.one_by_one.items():
-            by_row[step.rows[position]] = self._id(PluginVerdict(step.plugin, refusal))
-        if not step.at_once:
-            return
-        count = len(step.at_once)
-        # Which of the reasons apply to a row, as bits, and above them whether any of these is unresolvable.
-        bits: NDArray[Any] = np.zeros(len(step.rows), np.int64 if count < 62 else object)
-        unresolvable = np.zeros(len(step.rows), np.bool_)
-        for place, rejections in enumerate(step.at_once):
-            bits += rejections.mask.astype(bits.dtype) * (1 << place)
-            if rejections.unresolvable is not False:
-                unresolvable |= rejections.mask & rejections.unresolvable
-        bits += unresolvable.astype(bits.dtype) * (1 << count)
-        # Rows that an earlier chunk of nodes filled belong to other nodes, so adding never meets another verdict.
-        if count <= _FEW_REASONS:
-            ids = np.zeros(2 << count, np.uint32)
-            for pattern in np.flatnonzero(np.bincount(bits)).tolist():
-                ids[pattern] = self._id_of_bits(step, pattern)
-            by_row[step.rows] += ids.take(bits)
-        else:
-            patterns, inverse = np.unique(bits, return_inverse=True)
-            ids = np.array([self._id_of_bits(step, int(pattern)) for pattern in patterns.tolist()], np.uint32)
-            by_row[step.rows] += ids.take(inverse)
-
-    def _id_of_bits(self, step: Step, pattern: int) -> int:
-        if not pattern:
-            return 0
-        reasons = [rejections.reason for place, rejections in enumerate(step.at_once) if pattern >> place & 1]
-        code = UNRESOLVABLE if pattern >> len(step.at_once) else UNSCHEDULABLE
-        return self._id(PluginVerdict(step.plugin, Rejection(*reasons, code=code)))
+        """The verdicts of a filter, on rows that no filter before it rejected."""
+        given = numbered(step, lambda refusal: self._id(PluginVerdict(step.plugin, refusal)))
+        by_row[step.rows] += given  # each row is rejected by one filter, and the others add 0
 
     def _id(self, verdict: PluginVerdict) -> int:
         known = self._ids.get(verdict)
@@ -211,15 +240,22 @@ def groups_of_whole_steps(nodes: Rows, steps: Sequence[Step], named: int) -> lis
     """
     groups = []
     for step in steps:
-        if step.one_by_one or len(step.at_once) != 1:
+        refusal = _only_refusal(step)
+        if refusal is None:
             return None
-        [rejections] = step.at_once
-        if not isinstance(rejections.unresolvable, bool):
-            return None
-        code = UNRESOLVABLE if rejections.unresolvable else UNSCHEDULABLE
-        verdict = PluginVerdict(step.plugin, Rejection(rejections.reason, code=code))
+        verdict = PluginVerdict(step.plugin, refusal)
         [places] = step.mask.nonzero()
         rows = step.rows[places[:named]]
         groups.append((int(rows[0]), RejectionGroup(verdict, len(places), list(nodes.of_rows(rows).names))))
     groups.sort(key=lambda group: (-group[1].node_count, group[0]))
     return [group for _, group in groups]
+
+
+def _only_refusal(step: Step) -> Refusal | None:
+    """The verdict of all rows that the step rejected; None where they may have several."""
+    if len(step.verdicts) == 1:
+        return step.verdicts[0]
+    if len(step.at_once) != 1 or not isinstance(step.at_once[0].unresolvable, bool):
+        return None
+    [rejections] = step.at_once
+    return Rejection(rejections.reason, code=UNRESOLVABLE if rejections.unresolvable else UNSCHEDULABLE)

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.base.errors import PluginFault
 from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.evaluation import run_score
 from mooring.engine.extender_results import SCALE, ExtenderScores
 from mooring.engine.extension_point import ExtensionPoint
+from mooring.engine.filtering import Feasible
 from mooring.engine.plugin_call import calling, fault
-from mooring.engine.profile import ScorePlugin
-from mooring.engine.score_cache import NO_SCORE_CACHES, ScoreCaches
+from mooring.engine.plugin_scores import PluginScores, Score
 from mooring.framework import IntArray, Refusal, Skip
-from mooring.framework.normalizers import HIGHEST_SCORE
-from mooring.framework.verdicts import constant
-from mooring.state import Rows, RowView
+from mooring.state import Column, Rows, RowView
 
 log = Log("engine")
-
-
-class Score(NamedTuple):
-    """One plugin's score of one node: as returned, normalized to 0…100, and multiplied by its weight."""
-
-    raw: int
-    normalized: int
-    weighted: int
-    weight: int
 
 
 @dataclass(slots=True)
@@ -61,102 +51,142 @@ class Choice:
     view: RowView
     scores: Mapping[str, Score]
     total: int
-    columns: _Columns | None
+    scored: Scored | None
 
 
-class _Columns:
-    """Score columns whose node names are spelled out only when read."""
+class Scored:
+    """All scores of the nodes, and their sums: by row of the table (`ranked`), or by place among the nodes."""
 
-    __slots__ = ("_nodes", "normalized", "raw", "total", "weights")
+    __slots__ = ("each", "for_all", "nodes", "ranked", "total")
 
-    def __init__(self, nodes: Rows, total: IntArray) -> None:
-        self._nodes = nodes
-        self.total = total
-        self.raw: dict[str, IntArray] = {}
-        self.normalized: dict[str, IntArray] = {}
-        self.weights: dict[str, int] = {}
+    def __init__(self, nodes: Rows) -> None:
+        self.nodes = nodes
+        self.each: list[PluginScores] = []
+        self.for_all = 0
+        """What every node gets besides."""
+        self.ranked: Column | None = None
+        self.total: NDArray[Any] = np.empty(0, np.int64)
+
+    def best(self, seed: int) -> tuple[int, int, int]:
+        """The place, row and total of the best node; which of several is chosen by the seed."""
+        total = self.total if self.ranked is None else self.ranked.data
+        highest = np.maximum.reduce(total)  # `max` is this and a Python call
+        [ties] = (total == highest).nonzero()
+        chosen = ties.item(seed % len(ties))
+        if self.ranked is not None:
+            return NO_PLACE, chosen, int(highest) + self.for_all
+        return chosen, int(self.nodes.rows[chosen]), int(highest) + self.for_all
 
     def read(self) -> ScoreColumns:
-        return ScoreColumns(tuple(self._nodes.names), self.total, self.raw, self.normalized, self.weights)
+        nodes, each = self.nodes, self.each
+        total = self.total if self.ranked is None else nodes.cells(self.ranked)
+        return ScoreColumns(
+            tuple(nodes.names),
+            total + np.int64(self.for_all),
+            {scores.name: scores.raw(nodes) for scores in each},
+            {scores.name: scores.normalized(nodes) for scores in each},
+            {scores.name: scores.weight for scores in each},
+        )
+
+
+NO_PLACE = -1
+"""All scores are cached: what is read of the best node is on its row."""
 
 
 def best(
     cycle: EngineCycle,
-    nodes: Rows,
-    score_caches: ScoreCaches = NO_SCORE_CACHES,
+    found: Feasible,
     extender_scores: Sequence[ExtenderScores] = (),
 ) -> Choice:
     """The node with the highest sum of weighted scores, those of extenders included.
 
     The cycle's seed breaks ties.
     """
+    nodes = found.nodes
     if len(nodes) == 1:
         return Choice(nodes.at(0), {}, 0, None)
-    columns = _scored(cycle, nodes, score_caches)
+    scored = _scored(cycle, found)
     if extender_scores:
-        _add(columns, extender_scores, nodes)
-    total = columns.total
-    ties = np.flatnonzero(total == np.maximum.reduce(total))  # `max` is this and a Python call
-    place = ties.item(cycle.seed % len(ties))
+        _add(scored, extender_scores)
+    place, row, total = scored.best(cycle.seed)
     if debug := log.v(10):
-        _log_scores(debug, cycle, nodes, columns)
-    scores = {
-        name: Score(raw.item(place), score := columns.normalized[name].item(place), score * weight, weight)
-        for (name, raw), weight in zip(columns.raw.items(), columns.weights.values(), strict=True)
-    }
-    return Choice(nodes.at(place), scores, int(total[place]), columns)
+        _log_scores(debug, cycle, scored.read())
+    scores = {each.name: each.at(place, row) for each in scored.each}
+    view = cycle.state.views[row]
+    assert view is not None, "only rows with a node are feasible"
+    return Choice(view, scores, total, scored)
 
 
-def _scored(cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> _Columns:
+def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
+    nodes, cache = found.nodes, found.cache
+    scored = Scored(nodes)
     if not cycle.profile.scorers:
-        return _Columns(nodes, np.ones(len(nodes), np.int64))
+        scored.total = np.ones(len(nodes), np.int64)
+        return scored
     _run_pre_scores(cycle, nodes)
+    if cache is not None:
+        cache.pre_scored(cycle)
     cycle.stage = Stage.SCORE
-    total = np.zeros(len(nodes), np.int64)
-    for_all = 0
-    columns = _Columns(nodes, total)
-    scorers = [scorer for scorer in cycle.profile.scorers if scorer.name not in cycle.skipped_scores]
+    each, is_timed, skipped = scored.each, cycle.watch is not None, cycle.skipped_scores
     # As upstream: all plugins score, then all normalise, then all are checked; the first problem is the one reported.
     with calling(cycle, None, ExtensionPoint.SCORE) as call:
-        for scorer in scorers:
+        for scorer in cycle.profile.scorers:
+            if scorer.name in skipped:
+                continue
             call.switch_to(scorer.plugin)
-            columns.raw[scorer.name] = _raw(scorer, cycle, nodes, score_caches)
+            scores = cache.scores(scorer, cycle, found.ranking) if cache is not None else None
+            each.append(scores or PluginScores(scorer, None, run_score(scorer, cycle, nodes)))
+    others = [scores for scores in each if not scores.is_summed]
     with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
-        for scorer in scorers:
-            call.switch_to(scorer.plugin)
-            columns.normalized[scorer.name] = _normalized(scorer, cycle, nodes, columns.raw[scorer.name])
-    for scorer in scorers:
-        normalized, weight = columns.normalized[scorer.name], scorer.weight
-        columns.weights[scorer.name] = weight
-        if is_constant(normalized):
-            score = normalized.item(0)
-            if not 0 <= score <= HIGHEST_SCORE:
-                raise _out_of_range(scorer, normalized)
-            for_all += score * weight
+        for scores in each if is_timed else others:
+            call.switch_to(scores.scorer.plugin)
+            scores.normalize(cycle, nodes)
+    for scores in others:
+        scores.check()
+    _add_up(scored, others, found)
+    return scored
+
+
+def _add_up(scored: Scored, others: Sequence[PluginScores], found: Feasible) -> None:
+    """The sum of the weighted scores. The `others` are those that are not added up as they are cached."""
+    nodes, ranking = scored.nodes, found.ranking
+    total: NDArray[Any] | None = None
+    if ranking is None:
+        others = scored.each
+    else:
+        ranked = ranking.totals([scores for scores in scored.each if scores.is_summed])
+        if found.is_ranking and all(scores.constant is not None for scores in others):
+            scored.ranked = ranked
+        else:
+            total = nodes.cells(ranked)
+    for scores in others:
+        if scores.constant is not None:
+            scored.for_all += scores.constant * scores.weight
             continue
-        # Read without their sign, negative numbers are the largest: one look finds both ends.
-        if np.maximum.reduce(normalized.view(np.uint64)) > HIGHEST_SCORE:
-            raise _out_of_range(scorer, normalized)
-        total += normalized * weight if weight != 1 else normalized
-    if for_all:
-        total += for_all
-    return columns
+        weighted = scores.normalized(nodes)
+        weighted = weighted * scores.weight if scores.weight != 1 else weighted
+        total = weighted if total is None else total + weighted
+    if scored.ranked is None:
+        scored.total = np.zeros(len(nodes), np.int64) if total is None else total
 
 
-def _add(columns: _Columns, extender_scores: Sequence[ExtenderScores], nodes: Rows) -> None:
+def _add(scored: Scored, extender_scores: Sequence[ExtenderScores]) -> None:
     """Extenders' scores are brought to 0…100 but not checked; kube-scheduler does not either."""
     for each in extender_scores:
-        raw = each.column(nodes)
-        columns.raw[each.extender] = raw
-        columns.normalized[each.extender] = raw * SCALE
-        columns.weights[each.extender] = each.weight
-        columns.total += raw * SCALE * each.weight
+        raw = each.column(scored.nodes)
+        scores = PluginScores.given(each.extender, each.weight, raw, raw * SCALE)
+        scored.each.append(scores)
+        scored.total = scored.total + raw * SCALE * each.weight
 
 
 def _run_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
     cycle.stage = Stage.PRE_SCORE
     with calling(cycle, None, ExtensionPoint.PRE_SCORE) as call:
         for plugin in cycle.profile.pre_scores:
+            if plugin.name in cycle.score_states or plugin.name in cycle.skipped_scores:
+                if cycle.watch is not None:
+                    call.switch_to(plugin)
+                continue  # the same for all pods of the template
             call.switch_to(plugin)
             result = plugin.pre_score(cycle.pod, nodes, cycle)
             if isinstance(result, Skip):
@@ -168,104 +198,12 @@ def _run_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
                 cycle.score_states[plugin.name] = result
 
 
-def _raw(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, score_caches: ScoreCaches) -> IntArray:
-    cache = score_caches.get(scorer.name)
-    if cache is not None:
-        cached = cache.get(
-            cycle,
-            nodes,
-            lambda others: _run_score(scorer, cycle, others),
-            lambda view: _run_score_of_one(scorer, cycle, view),
-        )
-        if cached is not None:
-            return cached
-    return _run_score(scorer, cycle, nodes)
-
-
-def _run_score_of_one(scorer: ScorePlugin, cycle: EngineCycle, view: RowView) -> int:
-    assert scorer.one_by_one is not None
-    score = scorer.one_by_one(cycle.pod, view, cycle)
-    if type(score) is int:
-        return score
-    return _whole_number(scorer, ExtensionPoint.SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
-
-
-def _run_score(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows) -> IntArray:
-    if scorer.at_once is not None:
-        return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
-    run, pod = scorer.one_by_one, cycle.pod
-    assert run is not None, f"{scorer.name} has no score"
-    return _whole_numbers(scorer, ExtensionPoint.SCORE, [run(pod, view, cycle) for view in nodes], nodes)
-
-
-def _normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
-    if scorer.normalize is not None:
-        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
-    if scorer.normalizer is not None:
-        if is_constant(raw):
-            score = raw.item(0)
-            scaled = constant(scorer.normalizer.scale(raw[:1], scorer.normalizer.measure(score, score)), len(raw))
-        else:
-            scaled = scorer.normalizer.scale(raw, scorer.normalizer.measure(int(raw.min()), int(raw.max())))
-        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scaled, nodes)
-    return raw
-
-
-def is_constant(scores: IntArray) -> bool:
-    """Whether a plugin returned one number for all nodes (`constant_score`): then the first cell has it."""
-    return scores.strides == (0,)
-
-
-def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
-    """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
-    if not isinstance(scores, np.ndarray):
-        scores = list(scores)
-        if not set(map(type, scores)) <= {int}:
-            scores = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores)]
-        try:
-            scores = np.array(scores, np.int64)
-        except OverflowError:
-            place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
-            raise _no_score(scorer, point, scores[place], nodes, place, "must fit into 64 bits") from None
-    if scores.shape != (len(nodes),):
-        raise fault(scorer.plugin, point, f"gave scores of shape {scores.shape} for {len(nodes)} nodes")
-    if scores.dtype.kind not in "iu":
-        listed = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores.tolist())]
-        return np.array(listed, np.int64)
-    checked: IntArray = scores.astype(np.int64, copy=False)
-    return checked
-
-
-def _whole_number(scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:
-    # A float is refused even where it is whole: 50.0 may be 33.3 for the next pod, so the mistake is reported early.
-    if isinstance(score, int | np.integer) and not isinstance(score, bool):
-        return int(score)
-    raise _no_score(scorer, point, score, nodes, place, "must be a whole number")
-
-
-def _no_score(
-    scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int, rule: str
-) -> PluginFault:
-    where = f"of node {nodes.at(place).name} " if place < len(nodes) else ""
-    what = f"the score {where}is {score!r} ({type(score).__name__}); a score {rule}"
-    return fault(scorer.plugin, point, what)
-
-
-def _out_of_range(scorer: ScorePlugin, normalized: IntArray) -> PluginFault:
-    wrong = int(normalized[(normalized < 0) | (normalized > HIGHEST_SCORE)][0])
-    what = f"returns an invalid score {wrong}, it should in the range of [0, {HIGHEST_SCORE}] after normalizing"
-    problem = fault(scorer.plugin, ExtensionPoint.WEIGHT, what)
-    if scorer.normalizer is None and scorer.normalize is None:
-        problem.hint = f"set `normalizer = ToMax()` in class {scorer.plugin.name}, or return scores from 0 to 100"
-    return problem
-
-
-def _log_scores(debug: Log, cycle: EngineCycle, nodes: Rows, columns: _Columns) -> None:
+def _log_scores(debug: Log, cycle: EngineCycle, columns: ScoreColumns) -> None:
     """kube-scheduler's lines at -v=10."""
     pod = cycle.pod
-    for place, name in enumerate(nodes.names):
+    for place, name in enumerate(columns.nodes):
         for plugin, normalized in columns.normalized.items():
             weighted = int(normalized[place]) * columns.weights[plugin]
             debug.info("Plugin scored node for pod", pod=pod, plugin=plugin, node=name, score=weighted)
-    for place, name in enumerate(nodes.names):
+    for place, name in enumerate(columns.nodes):
         debug.info("Calculated node's final score for pod", pod=pod, node=name, score=int(columns.total[place]))

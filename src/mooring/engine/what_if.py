@@ -14,13 +14,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.filtering import (
-    first_refusal,
-    not_satisfied,
-    refusal_among_nominated,
-    run_pre_filters,
-    run_rule_at_once,
-)
+from mooring.engine.evaluation import run_rule_at_once
+from mooring.engine.filtering import first_refusal, not_satisfied, refusal_among_nominated, run_pre_filters
 from mooring.engine.profile import FilterPlugin, Rule
 from mooring.engine.rejected import Rejected, Step
 from mooring.engine.time_budget import AttemptTimeout

@@ -49,6 +49,9 @@ class Plugin(ExtensionPoints):
     pre_filter_reads_pods: ClassVar[bool] = True
     """Whether the result of `pre_filter` depends on the pods on nodes. False: it does not run again in the what-ifs of
     preemption and of nominated pods."""
+    per_template: ClassVar[bool] = False
+    """Whether `sign`, `pre_filter` and `pre_score` read nothing but the pod's namespace, labels, spec and reported
+    resources. Then, if it signs the pod, they run once for all pods that are alike in these and share the state."""
     missing_state_message: ClassVar[str] = 'reading "{}" from cycleState: not found'
     """The message of the fault when `filter` reads the state of a `pre_filter` that did not run."""
     score_needs_pre_score: ClassVar[bool] = True

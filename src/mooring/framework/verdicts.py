@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,12 @@ def constant(value: NDArray[Any], size: int) -> NDArray[Any]:
 
 def constant_score(score: int, nodes: Sized) -> IntArray:
     """The same score for every node, for `score_nodes`: costs nothing however many there are."""
-    return constant(np.array((score,), np.int64), len(nodes))
+    return _constant_score(score, len(nodes))
+
+
+@lru_cache(maxsize=256)
+def _constant_score(score: int, size: int) -> IntArray:
+    return constant(np.array((score,), np.int64), size)
 
 
 class Code(Enum):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.pod_templates import PodTemplate, template_of
 from mooring.objects.quantity import QuantityText
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
@@ -243,11 +244,19 @@ class Pod(KubeObject, version="v1", plural="pods"):
         return self.metadata.deletion_timestamp is not None
 
     @cached_property
-    def requests(self) -> PodRequests:
-        """What scheduling counts for this pod, computed once per object."""
-        from mooring.objects.requests import requests_of
+    def template(self) -> PodTemplate:
+        """The same for all pods that differ in nothing but their names."""
+        return template_of(self)
 
-        return requests_of(self)
+    @cached_property
+    def requests(self) -> PodRequests:
+        """What scheduling counts for this pod, computed once per template."""
+        template = self.template
+        if template.requests is None:
+            from mooring.objects.requests import requests_of
+
+            template.requests = requests_of(self)
+        return template.requests
 
     @cached_property
     def notes(self) -> dict[Hashable, Any]:

@@ -85,6 +85,9 @@ def _is_preempted(pod: Pod) -> bool:
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports that containers and sidecars hold."""
+    spec = pod.spec
+    if not spec.init_containers and len(spec.containers) == 1 and not spec.containers[0].ports:
+        return ()  # most pods
     sidecars = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)

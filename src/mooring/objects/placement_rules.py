@@ -173,6 +173,21 @@ class Tolerations:
                 case "Lt" if (bound := _whole_number(toleration.value)) is not None:
                     self._greatest[place] = max(bound, self._greatest.get(place, bound))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether they cover the same, as far as that is known without reading more than the two."""
+        if not isinstance(other, Tolerations):
+            return NotImplemented
+        if self._few is not None or other._few is not None:
+            return self._few == other._few
+        return (self._equal, self._exist, self._least, self._greatest) == (
+            other._equal,
+            other._exist,
+            other._least,
+            other._greatest,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def cover(self, taint: Taint, *, compare_numbers: bool = False) -> bool:
         """Whether one of them tolerates the taint."""
         if self._few is not None:

@@ -1,7 +1,7 @@
 """The scheduler's cache of the cluster: the columnar node table, standing counts, assumed pods, cheap what-ifs."""
 
-from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
+from mooring.state.columns import Column
 from mooring.state.pods import StatePods
 from mooring.state.pods_by_importance import LowerPriorityPods
 from mooring.state.state import State
@@ -11,8 +11,8 @@ from mooring.state.what_if_rows import Eviction, WhatIfRows
 
 __all__ = [
     "PODS",
-    "CachedColumn",
     "ChangeLog",
+    "Column",
     "Eviction",
     "LowerPriorityPods",
     "RowView",

@@ -16,7 +16,6 @@ from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.selectors import Labels
 from mooring.state.affinity_terms import AffinityTerms, TermTally
-from mooring.state.cached_columns import CachedColumn
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
@@ -66,9 +65,15 @@ class State:
     def node(self, name: str) -> RowView | None:
         return self._table.get(name)
 
-    def cached_column(self, *, reads_pods: bool) -> CachedColumn:
-        """A column computed from nodes, and from the pods on them where it reads pods."""
-        return CachedColumn(self._table, reads_pods=reads_pods)
+    @property
+    def views(self) -> Sequence[RowView | None]:
+        """The node of each row; None where there is none (any more)."""
+        return self._table.views
+
+    @property
+    def row_capacity(self) -> int:
+        """How many cells a column has."""
+        return self._table.capacity
 
     @property
     def node_changes(self) -> ChangeLog:

@@ -132,7 +132,10 @@ class RowView:
         return column.cells[self.row] if column is not None else self.requested(resource)
 
     def free(self, resource: str) -> int:
-        return self.allocatable(resource) - self.requested(resource)
+        table, row = self._table, self.row
+        there, taken = table.allocatable.get(resource), table.requested.get(resource)
+        free: int = there.cells[row] if there is not None else 0
+        return free if taken is None else free - taken.cells[row]
 
     def domain(self, key: str) -> str | None:
         return self.labels.get(key)
@@ -196,6 +199,10 @@ class Rows:
     ) -> IntArray | None:
         """How a what-if changes the sum of a number that each pod has; None: these nodes are as they are."""
         return None
+
+    def outside(self, mask: BoolArray, count: int) -> Rows:
+        """The nodes on rows where a mask over the table is false; so many. They are listed when they are first read."""
+        return LazyRows(self._table, mask, count)
 
     def cells_of(self, mask: BoolArray) -> BoolArray:
         """Of a mask over the whole table, the cells of these nodes."""
@@ -305,3 +312,27 @@ class Rows:
 
     def codes(self, column: InternedColumn[Any]) -> NDArray[np.intp]:
         return self.cells(column.codes)
+
+
+class LazyRows(Rows):
+    """The nodes on rows where a mask over the table is false. The mask must not change before they are read."""
+
+    __slots__ = ("_count", "_listed", "_mask")
+
+    def __init__(self, table: Table, mask: BoolArray, count: int) -> None:
+        self._table = table
+        self._mask = mask
+        self._count = count
+        self._listed: IntArray | None = None
+        self._is_prefix = False
+        self._names = None
+
+    @property
+    def rows(self) -> IntArray:  # type: ignore[override]
+        if self._listed is None:
+            self._listed = np.flatnonzero(~self._mask)
+            self._listed.flags.writeable = False
+        return self._listed
+
+    def __len__(self) -> int:
+        return self._count

@@ -7,7 +7,7 @@ without the stand-ins for missing requests that other scores have. Pods that req
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
 from typing import Annotated
 
@@ -67,6 +67,7 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     pod_fields = ("spec.containers", "spec.initContainers")
     reads = Reads.PODS
+    per_template = True
     score_needs_pre_score = False
 
     def __init__(
@@ -79,11 +80,12 @@ class NodeResourcesBalancedAllocation(Plugin):
         gates: FeatureGates,
     ) -> None:
         self._resources = [spec.name for spec in args.resources] or ["cpu", "memory"]
+        self._balances_devices = any("/" in resource for resource in self._resources)
         self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
 
     def sign(self, pod: Pod) -> Hashable | None:
         """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""
-        if any("/" in resource for resource in self._resources):
+        if self._balances_devices:
             return None
         return tuple(requests_on_node(pod).amounts.items())
 
@@ -104,9 +106,15 @@ class NodeResourcesBalancedAllocation(Plugin):
         requested = self._requested(pod, cycle)
         if isinstance(requested, Skip):
             return 0
-        before = _balance(list(self._shares(node, dict.fromkeys(requested, 0))))
-        after = _balance(list(self._shares(node, requested)))
-        return HALF + (HALF + after - before) // 2
+        before, after = [], []
+        for resource, amount in requested.items():
+            used, capacity = node.requested(resource), node.allocatable(resource)
+            if not capacity:
+                used, capacity = self._devices.usage(node, resource, used, capacity)
+            if capacity:
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + amount) / capacity, 1.0))
+        return HALF + (HALF + _balance(after) - _balance(before)) // 2
 
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
@@ -128,7 +136,13 @@ class NodeResourcesBalancedAllocation(Plugin):
         return nodes.cached(
             (NodeResourcesBalancedAllocation, resources),
             lambda others: self._balances(others, nothing),
-            lambda node: _balance(list(self._shares(node, nothing))),
+            lambda node: _balance(
+                [
+                    min(node.requested(resource) / capacity, 1.0)
+                    for resource in resources
+                    if (capacity := node.allocatable(resource))
+                ]
+            ),
         )
 
     def _balances(self, nodes: NodeRows, requested: Amounts) -> NDArray[np.int32]:
@@ -149,13 +163,6 @@ class NodeResourcesBalancedAllocation(Plugin):
         requested, capacity = nodes.requested(resource), nodes.allocatable(resource)
         requested, capacity = self._devices.usage_of_nodes(nodes, resource, requested, capacity)
         return requested.astype(np.float64), Capacity.of(capacity)
-
-    def _shares(self, node: NodeView, requested: Amounts) -> Iterator[float]:
-        """The used share of each resource that the node has, with so much more."""
-        for resource, amount in requested.items():
-            used, capacity = self._devices.usage(node, resource, node.requested(resource), node.allocatable(resource))
-            if capacity:
-                yield min((used + amount) / capacity, 1.0)
 
     def _requested(self, pod: Pod, cycle: Cycle) -> Amounts | Skip:
         try:

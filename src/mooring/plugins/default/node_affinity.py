@@ -6,9 +6,10 @@ the operator adds to every pod of the profile (`addedAffinity`) does not. Prefer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from mooring.base.errors import Fault
@@ -49,6 +50,8 @@ NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 CONFLICT = "pod affinity terms conflict"
 
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class NodeAffinityArgs(Args):
     """Arguments of NodeAffinity."""
@@ -79,6 +82,7 @@ class NodeAffinity(Plugin):
 
     pod_fields = ("spec.affinity.nodeAffinity", "spec.nodeSelector")
     reads = Reads.NODE
+    per_template = True
     pre_filter_reads_pods = False
     normalizer = ToMax()
     score_needs_pre_score = False
@@ -87,6 +91,12 @@ class NodeAffinity(Plugin):
         added = args.added_affinity or core.NodeAffinity()
         self._enforced = added.required
         self._added_preferences = added.preferred
+
+    def sign(self, pod: Pod) -> Hashable:
+        affinity, selector = pod.spec.affinity, pod.spec.node_selector
+        if not selector and (affinity is None or affinity.node_affinity is None):
+            return ()
+        return _encode((selector, affinity.node_affinity if affinity is not None else None))
 
     def events(self) -> Iterable[Hint]:
         return [Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, self._began_to_match)]

@@ -37,10 +37,14 @@ class NodeDeclaredFeatures(Plugin):
 
     missing_state_message = 'error reading "{}" from cycle-state: not found'
     reads = Reads.NODE
+    per_template = True
     pre_filter_reads_pods = False
 
     def __init__(self, gates: FeatureGates) -> None:
         self._is_on = gates.on("NodeDeclaredFeatures")
+
+    def sign(self, pod: Pod) -> frozenset[str]:
+        return needed_features(pod)
 
     def events(self) -> Iterable[Hint]:
         if not self._is_on:

@@ -28,6 +28,10 @@ class NodeName(Plugin):
     """Refuse every node but the one that `spec.nodeName` names."""
 
     reads = Reads.NODE
+    per_template = True
+
+    def sign(self, pod: Pod) -> str:
+        return pod.spec.node_name
 
     def events(self) -> Iterable[Hint]:
         return [Hint(Node, Action.ADD)]

@@ -5,7 +5,7 @@ The same port of the same protocol conflicts on the same address, and where eith
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from mooring.framework import (
     Action,
@@ -32,11 +32,17 @@ class Wanted:
 
     __slots__ = ("_addresses", "ports")
 
-    def __init__(self, ports: Sequence[HostPort]) -> None:
+    def __init__(self, ports: tuple[HostPort, ...]) -> None:
         self.ports = ports
         self._addresses: dict[tuple[str, int], set[str]] = {}
         for address, protocol, port in ports:
             self._addresses.setdefault((protocol, port), set()).add(address)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wanted) and self.ports == other.ports
+
+    def __hash__(self) -> int:
+        return hash(self.ports)
 
     def conflicts(self, held: Iterable[HostPort]) -> bool:
         """Whether one of them is among those that are held."""
@@ -52,7 +58,11 @@ class NodePorts(Plugin):
 
     pod_fields = ("spec.containers[*].ports", "spec.initContainers[*].ports")
     reads = Reads.PODS
+    per_template = True
     pre_filter_reads_pods = False
+
+    def sign(self, pod: Pod) -> tuple[HostPort, ...]:
+        return host_ports(pod)
 
     def events(self) -> Iterable[Hint]:
         return [Hint(Pod, Action.DELETE, self._freed_a_port), Hint(Node, Action.ADD)]

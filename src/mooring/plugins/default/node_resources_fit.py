@@ -82,6 +82,7 @@ class NodeResourcesFit(Plugin):
     pod_fields = ("spec.containers", "spec.initContainers")
     missing_state_message = 'error reading "{}" from cycleState: not found'
     reads = Reads.PODS
+    per_template = True
     pre_filter_reads_pods = False
     score_needs_pre_score = False
 
@@ -98,15 +99,20 @@ class NodeResourcesFit(Plugin):
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scorer = ResourceScorer(args.scoring_strategy)
         self._weights = args.scoring_strategy.weights
+        self._scores_devices = any(_is_extended(resource) for resource in self._weights)
         self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
         self._can_be_devices = gates.on("DRAExtendedResource")
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """What the score reads of the pod. Where devices stand in for a resource, it reads more than pod and node."""
-        if any(_is_extended(resource) for resource in self._weights):
+        """What is read of the pod. Where devices may stand in for a resource, more is read than pod and node."""
+        if self._scores_devices or (self._can_be_devices and any("/" in resource for resource in pod.requests.amounts)):
             return None
-        requests = requests_of_containers(pod)
-        return (*requests.amounts.items(), requests.nonzero_cpu_milli, requests.nonzero_memory_bytes)
+        requests = pod.requests
+        signature = (*requests.amounts.items(), requests.nonzero_cpu_milli, requests.nonzero_memory_bytes)
+        if pod.spec.resources is None:
+            return signature
+        ranked = requests_of_containers(pod)
+        return (signature, *ranked.amounts.items(), ranked.nonzero_cpu_milli, ranked.nonzero_memory_bytes)
 
     def events(self) -> Iterable[Hint]:
         hints = [
@@ -128,12 +134,13 @@ class NodeResourcesFit(Plugin):
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         wanted: Amounts = cycle.filter_state(self)
         reasons = [TOO_MANY_PODS] if node.free("pods") < 1 else []
-        short = [
-            resource
-            for resource, amount in wanted.items()
-            if amount > node.free(resource)
-            and not (node.allocatable(resource) <= 0 and self._devices.is_device_backed(resource))
-        ]
+        short = [resource for resource, amount in wanted.items() if amount > node.free(resource)]
+        if short:
+            short = [
+                resource
+                for resource in short
+                if node.allocatable(resource) > 0 or not self._devices.is_device_backed(resource)
+            ]
         if not reasons and not short:
             return None
         is_unresolvable = any(wanted[resource] > node.allocatable(resource) for resource in short)
@@ -166,11 +173,13 @@ class NodeResourcesFit(Plugin):
         }
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
-        return self._scorer.score(
-            (used + amount, capacity, self._weights[resource])
-            for resource, amount in self._scored(pod, cycle).items()
-            for used, capacity in [self._usage(node, resource)]
-        )
+        usages = []
+        for resource, amount in self._scored(pod, cycle).items():
+            used, capacity = node.requested_nonzero(resource), node.allocatable(resource)
+            if not capacity:
+                used, capacity = self._devices.usage(node, resource, used, capacity)
+            usages.append((used + amount, capacity, self._weights[resource]))
+        return self._scorer.score(usages)
 
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
@@ -179,12 +188,8 @@ class NodeResourcesFit(Plugin):
             len(nodes),
         )
 
-    def _usage(self, node: NodeView, resource: str) -> tuple[int, int]:
-        """How much of the resource is used, of how much."""
-        return self._devices.usage(node, resource, node.requested_nonzero(resource), node.allocatable(resource))
-
     def _usage_of_nodes(self, nodes: NodeRows, resource: str, more: int) -> Usage:
-        """`_usage`, for many nodes at once."""
+        """How much of the resource is used, of how much."""
         weight = self._weights[resource]
         if not _is_extended(resource):
             can_exceed = not nodes.is_room_everywhere(resource, more, nonzero=True)

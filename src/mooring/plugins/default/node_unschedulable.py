@@ -30,6 +30,10 @@ class NodeUnschedulable(Plugin):
 
     pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
+    per_template = True
+
+    def sign(self, pod: Pod) -> bool:
+        return _tolerates_cordon(pod)
 
     def events(self) -> Iterable[Hint]:
         return [

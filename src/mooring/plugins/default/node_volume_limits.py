@@ -51,6 +51,7 @@ class NodeVolumeLimits(Plugin):
     """Refuse nodes that cannot attach as many volumes as the pod would bring."""
 
     pod_fields = ("spec.volumes",)
+    per_template = True
     pre_filter_reads_pods = False
 
     def __init__(
@@ -69,6 +70,10 @@ class NodeVolumeLimits(Plugin):
         self._attached_at = attachments.indexed(lambda attachment: (attachment.spec.node_name,))
         self._rows = CSINodeRows(csi_nodes)
         self._counted: tuple[Mapping[str, int], int, IntArray] | None = None
+
+    def sign(self, pod: Pod) -> tuple[()] | None:
+        """Pods without volumes are all alike; what others need depends on their claims."""
+        return None if pod.spec.volumes else ()
 
     def events(self) -> Iterable[Hint]:
         return [

@@ -6,7 +6,9 @@ nothing tolerates are counted against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import msgspec
 
 from mooring.framework import (
     UNRESOLVABLE,
@@ -32,17 +34,23 @@ from mooring.objects.placement_rules import Tolerations, tolerations_of
 UNTOLERATED = "node(s) had untolerated taint(s)"
 SOFT = "PreferNoSchedule"
 
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class TaintToleration(Plugin):
     """Refuse nodes with untolerated taints; prefer those with fewer soft ones."""
 
     pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
+    per_template = True
     normalizer = ToMax(reverse=True)
 
     def __init__(self, gates: FeatureGates, log: Log) -> None:
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
         self._log = log
+
+    def sign(self, pod: Pod) -> Hashable:
+        return _encode(pod.spec.tolerations) if pod.spec.tolerations else ()
 
     def events(self) -> Iterable[Hint]:
         return [

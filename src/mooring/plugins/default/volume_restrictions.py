@@ -49,10 +49,15 @@ class VolumeRestrictions(Plugin):
     """Refuse nodes where a disk is mounted that the pod must have alone, and claims that are for one pod only."""
 
     pod_fields = ("spec.volumes",)
+    per_template = True
     missing_state_message = 'cannot read "{}" from cycleState'
 
     def __init__(self, claims: Objects[PersistentVolumeClaim]) -> None:
         self._claims = claims
+
+    def sign(self, pod: Pod) -> tuple[()] | None:
+        """Pods without volumes are all alike; what others need depends on their claims."""
+        return None if pod.spec.volumes else ()
 
     def events(self) -> Iterable[Hint]:
         return [

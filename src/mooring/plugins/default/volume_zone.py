@@ -53,6 +53,7 @@ class VolumeZone(Plugin):
     """Refuse nodes outside the zones and regions of the pod's volumes."""
 
     pod_fields = ("spec.volumes",)
+    per_template = True
     missing_state_message = "not found"
     reads = Reads.NODE
     pre_filter_reads_pods = False
@@ -66,6 +67,10 @@ class VolumeZone(Plugin):
         self._claims = claims
         self._volumes = volumes
         self._classes = classes
+
+    def sign(self, pod: Pod) -> tuple[()] | None:
+        """Pods without volumes are all alike; what others need depends on their claims."""
+        return None if pod.spec.volumes else ()
 
     def events(self) -> Iterable[Hint]:
         return [

@@ -114,6 +114,7 @@ class DynamicResources(Plugin):
     """Find devices for the pod's ResourceClaims."""
 
     pod_fields = ("spec.resourceClaims",)
+    per_template = True
     missing_state_message = "not found"
     normalizer = ToMax()
     pre_filter_reads_pods = False
@@ -179,6 +180,12 @@ class DynamicResources(Plugin):
         except ClaimMissing:
             return False
         return True
+
+    def sign(self, pod: Pod) -> tuple[()] | None:
+        """Pods without claims and extended resources are all alike."""
+        if pod.spec.resource_claims or any("/" in resource for resource in pod.requests.amounts):
+            return None
+        return ()
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if not pod.spec.resource_claims:

@@ -85,6 +85,7 @@ class VolumeBinding(Plugin):
     """Keep pods where their volumes are or can be made, and choose volumes for claims that wait for a pod."""
 
     pod_fields = ("spec.volumes",)
+    per_template = True
     binds_volumes = True
     missing_state_message = "not found"
     pre_filter_reads_pods = False
@@ -128,6 +129,10 @@ class VolumeBinding(Plugin):
         self._scorer: CapacityScorer | None = None
         if gates.on("StorageCapacityScoring"):
             self._scorer = CapacityScorer(args.shape or DEFAULT_SHAPE)
+
+    def sign(self, pod: Pod) -> tuple[()] | None:
+        """Pods without volumes are all alike; what others need depends on their claims."""
+        return None if pod.spec.volumes else ()
 
     def events(self) -> Iterable[Hint]:
         added_or_changed = Action.ADD | Action.UPDATE

@@ -1,4 +1,4 @@
-"""Cached scores are the scores that the plugin would return now, whatever has happened since."""
+"""Cached results are those that the plugin would return now, whatever has happened since."""
 
 from __future__ import annotations
 

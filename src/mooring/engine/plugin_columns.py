@@ -1,0 +1,280 @@
+"""What a plugin returned for every node, kept for pods of one signature.
+
+A plugin declares what it reads of the pod (`sign`) and of the cluster (`reads`: the node, or the node and its pods).
+For pods of the same signature its results on a node are the same until the node changes, or the plugin's state for
+the pod is another one. So a column is brought up to date by evaluating the rows that changed: usually those that took
+the last pods.
+
+A column has a row for every node, also for those that other filters reject. Where a plugin fails on one, there is no
+column: it runs on the nodes that reach it, as without a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.cycle import EngineCycle
+from mooring.engine.evaluation import (
+    checked_refusal,
+    is_constant,
+    run_filter,
+    run_score,
+    score_of_one,
+)
+from mooring.engine.profile import FilterPlugin, ScorePlugin
+from mooring.engine.rejected import Step, numbered
+from mooring.framework import IntArray, Reads, Refusal, constant_score
+from mooring.framework.normalizers import HIGHEST_SCORE
+from mooring.state import Column, Rows, State
+
+FEW_ROWS = 4
+"""So many rows are evaluated node by node, more of them at once."""
+MOST_VERDICTS = 4_096
+"""A plugin may give every node a reason of its own."""
+
+Moment = tuple[int, int]
+"""A place in the log of changed nodes, and in that of changed pods."""
+NEVER: Moment = (-1, -1)
+
+
+class Changes:
+    """Which rows changed since a moment: computed once for all columns of the same age."""
+
+    __slots__ = ("_known", "_state", "now")
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._known: dict[tuple[Moment, bool], Sequence[int] | None] = {}
+        self.now: Moment = (0, 0)
+
+    def look(self) -> None:
+        """What `now` is, for one decision: nothing changes while it is taken."""
+        now = (self._state.node_changes.generation, self._state.pod_changes.generation)
+        if now != self.now:
+            self.now = now
+            self._known.clear()
+
+    def since(self, moment: Moment, *, reads_pods: bool) -> Sequence[int] | None:
+        """The rows whose nodes changed, or also whose pods changed. None: so many that all are to be evaluated."""
+        if moment == self.now or (not reads_pods and moment[0] == self.now[0]):
+            return ()
+        key = (moment, reads_pods)
+        if key not in self._known:
+            self._known[key] = self._since(moment, reads_pods)
+        return self._known[key]
+
+    def _since(self, moment: Moment, reads_pods: bool) -> Sequence[int] | None:
+        nodes, pods = moment
+        many = max(64, self._state.node_count // 8)
+        if self.now[0] - nodes > many or (reads_pods and self.now[1] - pods > many):
+            return None
+        rows = self._state.node_changes.since(nodes)
+        if rows is None or not reads_pods:
+            return rows
+        more = self._state.pod_changes.since(pods)
+        if more is None or not rows:
+            return more
+        return list(dict.fromkeys((*rows, *more)))
+
+
+class PluginColumn:
+    """The results of one plugin at one point. Subclasses evaluate."""
+
+    __slots__ = ("_moment", "_state", "epoch", "reads_pods")
+
+    def __init__(self, reads: Reads) -> None:
+        self.reads_pods = reads is Reads.PODS
+        self.epoch = 0
+        """Changes when all rows were evaluated."""
+        self._moment = NEVER
+        """When it was up to date; NEVER also if its evaluation was interrupted."""
+        self._state: Any = None
+
+    def is_current(self, now: Moment, state: Any) -> bool:
+        """Whether nothing changed, as far as one look shows."""
+        return state is self._state and (self._moment == now or (not self.reads_pods and self._moment[0] == now[0]))
+
+    def advance(self, cycle: EngineCycle, changes: Changes, state: Any) -> None:
+        """Be up to date for the cycle's pod. `state` is what the plugin's pre_filter or pre_score returned for it."""
+        rows: Sequence[int] | None = None
+        if self._moment is not NEVER and _equal(self._state, state):
+            rows = changes.since(self._moment, reads_pods=self.reads_pods)
+        if rows is None:
+            self._moment = NEVER
+            self._evaluate_all(cycle)
+            self.epoch += 1
+        elif rows:
+            self._moment = NEVER
+            self._evaluate(cycle, rows)
+        self._moment = changes.now
+        self._state = state
+
+    def _evaluate_all(self, cycle: EngineCycle) -> None:
+        raise NotImplementedError
+
+    def _evaluate(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
+        raise NotImplementedError
+
+
+class FilterColumn(PluginColumn):
+    """A filter's verdict about every node: 0 where it passes, otherwise the number of the rejection."""
+
+    __slots__ = ("_filterer", "_numbers", "codes", "rejecting", "verdicts", "version")
+
+    def __init__(self, filterer: FilterPlugin) -> None:
+        super().__init__(filterer.plugin.reads)
+        self._filterer = filterer
+        self.codes = Column(0, np.uint16)
+        self.verdicts: list[Refusal] = []
+        """The rejection of code 1, of code 2, …"""
+        self._numbers: dict[Refusal, int] = {}
+        self.rejecting = 0
+        """How many nodes it rejects."""
+        self.version = 0
+        """Changes with any verdict."""
+
+    def step(self, nodes: Rows) -> Step | None:
+        """What it rejects of these nodes; None: nothing."""
+        if not self.rejecting:
+            return None
+        codes = nodes.cells(self.codes)
+        mask = codes != 0
+        if not np.count_nonzero(mask):
+            return None
+        return Step(self._filterer.name, nodes.rows, mask, codes=codes, verdicts=self.verdicts)
+
+    def _evaluate_all(self, cycle: EngineCycle) -> None:
+        nodes = cycle.nodes
+        self.verdicts, self._numbers, self.rejecting = [], {}, 0
+        self.codes = Column(cycle.state.row_capacity, np.uint16)
+        step = run_filter(self._filterer, cycle, nodes)
+        if step is not None:
+            self.codes.data[nodes.rows] = numbered(step, self._number)
+            self.rejecting = int(np.count_nonzero(self.codes.data))
+        self.version += 1
+
+    def _evaluate(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
+        if len(self.verdicts) > MOST_VERDICTS // 2:  # of nodes that are gone
+            self._evaluate_all(cycle)
+            self.epoch += 1
+            return
+        run, views = self._filterer.one_by_one, cycle.state.views
+        if run is None or (len(rows) > FEW_ROWS and self._filterer.at_once is not None):
+            self._evaluate_at_once(cycle, rows)
+            return
+        for row in rows:
+            view, code = views[row], 0
+            if view is not None and (result := run(cycle.pod, view, cycle)) is not None:
+                code = self._number(checked_refusal(self._filterer, view, result))
+            self._put(row, code)
+
+    def _evaluate_at_once(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
+        views = cycle.state.views
+        nodes = cycle.nodes.of_rows(np.array([row for row in rows if views[row] is not None], np.intp))
+        step = run_filter(self._filterer, cycle, nodes) if len(nodes) else None
+        codes = [0] * len(nodes) if step is None else numbered(step, self._number).tolist()
+        found = dict(zip(nodes.rows.tolist(), codes, strict=True))
+        for row in rows:
+            self._put(row, found.get(row, 0))
+
+    def _put(self, row: int, code: int) -> None:
+        cells = self.codes.cells
+        if (old := cells[row]) != code:
+            cells[row] = code
+            self.rejecting += bool(code) - bool(old)
+            self.version += 1
+
+    def _number(self, refusal: Refusal) -> int:
+        number = self._numbers.get(refusal)
+        if number is None:
+            if len(self.verdicts) >= MOST_VERDICTS:
+                raise TooManyVerdicts
+            self.verdicts.append(refusal)
+            number = self._numbers[refusal] = len(self.verdicts)
+        return number
+
+
+class TooManyVerdicts(Exception):
+    """Too many different rejections to number them."""
+
+
+class ScoreColumn(PluginColumn):
+    """A plugin's raw score of every node."""
+
+    __slots__ = ("_scorer", "constant", "is_in_range", "scores", "version")
+
+    def __init__(self, scorer: ScorePlugin) -> None:
+        super().__init__(scorer.plugin.reads)
+        self._scorer = scorer
+        self.constant: int | None = None
+        """The score of every node, if it is the same; then there is no column of scores."""
+        self.scores = Column(0, np.int64)
+        self.is_in_range = False
+        """Whether no score is below 0 or above 100, be it normalized later or not."""
+        self.version = 0
+        """Changes with any score."""
+
+    def raw(self, nodes: Rows) -> IntArray:
+        if self.constant is not None:
+            return constant_score(self.constant, nodes)
+        return nodes.cells(self.scores)
+
+    def at(self, row: int) -> int:
+        score: int = self.scores.cells[row] if self.constant is None else self.constant
+        return score
+
+    def _evaluate_all(self, cycle: EngineCycle) -> None:
+        nodes = cycle.nodes
+        scores = run_score(self._scorer, cycle, nodes)
+        self.version += 1
+        if is_constant(scores) and len(nodes):
+            self.constant = scores.item(0)
+            self.is_in_range = 0 <= self.constant <= HIGHEST_SCORE
+            return
+        self.constant = None
+        self.is_in_range = bool(_highest_unsigned(scores) <= HIGHEST_SCORE)
+        self.scores = Column(cycle.state.row_capacity, np.int64)
+        self.scores.data[nodes.rows] = scores
+
+    def _evaluate(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
+        views = cycle.state.views
+        live = [view for row in rows if (view := views[row]) is not None]
+        if self._scorer.one_by_one is not None and (len(live) <= FEW_ROWS or self._scorer.at_once is None):
+            scores = [score_of_one(self._scorer, cycle, view) for view in live]
+        else:
+            nodes = cycle.nodes.of_rows(np.array([view.row for view in live], np.intp))
+            scores = run_score(self._scorer, cycle, nodes).tolist() if live else []
+        for view, score in zip(live, scores, strict=True):
+            self._put(view.row, score, cycle)
+
+    def _put(self, row: int, score: int, cycle: EngineCycle) -> None:
+        if self.constant is not None:
+            if score == self.constant:
+                return
+            self.scores = Column(cycle.state.row_capacity, np.int64)
+            self.scores.data[:] = self.constant
+            self.constant = None
+        if self.scores.cells[row] != score:
+            self.scores.cells[row] = score
+            self.is_in_range &= 0 <= score <= HIGHEST_SCORE
+            self.version += 1
+
+
+def _highest_unsigned(scores: IntArray) -> Any:
+    """Read without their sign, negative numbers are the largest: one look finds both ends."""
+    unsigned: NDArray[np.uint64] = scores.view(np.uint64)
+    return np.maximum.reduce(unsigned, initial=0)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two states of a plugin are equal. What cannot be compared is not."""
+    if one is other:
+        return True
+    try:
+        return bool(one == other)
+    except Exception:
+        return False
