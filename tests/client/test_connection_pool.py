@@ -169,6 +169,106 @@ async def test_a_connection_whose_request_was_cancelled_meanwhile_serves_the_nex
     assert peer.connections == [1]
 
 
+class Handshakes:
+    """Connections are made when the test allows it, in the order in which they were begun."""
+
+    def __init__(self, pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._pool, self._connect = pool, pool._connect
+        self.begun: list[asyncio.Event] = []
+        self.error: Exception | None = None
+        monkeypatch.setattr(pool, "_connect", self)
+
+    async def __call__(self, context: Any, seconds: float) -> Any:
+        allowed = asyncio.Event()
+        self.begun.append(allowed)
+        await allowed.wait()
+        if self.error is not None:
+            raise self.error
+        return await self._connect(context, seconds)
+
+    def allow(self, number: int) -> None:
+        self.begun[number].set()
+
+
+async def test_few_connections_are_made_at_a_time_and_those_that_are_given_back_serve_who_waits(monkeypatch):
+    peer = Peer(lambda _: OK)
+    async with serving(peer) as port, pool_to(port) as pool:
+        handshakes = Handshakes(pool, monkeypatch)
+        requests = [asyncio.create_task(exchange(pool)) for _ in range(20)]
+        await until(lambda: len(handshakes.begun) == connection_pool.MOST_CONNECTING)
+        await asyncio.sleep(0)
+        assert len(handshakes.begun) == connection_pool.MOST_CONNECTING
+        handshakes.allow(0)
+        assert await asyncio.gather(*requests) == [b"ok"] * 20
+    assert peer.opened == 1
+
+
+async def test_a_connection_that_fails_fails_one_request_and_the_next_is_tried(monkeypatch):
+    monkeypatch.setattr(connection_pool, "MOST_CONNECTING", 1)
+    peer = Peer(lambda _: OK)
+    async with serving(peer) as port, pool_to(port) as pool:
+        handshakes = Handshakes(pool, monkeypatch)
+        handshakes.error = ConnectionRefusedError()
+        first, second = (asyncio.create_task(exchange(pool)) for _ in range(2))
+        await until(lambda: len(handshakes.begun) == 1)
+        handshakes.allow(0)
+        with pytest.raises(ConnectionRefusedError):
+            await first
+        handshakes.error = None
+        await until(lambda: len(handshakes.begun) == 2)
+        handshakes.allow(1)
+        assert await second == b"ok"
+
+
+async def test_requests_and_urgent_watches_get_their_connections_before_other_watches(monkeypatch):
+    monkeypatch.setattr(connection_pool, "MOST_CONNECTING", 1)
+    order: list[str] = []
+    async with serving(Peer(lambda _: OK)) as port, pool_to(port) as pool:
+        handshakes = Handshakes(pool, monkeypatch)
+
+        async def connect(name: str, *, is_urgent: bool) -> None:
+            await pool.connect(None, asyncio.get_running_loop().time() + 30, is_urgent=is_urgent)
+            order.append(name)
+
+        waiting = []
+        for name, is_urgent in (("nodes", False), ("claims", False), ("pods", True), ("a binding", True)):
+            waiting.append(asyncio.create_task(connect(name, is_urgent=is_urgent)))
+            await asyncio.sleep(0)
+        for number in range(4):
+            await until(lambda: len(handshakes.begun) == number + 1)  # noqa: B023
+            handshakes.allow(number)
+        await asyncio.gather(*waiting)
+    assert order == ["pods", "a binding", "nodes", "claims"]
+
+
+async def test_a_server_that_closes_each_connection_at_once_is_not_tried_without_end():
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    async with serving(close) as port, pool_to(port) as pool:
+        with pytest.raises(Disconnected):
+            await exchange(pool)
+
+
+async def test_a_connection_that_comes_after_its_request_has_given_up_is_kept(monkeypatch):
+    peer = Peer(lambda _: OK)
+    async with serving(peer) as port, pool_to(port) as pool:
+        handshakes = Handshakes(pool, monkeypatch)
+        with pytest.raises(TimeoutError):
+            await pool.connect(None, asyncio.get_running_loop().time() + 0.01)
+        handshakes.allow(0)
+        await until(lambda: bool(pool._idle))
+        assert await exchange(pool) == b"ok"
+    assert peer.opened == 1
+
+
+async def test_a_pool_that_was_closed_connects_no_more():
+    async with serving(Peer(lambda _: OK)) as port, pool_to(port) as pool:
+        await pool.close()
+        with pytest.raises(Disconnected):
+            await exchange(pool)
+
+
 async def test_closing_waits_for_a_handshake_and_uses_its_connection_for_nothing(authority, tmp_path):
     peer = Peer(lambda _: OK)
     context = ssl.create_default_context(cadata=authority.ca.decode())

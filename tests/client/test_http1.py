@@ -23,6 +23,7 @@ from mooring.client.connection_pool import ConnectionPool, Endpoint
 from mooring.client.http1 import BadResponse, Disconnected, HttpConnection, Response
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+LARGE_REQUEST = b"PUT / HTTP/1.1\r\nHost: here\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100_000
 FAR = 1e9
 
 
@@ -292,6 +293,14 @@ def bytes_in_kernel(sock: socket.socket) -> int:
     return size[0]
 
 
+def bytes_to_send(connection: HttpConnection) -> int:
+    """What the kernel has accepted and the peer has not."""
+    assert connection._transport is not None
+    size = array.array("i", [0])
+    fcntl.ioctl(connection._transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, size)
+    return size[0]
+
+
 @asynccontextmanager
 async def connected(port: int, context: ssl.SSLContext | None) -> AsyncIterator[HttpConnection]:
     scheme = "http" if context is None else "https"
@@ -305,7 +314,10 @@ async def connected(port: int, context: ssl.SSLContext | None) -> AsyncIterator[
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "TLS"])
-def test_a_request_is_in_the_kernel_when_send_returns(new_loop: Callable[[], Any], is_tls: bool, authority, tmp_path):
+@pytest.mark.parametrize("request_", [REQUEST, LARGE_REQUEST], ids=["small", "large"])
+def test_a_request_is_in_the_kernel_when_send_returns(
+    new_loop: Callable[[], Any], is_tls: bool, request_: bytes, authority, tmp_path
+):
     """So nothing, not even the rest of the event loop's pass, lies between the check of the lease and the kernel."""
     ours = ssl.create_default_context(cadata=authority.ca.decode()) if is_tls else None
     theirs = authority.server_context(tmp_path) if is_tls else None
@@ -315,8 +327,9 @@ def test_a_request_is_in_the_kernel_when_send_returns(new_loop: Callable[[], Any
             async with connected(port, ours) as connection:
                 sock = await asyncio.to_thread(peer)
                 before = bytes_in_kernel(sock)
-                response = connection.send(REQUEST, until=FAR)
-                arrived = bytes_in_kernel(sock) - before  # without giving the event loop a turn
+                response = connection.send(request_, until=FAR)
+                # Without giving the event loop a turn.
+                arrived = bytes_in_kernel(sock) + bytes_to_send(connection) - before
                 connection.time_out()
                 with pytest.raises(TimeoutError):
                     await response
@@ -324,6 +337,6 @@ def test_a_request_is_in_the_kernel_when_send_returns(new_loop: Callable[[], Any
 
     loop = new_loop()
     try:
-        assert loop.run_until_complete(left()) >= len(REQUEST)
+        assert loop.run_until_complete(left()) >= len(request_)
     finally:
         loop.close()

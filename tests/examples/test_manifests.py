@@ -115,11 +115,13 @@ class NotingTransport(Transport):
         return await super().request(method, path, *args, **options)
 
     @asynccontextmanager
-    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(
+        self, path: str, *, seconds: float, is_urgent: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         self._note("watch", path)
         if "sendInitialEvents" in path:
             self._note("list", path)  # a watch with an initial list; a server without support for it is listed
-        async with super().stream(path, seconds=seconds) as chunks:
+        async with super().stream(path, seconds=seconds, is_urgent=is_urgent) as chunks:
             yield chunks
 
     def _note(self, verb: str, path: str) -> None:

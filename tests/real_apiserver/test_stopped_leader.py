@@ -1,12 +1,13 @@
 """A leader that is stopped for longer than its lease, under load, and wakes when another leads: it writes nothing more.
 
-The signal may arrive between the check of the lease and the system call that follows it, so that the one request whose
-bytes were being passed to the kernel leaves after the pause. No process can prevent that.
+Where it was stopped while it passed a request to the kernel, it does not wake: the kernel has killed it.
+STOPPED_LEADER_TIMES=100 stops a leader so many times.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -24,10 +25,8 @@ QUICK = (
     "--leader-elect-renew-deadline=3s",
     "--leader-elect-retry-period=500ms",
 )
-TIMES = 3
+TIMES = int(os.environ.get("STOPPED_LEADER_TIMES", "3"))
 NODES, AT_ONCE = 3, 60
-BEING_SENT = 1
-"""The event loop passes one request at a time to the kernel."""
 
 
 class Load:
@@ -110,11 +109,11 @@ def paused_and_succeeded(cluster: Cluster, leads: Program, leader: str, standby:
 
     woken = time.time()
     leads.process.send_signal(signal.SIGCONT)
-    assert leads.ended() == 1, leads.written()
-    assert "is held by" in leads.written()
+    code = leads.ended()
+    assert code in (1, -signal.SIGKILL), leads.written()
+    assert code != 1 or "is held by" in leads.written()
     until_it_writes(cluster, standby)  # so that the audit log has what came before
-    late = writes_of(cluster, leader, woken)
-    assert len(late) <= BEING_SENT, late
+    assert writes_of(cluster, leader, woken) == []
     return successor
 
 

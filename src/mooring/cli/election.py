@@ -75,8 +75,15 @@ def election_of(configuration: Configuration, given: Mapping[str, Any]) -> Leade
 def fence_of(election: LeaderElection | None) -> WriteFence | None:
     """What holds the scheduler's writes back when its lease has expired; None without leader election."""
     from mooring.client.fence import WriteFence
+    from mooring.client.kill_timer import KillTimer
 
-    return WriteFence() if election is not None and election.leader_elect else None
+    if election is None or not election.leader_elect:
+        return None
+    try:
+        return WriteFence(timer=KillTimer())
+    except OSError as error:
+        _log.v(2).info("Failed to create a timer; a process that is stopped while it writes is not killed", err=error)
+        return WriteFence()
 
 
 def leadership(

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import functools
+import itertools
 import socket
 import ssl
 import threading
@@ -27,7 +28,10 @@ ADDRESS_SECONDS = 30.0
 """How long the addresses of a name are used before it is resolved again."""
 NEXT_ADDRESS_SECONDS = 0.25
 """After so long without a connection the name's next address is tried beside it."""
+MOST_CONNECTING = 4
+SEND_BUFFER_BYTES = 256 * 1024
 LARGEST_PROXY_HEAD_BYTES = 16 * 1024
+CLOSED = "the connection was closed by us"
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
@@ -63,6 +67,16 @@ class Endpoint(NamedTuple):
         return self.authority.removesuffix(":443" if self.is_tls else ":80")
 
 
+class _Waiter(NamedTuple):
+    """A caller that waits for a connection."""
+
+    context: ssl.SSLContext | None
+    seconds: float
+    is_new: bool
+    is_urgent: bool
+    connection: asyncio.Future[HttpConnection]
+
+
 class ConnectionPool:
     """The open connections to one server. A connection is either idle in here or one caller's."""
 
@@ -73,6 +87,8 @@ class ConnectionPool:
         self._idle: deque[tuple[float, ssl.SSLContext | None, HttpConnection]] = deque()
         self._taken: set[HttpConnection] = set()
         self._connecting: set[asyncio.Task[HttpConnection]] = set()
+        self._waiters: list[_Waiter] = []
+        """Those that are urgent first."""
         self._is_closed = False
         self._closing_idle: asyncio.TimerHandle | None = None
         self._addresses: list[Any] = []
@@ -104,7 +120,7 @@ class ConnectionPool:
             except Disconnected:
                 if connection.has_received or not is_idempotent:
                     raise
-        connection = await self.connect(context, until, connect_seconds)
+        connection = await self.connect(context, until, connect_seconds, is_new=is_new)
         return await self._exchange_on(connection, request, context, until, fence, is_decision)
 
     async def _exchange_on(
@@ -121,7 +137,7 @@ class ConnectionPool:
                 response = await connection.send(request, until=until)
             else:
                 with fence.sending(connection.time_out, is_decision=is_decision):
-                    response = await connection.send(request, until=until)
+                    response = await connection.send(request, until=until, fence=fence)
         except Fenced:
             self.give_back(connection, context)
             raise
@@ -132,10 +148,11 @@ class ConnectionPool:
         return response
 
     async def stream(
-        self, request: bytes, context: ssl.SSLContext | None, *, seconds: float
+        self, request: bytes, context: ssl.SSLContext | None, *, seconds: float, is_urgent: bool = False
     ) -> tuple[HttpConnection, Response]:
         """Send an idempotent request and read the head of its response. The connection becomes the caller's, who reads
-        its chunks and discards it; it is cut after so many seconds."""
+        its chunks and discards it; it is cut after so many seconds. Where it is not urgent, those that are get their
+        connections first."""
         until = self.loop.time() + seconds
         connection = self.take_idle(context)
         if connection is not None:
@@ -144,7 +161,7 @@ class ConnectionPool:
             except Disconnected:
                 if connection.has_received:
                     raise
-        connection = await self.connect(context, until)
+        connection = await self.connect(context, until, is_urgent=is_urgent)
         return connection, await self._stream_on(connection, request, until)
 
     async def _stream_on(self, connection: HttpConnection, request: bytes, until: float) -> Response:
@@ -167,12 +184,7 @@ class ConnectionPool:
     def give_back(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
         """After its exchange. A connection that cannot take another request is closed."""
         self._taken.discard(connection)
-        if self._is_closed or not connection.is_idle:
-            connection.abort()
-            return
-        self._idle.append((self.loop.time() + IDLE_SECONDS, context, connection))
-        if self._closing_idle is None:
-            self._closing_idle = self.loop.call_later(IDLE_SECONDS, self._close_idle)
+        self._hand_over(connection, context, is_new=False)
 
     def discard(self, connection: HttpConnection) -> None:
         self._taken.discard(connection)
@@ -189,6 +201,10 @@ class ConnectionPool:
         self._idle.clear()
         for connection in tuple(self._taken):
             connection.abort()
+        for waiter in self._waiters:
+            if not waiter.connection.done():
+                waiter.connection.set_exception(Disconnected(CLOSED))
+        self._waiters.clear()
         if self._connecting:
             await asyncio.wait(self._connecting, timeout=CLOSE_SECONDS)
             for connecting in tuple(self._connecting):
@@ -203,32 +219,76 @@ class ConnectionPool:
             self._closing_idle = self.loop.call_at(self._idle[0][0], self._close_idle)
 
     async def connect(
-        self, context: ssl.SSLContext | None, until: float, seconds: float = CONNECT_SECONDS
+        self,
+        context: ssl.SSLContext | None,
+        until: float,
+        seconds: float = CONNECT_SECONDS,
+        *,
+        is_new: bool = False,
+        is_urgent: bool = True,
     ) -> HttpConnection:
-        """A new connection; `context` is None for plain HTTP. Raises OSError.
-
-        It is made by a task of its own: asyncio loses a socket whose handshake is cancelled. Where the caller gives up,
-        the connection serves the next request.
-        """
-        loop = asyncio.get_running_loop()
-        connecting = loop.create_task(self._connect(context, seconds))
-        self._connecting.add(connecting)
-        connecting.add_done_callback(self._connecting.discard)
-        try:
-            async with asyncio.timeout_at(min(until, loop.time() + seconds)):
-                connection = await asyncio.shield(connecting)
-        except BaseException:
-            connecting.add_done_callback(functools.partial(self._connected, context))
-            raise
+        """A connection, new or given back meanwhile; `is_new`: a new one only. `context` is None for plain HTTP. Raises
+        OSError."""
         if self._is_closed:
-            connection.abort()
-            raise Disconnected("the connection was closed by us")
-        self._taken.add(connection)
-        return connection
+            raise Disconnected(CLOSED)
+        waiter = _Waiter(context, seconds, is_new, is_urgent, self.loop.create_future())
+        # After all connections were lost, a binding must not wait behind the watches of kinds that seldom change.
+        urgent = sum(each.is_urgent for each in self._waiters) if is_urgent else len(self._waiters)
+        self._waiters.insert(urgent, waiter)
+        self._start_connecting()
+        try:
+            async with asyncio.timeout_at(min(until, self.loop.time() + seconds)):
+                return await waiter.connection
+        except BaseException:
+            waiter.connection.cancel()
+            if not waiter.connection.cancelled() and waiter.connection.exception() is None:
+                self.give_back(waiter.connection.result(), context)
+            raise
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def _start_connecting(self) -> None:
+        """As many connections as are waited for, a few at a time: handshakes cost more CPU time than most requests, and
+        the first connections may have served all requests before the last ones would be made."""
+        for waiter in itertools.islice(self._waiters, len(self._connecting), MOST_CONNECTING):
+            # A task of its own: asyncio loses a socket whose handshake is cancelled. Where the caller gives up, the
+            # connection serves another.
+            connecting = self.loop.create_task(self._connect(waiter.context, waiter.seconds))
+            self._connecting.add(connecting)
+            connecting.add_done_callback(functools.partial(self._connected, waiter.context))
 
     def _connected(self, context: ssl.SSLContext | None, connecting: asyncio.Task[HttpConnection]) -> None:
-        if not connecting.cancelled() and connecting.exception() is None:
-            self.give_back(connecting.result(), context)
+        self._connecting.discard(connecting)
+        if connecting.cancelled():
+            return
+        error = connecting.exception()
+        if error is None and not connecting.result().is_idle:  # closed right after the handshake
+            error = Disconnected("the connection was cut")
+        if error is None:
+            self._hand_over(connecting.result(), context, is_new=True)
+        elif (waiter := self._next_waiter(context, is_new=True)) is not None:
+            waiter.connection.set_exception(error)
+        self._start_connecting()
+
+    def _hand_over(self, connection: HttpConnection, context: ssl.SSLContext | None, *, is_new: bool) -> None:
+        """To who waits for one, or else to the idle ones."""
+        if self._is_closed or not connection.is_idle:
+            connection.abort()
+        elif (waiter := self._next_waiter(context, is_new=is_new)) is not None:
+            self._taken.add(connection)
+            waiter.connection.set_result(connection)
+        else:
+            self._idle.append((self.loop.time() + IDLE_SECONDS, context, connection))
+            if self._closing_idle is None:
+                self._closing_idle = self.loop.call_later(IDLE_SECONDS, self._close_idle)
+
+    def _next_waiter(self, context: ssl.SSLContext | None, *, is_new: bool) -> _Waiter | None:
+        for waiter in self._waiters:
+            if waiter.context is context and (is_new or not waiter.is_new) and not waiter.connection.done():
+                self._waiters.remove(waiter)
+                return waiter
+        return None
 
     async def _connect(self, context: ssl.SSLContext | None, seconds: float) -> HttpConnection:
         loop = asyncio.get_running_loop()
@@ -311,9 +371,9 @@ class _Tunnel(asyncio.Protocol):
             raise BadResponse(f"the proxy refused to connect to {server.authority}: {shown}")
 
     def data_received(self, data: bytes) -> None:
-        self._received += data
         if self._head.done():
             return
+        self._received += data
         head, found, _ = self._received.partition(b"\r\n\r\n")
         if found:
             self._head.set_result(head)
@@ -339,9 +399,11 @@ async def _opened(
 
 
 def _set_options(sock: socket.socket) -> None:
-    """Requests leave without delay; and TCP keep-alive finds that the server of a silent watch is gone."""
+    """Requests leave without delay, and whole; and TCP keep-alive finds that the server of a silent watch is gone."""
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # What does not fit would be sent later by the event loop, past the fence.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEP_ALIVE:
             if hasattr(socket, option):

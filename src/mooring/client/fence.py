@@ -3,9 +3,10 @@
 A process that was stopped (SIGSTOP, a frozen cgroup, a suspended machine) resumes where it was, and would send what it
 decided before the pause although another replica leads by now. So the lease is checked at the last moment, between the
 connection and its first byte; and by a clock that runs while the machine is suspended. A write that is held back
-waits: the lease is renewed, because no other replica has taken it, or the process ends.
+waits: the lease is renewed, because no other replica has taken it, or the process ends. A process that is stopped
+between the check and the system call is killed by the kernel when its lease expires (see `kill_timer`).
 
-What the kernel has accepted before the pause cannot be recalled. A request is passed to it right after the check and
+What the kernel has accepted before the pause cannot be recalled. A request is passed to it in the call that checks, and
 whole, as long as it fits into the socket's send buffer (see `connection_pool`).
 """
 
@@ -16,6 +17,7 @@ import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from mooring.base.clock import boottime
 from mooring.base.errors import Fault
@@ -41,14 +43,23 @@ class _Write:
         self.is_decision = is_decision
 
 
+class Timer(Protocol):
+    """Ends the process at that moment, by `now`, unless it is disarmed before."""
+
+    def arm(self, at: float, /) -> None: ...
+    def disarm(self) -> None: ...
+
+
 class WriteFence:
     """Open until the lease expires. In force from the first lease on: what a standby may do is not decided here.
 
-    The replica's election extends and closes it, on a thread of its own; clients check it on theirs.
+    The replica's election extends and closes it, on a thread of its own; clients pass it on one other thread. Without a
+    `timer`, a process that is stopped between the check and the system call sends that one request when it goes on.
     """
 
-    def __init__(self, now: Callable[[], float] = boottime) -> None:
+    def __init__(self, now: Callable[[], float] = boottime, timer: Timer | None = None) -> None:
         self.now = now
+        self._timer = timer
         self._until = math.inf
         self._is_closed = False
         self._in_flight: dict[_Write, None] = {}
@@ -94,13 +105,27 @@ class WriteFence:
         the fence is closed."""
         return any(write.is_decision for write in tuple(self._in_flight))
 
-    def check(self) -> None:
-        if not self.is_open:
+    def write(self, write: Callable[[bytes], None], request: bytes) -> None:
+        """Pass the request to the kernel by this function, unless the lease has expired: then raise Fenced."""
+        until = self._until
+        self._check(until)
+        if self._timer is None or until == math.inf:
+            write(request)
+            return
+        self._timer.arm(until)
+        try:
+            self._check(until)  # the process may have been stopped before the timer was armed
+            write(request)
+        finally:
+            self._timer.disarm()
+
+    def _check(self, until: float) -> None:
+        if self.now() > until:
             raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
 
     @contextlib.contextmanager
     def sending(self, cut: Callable[[], None], *, is_decision: bool = True) -> Iterator[None]:
-        """Around a write, from right before its first byte until its response. Raises Fenced where it may not leave.
+        """Around a write, from before its first byte, which has to pass `write`, until its response.
 
         `cut` is called on this event loop if the fence is suspended meanwhile. `is_decision`: whether the write decides
         about pods, so that no other replica may lead while it is in flight.
@@ -109,7 +134,6 @@ class WriteFence:
         write = _Write(cut, is_decision=is_decision)
         self._in_flight[write] = None
         try:
-            self.check()
             yield
         finally:
             self._in_flight.pop(write, None)

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: writes a request in one piece, reads its response with llhttp (`httptools`).
 
-A request is on its way to the kernel when `send` returns, so what is checked just before `send` holds for the bytes
-that leave. One request at a time: the pool gives a connection to one caller only.
+A request is in the kernel when `send` returns, and `send` passes the fence right before: nothing of the event loop lies
+between the check and the bytes that leave. One request at a time: the pool gives a connection to one caller only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import httptools
 
+from mooring.client.fence import WriteFence
+
 LARGEST_HEAD_BYTES = 256 * 1024
+"""Of all heads together where interim responses come first; and of what surrounds the chunks of a body."""
+LARGEST_BODY_BYTES = 512 * 1024 * 1024
+"""Of a body that is not streamed: far more than a page of the largest objects that a cluster stores."""
+PIECE_BYTES = 64
+"""What a piece of a body occupies besides its bytes: chunks may be as short as one byte."""
 UNREAD_BYTES = 1024 * 1024
 """So much of a stream may lie unread before the connection stops reading."""
 
@@ -50,6 +57,7 @@ class HttpConnection(asyncio.Protocol):
 
     __slots__ = (
         "_body",
+        "_body_bytes",
         "_error",
         "_has_head",
         "_head_bytes",
@@ -60,6 +68,7 @@ class HttpConnection(asyncio.Protocol):
         "_is_reusable",
         "_loop",
         "_parser",
+        "_pieces",
         "_received_at",
         "_response",
         "_status",
@@ -96,6 +105,8 @@ class HttpConnection(asyncio.Protocol):
         self._has_head = False
         self._received_at = 0.0
         self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._pieces = 0
         self._unread = 0
         self._is_complete = False
 
@@ -114,17 +125,24 @@ class HttpConnection(asyncio.Protocol):
             and not self._transport.is_closing()
         )
 
-    def send(self, request: bytes, *, until: float, streams: bool = False) -> asyncio.Future[Response]:
+    def send(
+        self, request: bytes, *, until: float, streams: bool = False, fence: WriteFence | None = None
+    ) -> asyncio.Future[Response]:
         """Write the request. The future becomes the whole response, or its head where the body `streams`; all of it has
-        to arrive until then, by the event loop's time."""
-        assert self._transport is not None
+        to arrive until then, by the event loop's time. Raises Disconnected, or Fenced where `fence` holds it back:
+        nothing of it has been sent then."""
+        if self._transport is None or self._transport.is_closing():
+            raise Disconnected("the connection was cut")
         self._reset(streams=streams)
+        if fence is None:
+            self._transport.write(request)
+        else:
+            fence.write(self._transport.write, request)
         self._is_expected = True
         self._response = response = self._loop.create_future()
         self._until = until
         if self._timer is None or until < self._timer.when():
             self._start_timer()
-        self._transport.write(request)
         return response
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -188,15 +206,18 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self.has_received = True
+        pieces = self._pieces
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.fail(BadResponse(f"its response is not HTTP/1.1 ({error})"))
             return
-        if not self._has_head:
+        if not self._has_head or self._pieces == pieces:
             self._head_bytes += len(data)
             if self._head_bytes > LARGEST_HEAD_BYTES:
                 self.fail(BadResponse("the head of its response is too large"))
+        elif self._body_bytes > LARGEST_BODY_BYTES:
+            self.fail(BadResponse("its response is too large"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -212,7 +233,8 @@ class HttpConnection(asyncio.Protocol):
             self._is_reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
+        if not self._has_head:  # what follows the body is ignored
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
@@ -225,7 +247,11 @@ class HttpConnection(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         self._body.append(data)
-        if self._streams:
+        self._pieces += 1
+        self._head_bytes = 0
+        if not self._streams:
+            self._body_bytes += len(data) + PIECE_BYTES
+        else:
             self._unread += len(data)
             if self._unread > UNREAD_BYTES and not self._is_paused and self._transport is not None:
                 self._is_paused = True

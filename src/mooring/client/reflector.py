@@ -25,7 +25,7 @@ from mooring.base.retry import Backoff, Retry
 from mooring.client.api import PAGE, ApiClient, RawList, path_of, selectors
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
-from mooring.objects import CustomResource, KubeObject
+from mooring.objects import CustomResource, KubeObject, Pod
 
 T = TypeVar("T", bound=KubeObject)
 Received = TypeVar("Received")
@@ -33,6 +33,8 @@ Received = TypeVar("Received")
 GONE = 410
 WATCH_SECONDS = 300
 """The server ends a watch after one to two times this, so that watches of many clients spread out."""
+LARGEST_EVENT_BYTES = 64 * 1024 * 1024
+"""Of one line of a watch: far more than the largest object that a cluster stores."""
 BACKOFF = Backoff(initial_seconds=0.5, limit_seconds=10.0, jitter=0.5)
 AWAY_BACKOFF = Backoff(initial_seconds=0.05, limit_seconds=1.0, jitter=0.5)
 """Backoff while the server cannot be reached, or cuts connections: tries cost it little then."""
@@ -269,7 +271,8 @@ class Reflector(Generic[T]):
         path = f"{path_of(self.kind, self._namespace)}?{urlencode(query)}"
         started, before, is_cut = self._clock.monotonic(), self._version, False
         # The server ends the watch; the extra seconds are for one that forgets to.
-        async with self._client.transport.stream(path, seconds=seconds + 30) as chunks:
+        is_urgent = self.kind == Pod.KIND  # decisions wait for it
+        async with self._client.transport.stream(path, seconds=seconds + 30, is_urgent=is_urgent) as chunks:
             if self._gathered is None:
                 self._recovered()
             try:
@@ -292,14 +295,19 @@ class Reflector(Generic[T]):
     async def _follow(self, chunks: AsyncIterator[bytes]) -> None:
         """Apply line after line. A line that was cut off is not applied: the next watch brings that change again."""
         begun: list[bytes] = []
+        size = 0
         async for chunk in chunks:
             first, *others = chunk.split(b"\n")
             begun.append(first)
+            size += len(first)
             if others:
                 self._apply(b"".join(begun))
                 for line in others[:-1]:
                     self._apply(line)
                 begun = [others[-1]]
+                size = len(others[-1])
+            if size > LARGEST_EVENT_BYTES:
+                raise Fault(f"the watch of {self.kind.name} brought an event of more than {LARGEST_EVENT_BYTES} bytes")
             if self._gathered is not None:
                 self._gathered.extend()
 

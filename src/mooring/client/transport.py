@@ -8,6 +8,7 @@ failure with Retry-After), renews credentials that the server refused, and sends
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -38,6 +39,10 @@ LINES_APART_SECONDS = 60.0
 EVENTS = "/apis/events.k8s.io/"
 LEAST_PAUSE = 0.2
 """The part of a pause that is kept although other requests succeed."""
+
+LARGEST_REFUSAL_BYTES = 1024 * 1024
+"""So much is read of why a watch was refused."""
+_SECONDS = re.compile(r"\s*[0-9]{1,9}\s*")
 
 IDEMPOTENT = READS | {"PUT", "DELETE"}
 
@@ -80,7 +85,7 @@ def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None =
     except msgspec.DecodeError:
         status = _Status(message=bytes(body[:1000]).decode("utf-8", "replace").strip())
     seconds = status.details.retry_after_seconds if status.details else 0
-    if retry_after is not None and retry_after.strip().isdigit():
+    if retry_after is not None and _SECONDS.fullmatch(retry_after):
         seconds = int(retry_after)
     wait = float(seconds) if seconds or retry_after is not None else None
     code = code or status.code
@@ -235,17 +240,23 @@ class Transport:
                 await fence.opened()
 
     @asynccontextmanager
-    async def stream(self, path: str, *, seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(
+        self, path: str, *, seconds: float, is_urgent: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of the response as they arrive. Whatever breaks on the way is raised as Unreachable."""
         headers, context = await self._credentials.headers(), self._credentials.ssl_context()
-        connection, response = await self._open_stream(path, headers, context, seconds)
+        connection, response = await self._open_stream(path, headers, context, seconds, is_urgent)
         try:
             if response.status == 401 and await self._credentials.renew(headers):
                 self._end_stream(connection, context)
                 headers, context = await self._credentials.headers(), self._credentials.ssl_context()
-                connection, response = await self._open_stream(path, headers, context, seconds)
+                connection, response = await self._open_stream(path, headers, context, seconds, is_urgent)
             if response.status >= 300:
-                body = b"".join([chunk async for chunk in self._chunks(connection)])
+                body = b""
+                async for chunk in self._chunks(connection):
+                    body += chunk
+                    if len(body) > LARGEST_REFUSAL_BYTES:
+                        break
                 raise error_of(body, response.status, response.header("Retry-After"))
             yield self._chunks(connection)
         finally:
@@ -259,13 +270,13 @@ class Transport:
             connection.abort()
 
     async def _open_stream(
-        self, path: str, headers: CIMultiDict[str], context: ssl.SSLContext | None, seconds: float
+        self, path: str, headers: CIMultiDict[str], context: ssl.SSLContext | None, seconds: float, is_urgent: bool
     ) -> tuple[HttpConnection, Response]:
         pool = self._pool or self._open()
         began, code = pool.loop.time(), "<error>"
         try:
             request = self._request("GET", path, headers, None, "")
-            connection, response = await pool.stream(request, context, seconds=seconds)
+            connection, response = await pool.stream(request, context, seconds=seconds, is_urgent=is_urgent)
             code = str(response.status)
             self._contact.set()
             return connection, response

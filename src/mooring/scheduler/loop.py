@@ -42,8 +42,7 @@ from mooring.state import State
 SLOW_START_SECONDS = 5.0
 DECIDING_SECONDS, MOST_DECISIONS = 0.002, 50
 """Decisions are made for so long, and so many, before watch events and binding responses are applied. With a pass of
-the event loop after each, the last pod of many would wait for the bindings and events of all others. The bound keeps
-writes that have passed the fence from waiting long for the kernel: the process may be stopped meanwhile."""
+the event loop after each, the last pod of many would wait for the bindings and events of all others."""
 PASSES_AFTER_LONG_ATTEMPT = 20
 """Of the event loop. From a socket to the queue, and from a decision to the socket, takes several; with one after each
 attempt, an event or a binding would wait for as many long attempts."""
