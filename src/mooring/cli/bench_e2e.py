@@ -14,7 +14,7 @@ from mooring.cli.output import print_json, print_line, print_lines
 
 if TYPE_CHECKING:
     from mooring.bench.e2e.measurement import Run
-    from mooring.bench.e2e.rounds import Plan
+    from mooring.bench.e2e.rounds import BenchmarkPlan
     from mooring.bench.e2e.scenario import Scenario, Task
     from mooring.bench.machine import Machine
 
@@ -119,7 +119,7 @@ def e2e(
       mooring bench e2e --unschedulable 10000
     """
     from mooring.bench.e2e.contenders import find_contenders, is_python
-    from mooring.bench.e2e.rounds import Plan
+    from mooring.bench.e2e.rounds import BenchmarkPlan
     from mooring.bench.machine import this_machine
     from mooring.bench.programs import ETCD, KUBE_APISERVER, KUBE_SCHEDULER, require_programs
 
@@ -134,7 +134,7 @@ def e2e(
     if any(map(is_python, contenders)):
         print_line("scripts/build-bind-rate was not run: a slower client in Python posts the bare bindings.", err=True)
     scenario, tasks = wanted.scenario_and_tasks()
-    plan = Plan(scenario, tasks, contenders, rounds, kubeconfig)
+    plan = BenchmarkPlan(scenario, tasks, contenders, rounds, kubeconfig)
     return _measure(plan, this_machine(), as_json=as_json, svg=svg)
 
 
@@ -205,7 +205,7 @@ def _check_workloads(names: tuple[str, ...], *, is_given_cluster: bool) -> None:
         raise OperatorMistake(f"the workloads are {', '.join(END_TO_END)}, all.", problems)
 
 
-def _measure(plan: Plan, machine: Machine, *, as_json: bool, svg: Path | None) -> int:
+def _measure(plan: BenchmarkPlan, machine: Machine, *, as_json: bool, svg: Path | None) -> int:
     from mooring.bench.e2e.rounds import measure
 
     runs: list[Run] = []

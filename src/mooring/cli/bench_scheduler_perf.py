@@ -15,7 +15,7 @@ from mooring.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from mooring.bench.scheduler_commands import SchedulerCommand
-    from mooring.bench.scheduler_perf.selection import Choice
+    from mooring.bench.scheduler_perf.selection import CaseChoice
 
 
 @click.command("scheduler-perf", short_help="Run upstream's scheduler_perf workloads against schedulers.")
@@ -82,7 +82,7 @@ def scheduler_perf(
     return _run_all(choices, read_commands(schedulers), rounds, limit, as_json)
 
 
-def _list(choices: Sequence[Choice]) -> None:
+def _list(choices: Sequence[CaseChoice]) -> None:
     rows = []
     for each in choices:
         reason = f"not run: {each.impossible}" if each.impossible else ""
@@ -94,7 +94,7 @@ def _list(choices: Sequence[Choice]) -> None:
 
 
 def _run_all(
-    choices: Sequence[Choice], commands: Sequence[SchedulerCommand], rounds: int, limit: float, as_json: bool
+    choices: Sequence[CaseChoice], commands: Sequence[SchedulerCommand], rounds: int, limit: float, as_json: bool
 ) -> int:
     from mooring.bench.scheduler_perf.reporting import HEADINGS, not_run, rows, summary
     from mooring.bench.scheduler_perf.results import Run

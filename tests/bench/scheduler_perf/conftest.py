@@ -11,7 +11,7 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError
 from mooring.bench.processes import Usage
-from mooring.bench.scheduler_perf.measuring import Scheduler
+from mooring.bench.scheduler_perf.measuring import MeasuredScheduler
 from mooring.bench.scheduler_perf.pod_watch import PodWatch, WatchedPod
 from mooring.client import ApiClient, Connection, Reflector
 
@@ -35,7 +35,7 @@ class HurriedClock(ManualClock):
         self.advance(seconds)
 
 
-class BindingScheduler(Scheduler):
+class BindingScheduler(MeasuredScheduler):
     """Binds pods as they come, while it is switched on; counts them as a metric."""
 
     def __init__(self, client: ApiClient) -> None:

@@ -1,7 +1,7 @@
 """Pods that arrive at a steady rate while the scheduler runs: how long each waits for its node.
 
 Arrivals do not wait for each other: a scheduler or an API server that falls behind has a queue, as in life. What else
-happens meanwhile is a `Background`.
+happens meanwhile is a `BackgroundLoad`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WARM_UP = "warm-up"
 START_SECONDS = 120.0
 
 
-class Background(Protocol):
+class BackgroundLoad(Protocol):
     """What happens beside the arrivals."""
 
     @property
@@ -63,7 +63,7 @@ class Nothing:
 class Arrivals:
     """Start the contender, let it settle, then create so many pods a second."""
 
-    def __init__(self, per_second: float, background: Background) -> None:
+    def __init__(self, per_second: float, background: BackgroundLoad) -> None:
         self._per_second, self._background = per_second, background
         self.name = f"{per_second:g}/s" + (f", {background.name}" if background.name else "")
 

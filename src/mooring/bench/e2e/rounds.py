@@ -21,7 +21,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchmarkPlan:
     """All runs. With a kubeconfig they use that cluster, otherwise a control plane of their own."""
 
     scenario: Scenario
@@ -35,7 +35,7 @@ class Plan:
         return len(self.tasks) * len(self.contenders) * self.rounds
 
 
-async def measure(plan: Plan, runs: list[Run], report: Report) -> None:
+async def measure(plan: BenchmarkPlan, runs: list[Run], report: Report) -> None:
     """Append each run when it is over: what was measured is kept when the rest is cancelled."""
     progress = Progress(plan.run_count, report)
     for task in plan.tasks:
@@ -51,7 +51,7 @@ async def measure(plan: Plan, runs: list[Run], report: Report) -> None:
                     progress.ends(run)
 
 
-def _cluster(plan: Plan) -> AbstractAsyncContextManager[BenchCluster]:
+def _cluster(plan: BenchmarkPlan) -> AbstractAsyncContextManager[BenchCluster]:
     return own_cluster() if plan.kubeconfig is None else given_cluster(plan.kubeconfig)
 
 

@@ -13,7 +13,7 @@ from mooring.bench.scheduler_perf.background import churn, delete_all, delete_po
 from mooring.bench.scheduler_perf.creating import PodBatch, Templates, create_if_absent, create_namespaces, create_nodes
 from mooring.bench.scheduler_perf.devices import allocate_claims, publish_slices
 from mooring.bench.scheduler_perf.manifests import NAMESPACES, PODS
-from mooring.bench.scheduler_perf.measuring import Measurement, Scheduler
+from mooring.bench.scheduler_perf.measuring import MeasuredScheduler, Measurement
 from mooring.bench.scheduler_perf.operations import (
     AllocResourceClaims,
     Barrier,
@@ -59,7 +59,7 @@ class Execution:
         case: Case,
         client: ApiClient,
         pods: PodWatch,
-        scheduler: Scheduler,
+        scheduler: MeasuredScheduler,
         run: Run,
         progress: Callable[[str], None],
     ) -> None:

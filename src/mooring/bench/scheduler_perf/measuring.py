@@ -16,7 +16,7 @@ from mooring.bench.scheduler_perf.workload_files import THROUGHPUT, MetricsConfi
 DURATION, MEMORY = "SchedulingDuration", "process_resident_memory"
 
 
-class Scheduler:
+class MeasuredScheduler:
     """What a measurement reads of the scheduler under test."""
 
     async def metrics(self) -> str:
@@ -34,7 +34,7 @@ class Measurement:
         self,
         name: str,
         pods: PodWatch,
-        scheduler: Scheduler,
+        scheduler: MeasuredScheduler,
         config: MetricsConfig | None,
         clock: Clock,
         namespaces: Collection[str],

@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import median
 
 from mooring.bench.scheduler_perf.results import Run
-from mooring.bench.scheduler_perf.selection import Choice
+from mooring.bench.scheduler_perf.selection import CaseChoice
 from mooring.bench.scheduler_perf.throughput import PERCENTILES
 
 ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
@@ -73,7 +73,7 @@ def summary(run: Run) -> str:
     return f"{run.pods} pods in {run.seconds:.1f} s, too short for samples"
 
 
-def not_run(choices: Iterable[Choice]) -> Iterator[tuple[str, str]]:
+def not_run(choices: Iterable[CaseChoice]) -> Iterator[tuple[str, str]]:
     """Workloads that were left out for some scheduler, and why."""
     for choice in choices:
         if choice.impossible:

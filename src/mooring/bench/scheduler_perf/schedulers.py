@@ -16,7 +16,7 @@ from mooring.base.errors import Fault
 from mooring.bench.control_plane import ControlPlane
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
 from mooring.bench.scheduler_commands import DEFAULTS, SchedulerCommand, find_commands
-from mooring.bench.scheduler_perf.measuring import Scheduler
+from mooring.bench.scheduler_perf.measuring import MeasuredScheduler
 from mooring.bench.scheduler_perf.selection import gates_flag
 from mooring.bench.scheduler_perf.workload_files import Case
 
@@ -40,7 +40,7 @@ def read_commands(stated: Sequence[str]) -> list[SchedulerCommand]:
     return find_commands(stated or DEFAULTS, FLAGS, FIELDS)
 
 
-class SchedulerProcess(Scheduler):
+class SchedulerProcess(MeasuredScheduler):
     """A scheduler that runs; `async with` starts and ends it."""
 
     def __init__(self, command: SchedulerCommand, case: Case, control_plane: ControlPlane, port: int) -> None:

@@ -21,7 +21,7 @@ DECLARED_FEATURES = "numNodeDeclaredFeatures"
 
 
 @dataclass(frozen=True)
-class Choice:
+class CaseChoice:
     """A workload, and why it cannot run: with any scheduler, or with Mooring."""
 
     case: Case
@@ -29,7 +29,7 @@ class Choice:
     not_with_mooring: str = ""
 
 
-def choose(cases: Iterable[Case], name_pattern: str, label_filter: str) -> list[Choice]:
+def choose(cases: Iterable[Case], name_pattern: str, label_filter: str) -> list[CaseChoice]:
     """The workloads whose name and labels are wanted."""
     try:
         pattern = re.compile(name_pattern)
@@ -48,8 +48,8 @@ def has_labels(case: Case, label_filter: str) -> bool:
     return True
 
 
-def choice(case: Case) -> Choice:
-    return Choice(case, "; ".join(_impossible(case)), _not_with_mooring(case))
+def choice(case: Case) -> CaseChoice:
+    return CaseChoice(case, "; ".join(_impossible(case)), _not_with_mooring(case))
 
 
 def _impossible(case: Case) -> Iterator[str]:
