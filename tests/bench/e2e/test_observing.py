@@ -40,7 +40,7 @@ class AProcess:
 
 @pytest.fixture
 def impatient(monkeypatch) -> None:
-    for name in ("LOOK_SECONDS", "STALL_SECONDS", "GRACE_SECONDS"):
+    for name in ("LOOK_SECONDS", "START_SECONDS", "STALL_SECONDS", "GRACE_SECONDS"):
         monkeypatch.setattr(observing, name, 0.0)
 
 

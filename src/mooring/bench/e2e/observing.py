@@ -10,8 +10,8 @@ from mooring.bench.e2e.binding_watch import BindingWatch
 from mooring.bench.e2e.running_contender import RunningContender
 
 LOOK_SECONDS = 0.05
-STALL_SECONDS = 60.0
-"""Without a binding for so long, the run is over."""
+START_SECONDS, STALL_SECONDS = 300.0, 60.0
+"""Without a first binding for so long, or another one, the run is over."""
 GRACE_SECONDS = 1.0
 """Bindings that a process posted may be shown so long after its end."""
 
@@ -36,8 +36,9 @@ async def observe(process: RunningContender, watch: BindingWatch) -> Observed:
         quiet = time.monotonic() - progressed_at
         if process.has_ended and quiet > GRACE_SECONDS:
             return Observed(start_cpu, f"it ended with exit code {process.exit_code}.")
-        if quiet > STALL_SECONDS:
-            return Observed(start_cpu, f"no pod was bound for {STALL_SECONDS:g} s.")
+        patience = STALL_SECONDS if bound else START_SECONDS
+        if quiet > patience:
+            return Observed(start_cpu, f"no pod was bound for {patience:g} s.")
         process.usage()
         try:
             await asyncio.wait_for(watch.all.wait(), LOOK_SECONDS)
