@@ -27,6 +27,8 @@ from mooring.client.api import list_path, path_of
 from mooring.objects import Kind, Node, Pod
 
 CREATES_AT_ONCE = 32
+PATIENCE_SECONDS = 600.0
+"""For what is not measured: a machine may be busy, and thousands of pods are deleted by one request."""
 EVENTS = Kind("", "v1", "Event", "events")
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 _encode = msgspec.json.Encoder().encode
@@ -68,7 +70,7 @@ class BenchCluster:
         async def work() -> None:
             for kind, document in waiting:
                 path = path_of(kind, document["metadata"].get("namespace"))
-                await self.client.transport.request("POST", path, _encode(document))
+                await self.client.transport.request("POST", path, _encode(document), seconds=PATIENCE_SECONDS)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(CREATES_AT_ONCE):
@@ -98,7 +100,7 @@ class BenchCluster:
         query = {"labelSelector": selector} if selector else {}
         body = _encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
         path = list_path(kind, namespace, query, 0, "")
-        await self.client.transport.request("DELETE", path, body, seconds=600.0)
+        await self.client.transport.request("DELETE", path, body, seconds=PATIENCE_SECONDS)
 
     async def event_count(self) -> int:
         return await self._count(EVENTS)
