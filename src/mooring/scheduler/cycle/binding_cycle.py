@@ -187,10 +187,10 @@ class BindingCycles:
                 task.cancel()
 
     def _spawn(self, placement: Placement, why_not: PlacementRefused | PluginFault | None) -> None:
-        pod = placement.pod
-        placement.assumed = self._state.pod(pod.uid)
-        self._placements[pod.uid] = placement
-        self._tasks[pod.uid] = asyncio.get_running_loop().create_task(
+        pod, uid = placement.pod, placement.pod.uid
+        placement.assumed = self._state.pod(uid)
+        self._placements[uid] = placement
+        self._tasks[uid] = asyncio.get_running_loop().create_task(
             self._bind_or_undo(placement, why_not), name=f"bind {pod.key}"
         )
 
@@ -212,7 +212,8 @@ class BindingCycles:
         finally:
             self._metrics.attempts.ended(placement.decision, placement.fault)
             # In the same step that requeued the pod: its next attempt must not find this one still in flight.
-            del self._tasks[placement.pod.uid], self._placements[placement.pod.uid]
+            uid = placement.pod.uid
+            del self._tasks[uid], self._placements[uid]
 
     async def _run(self, placement: Placement) -> None:
         pod = placement.pod
