@@ -132,8 +132,7 @@ NODES = st.lists(
 )
 
 
-@given(NODES, INCOMING, st.lists(st.tuples(RUNNING, st.integers(0, 3)), max_size=2), st.booleans(), st.booleans())
-def test_it_agrees_with_every_dry_run(nodes, pod, nominated, backwards, ahead):
+def a_cluster_of(nodes: Any, nominated: Any) -> State:
     state = State()
     for number, (cpu, most, cordoned, zone, running) in enumerate(nodes):
         labels = {ZONE: zone} if zone else {}
@@ -144,6 +143,12 @@ def test_it_agrees_with_every_dry_run(nodes, pod, nominated, backwards, ahead):
             state.set_pod(placed(each, name))
     for waiting, number in nominated:
         state.nominations.set(waiting, f"n{number}")
+    return state
+
+
+@given(NODES, INCOMING, st.lists(st.tuples(RUNNING, st.integers(0, 3)), max_size=2), st.booleans(), st.booleans())
+def test_it_agrees_with_every_dry_run(nodes, pod, nominated, backwards, ahead):
+    state = a_cluster_of(nodes, nominated)
     at_once, tried = computed(state, pod, backwards=backwards, ahead=ahead)
     for name, found in at_once.items():
         assert found == tried[name]

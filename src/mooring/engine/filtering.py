@@ -18,8 +18,19 @@ from mooring.engine.plugin_call import calling, fault, with_reasons
 from mooring.engine.profile import FilterPlugin, Profile
 from mooring.engine.ranking import Ranking
 from mooring.engine.rejected import PluginVerdict, Rejected, RejectionGroup, Step, groups_of_whole_steps
-from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, BoolArray, OnlyNodes, Plugin, Refusal, Rejection, Skip
-from mooring.state import Rows, RowView
+from mooring.engine.what_if_filters import WhatIfFilters
+from mooring.framework import (
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    BoolArray,
+    OnlyNodes,
+    PlacedPod,
+    Plugin,
+    Refusal,
+    Rejection,
+    Skip,
+)
+from mooring.state import Addition, Rows, RowView, WhatIfRows
 
 log = Log("engine")
 
@@ -266,9 +277,14 @@ def _with_nominated(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
 
 def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: list[RowView], steps: list[Step]) -> Rows:
     candidates = set(nodes.rows.tolist())
-    for view in with_nominated:
-        if view.row not in candidates:
-            continue
+    left = [view for view in with_nominated if view.row in candidates]
+    if len(left) > 1:
+        tried, refused = _refused_among_nominated(cycle, left)
+        steps += refused
+        for step in refused:
+            nodes = nodes.where(~np.isin(nodes.rows, step.rows[step.mask]))
+        left = [view for view in left if view.row not in tried]
+    for view in left:
         verdict = refusal_among_nominated(cycle, view)
         if verdict is not None:
             plugin, refusal = verdict
@@ -278,14 +294,48 @@ def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: li
     return nodes
 
 
-def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> PluginVerdict | None:
-    """Why the node is infeasible with the pods that are nominated to it."""
+def _refused_among_nominated(cycle: EngineCycle, views: Sequence[RowView]) -> tuple[set[int], list[Step]]:
+    """`refusal_among_nominated` for many nodes at once: the rows that were tried, and the rejections.
+
+    Preemption may nominate hundreds of pods. Pods with affinity to others are left to a what-if of their own: the
+    PreFilter state does not count their terms.
+    """
+    filters = WhatIfFilters(cycle)
+    if not filters.are_states_valid:
+        return set(), []
+    rows, pods, places = [], [], []
+    tried = set()
+    for view in views:
+        ahead = _ahead(cycle, view)
+        if any(pod.affinity is not None for pod in ahead):
+            continue
+        tried.add(view.row)
+        if ahead:
+            pods += ahead
+            places += [len(rows)] * len(ahead)
+            rows.append(view.row)
+    if not rows:
+        return tried, []
+    nodes = cycle.nodes.of_rows(np.array(rows))
+    steps, passing = filters.run(WhatIfRows(nodes, Addition(pods, places, len(rows)), np.arange(len(rows))))
+    if not passing.are_certain:
+        tried -= set(nodes.rows.take(passing.places).tolist())
+    return tried, steps
+
+
+def _ahead(cycle: EngineCycle, view: RowView) -> list[PlacedPod]:
+    """The pods nominated to the node that count as being there."""
     pod = cycle.pod
-    ahead = [
+    return [
         nominated
         for nominated in cycle.state.nominations.at(view.name)
         if nominated.priority >= pod.priority and nominated.uid != pod.uid
     ]
+
+
+def refusal_among_nominated(cycle: EngineCycle, view: RowView) -> PluginVerdict | None:
+    """Why the node is infeasible with the pods that are nominated to it."""
+    pod, ahead = cycle.pod, _ahead(cycle, view)
     if not ahead:
         return None
     with cycle.state.what_if(view.name, adding=ahead):

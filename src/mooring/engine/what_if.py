@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.evaluation import run_rule_at_once
 from mooring.engine.filtering import first_refusal, not_satisfied, refusal_among_nominated, run_pre_filters
-from mooring.engine.profile import FilterPlugin, Rule
-from mooring.engine.rejected import Rejected, Step
-from mooring.engine.time_budget import AttemptTimeout
+from mooring.engine.rejected import Rejected
+from mooring.engine.what_if_filters import WhatIfFilters
 from mooring.framework import (
     BoolArray,
     Evicted,
@@ -27,25 +25,12 @@ from mooring.framework import (
     NodeRows,
     NodeView,
     PlacedPod,
-    Plugin,
     Pod,
-    Reads,
     Refusal,
     Victims,
 )
 from mooring.state import Eviction, Rows, RowView, WhatIfRows
 from mooring.state import LowerPriorityPods as StateLowerPriorityPods
-
-IN_WHAT_IF = "filter_nodes_in_what_if"
-"""The form of a rule for a plugin whose PreFilter reads pods on nodes."""
-
-
-class Passing(NamedTuple):
-    """The positions of nodes that filters passed, in a what-if about many nodes."""
-
-    places: IntArray
-    are_certain: bool = True
-    """Whether every filter could run."""
 
 
 class EngineWhatIf:
@@ -53,10 +38,7 @@ class EngineWhatIf:
 
     def __init__(self, cycle: EngineCycle) -> None:
         self._cycle = cycle
-        profile = cycle.profile
-        self._filterers = tuple(each for each in profile.filterers if each.name not in cycle.skipped_filters)
-        self._of_pods = tuple(each for each in self._filterers if _reads(each, profile.pre_filters) is not Reads.NODE)
-        self._rules = {each.name: _rule_in_what_if(each, profile.pre_filters) for each in self._filterers}
+        self._filters = WhatIfFilters(cycle)
         self._accepted: set[int] = set()
         """The rows that filters of the node object alone have passed for the cycle's pod."""
         self._standing: EngineCycle | None = None
@@ -81,13 +63,13 @@ class EngineWhatIf:
         if not len(places):
             return Victims((), is_known, is_known, is_victim)
         eviction = Eviction(pods)
-        steps, passing = self._steps(WhatIfRows.of(eviction, places), self._filterers)
+        steps, passing = self._filters.run(WhatIfRows.of(eviction, places))
         is_known[places] = True
         is_refused = is_known.copy()
         is_refused[passing.places] = False
         if not (
             passing.are_certain
-            and self._are_states_valid()
+            and self._filters.are_states_valid
             and self._reprieve_in_order(eviction, passing.places, reprieve_order, is_victim)
         ):
             is_known[passing.places] = False
@@ -123,7 +105,7 @@ class EngineWhatIf:
             if order is not None:
                 reprieved = order.take(reprieved)
             eviction.reprieve(reprieved, nodes)
-            _, passing = self._steps(evaluated, self._of_pods)
+            _, passing = self._filters.run(evaluated, of_pods_only=True)
             if not passing.are_certain:
                 return False
             if len(passing.places) < len(evaluated):
@@ -134,37 +116,6 @@ class EngineWhatIf:
                 eviction.evict(victims, nodes[cannot_stay])
                 is_victim[victims] = True
         return True
-
-    def _are_states_valid(self) -> bool:
-        """Whether no PreFilter has to run again when pods are evicted, and none rejected the pod."""
-        cycle = self._cycle
-        return all(
-            plugin.name in cycle.skipped_filters
-            or (
-                plugin.name in cycle.filter_states and (not plugin.pre_filter_reads_pods or hasattr(plugin, IN_WHAT_IF))
-            )
-            for plugin in cycle.profile.pre_filters
-        )
-
-    def _steps(self, nodes: WhatIfRows, filterers: Iterable[FilterPlugin]) -> tuple[list[Step], Passing]:
-        """The rejections of these nodes, filter by filter, and the nodes that are left."""
-        steps: list[Step] = []
-        for filterer in filterers:
-            if not len(nodes):
-                break
-            rule = self._rules.get(filterer.name)
-            if rule is None:
-                return steps, Passing(nodes.places, are_certain=False)
-            try:
-                step = run_rule_at_once(filterer, rule, self._cycle, cast(Rows, nodes))
-            except (KeyboardInterrupt, AttemptTimeout):
-                raise
-            except BaseException:  # the dry run reports it
-                return steps, Passing(nodes.places, are_certain=False)
-            if step is not None:
-                steps.append(step)
-                nodes = nodes.where(~step.mask)
-        return steps, Passing(nodes.places)
 
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
         return self._cycle.state.what_if(node.name, without=pods)
@@ -182,7 +133,7 @@ class EngineWhatIf:
         view = cast(RowView, node)
         verdict = refusal_among_nominated(cycle, view)
         if verdict is None:
-            filterers = self._of_pods if is_ours and view.row in self._accepted else self._filterers
+            filterers = self._filters.of_pods if is_ours and view.row in self._accepted else self._filters.all
             verdict = first_refusal(cycle, view, filterers)
         if verdict is not None:
             return verdict.refusal
@@ -203,21 +154,3 @@ class EngineWhatIf:
         if stands and pod is self._cycle.pod:
             self._standing = cycle
         return cycle
-
-
-def _rule_in_what_if(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) -> Rule | None:
-    """The form of the filter that evaluates many nodes, each without some of its pods; None: there is none."""
-    if filterer.at_once is None:
-        return None
-    rule: Rule | None = getattr(filterer.plugin, IN_WHAT_IF, None)
-    if rule is None and _reads(filterer, pre_filters) in (Reads.NODE, Reads.PODS):
-        rule = filterer.at_once
-    return rule
-
-
-def _reads(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) -> Reads:
-    """What the filter's result depends on; anything, if its PreFilter state depends on pods."""
-    plugin = filterer.plugin
-    if plugin.pre_filter_reads_pods and plugin in pre_filters:
-        return Reads.ANYTHING
-    return plugin.reads

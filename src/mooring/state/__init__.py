@@ -7,10 +7,11 @@ from mooring.state.pods_by_importance import LowerPriorityPods
 from mooring.state.state import State
 from mooring.state.table import PODS
 from mooring.state.views import Rows, RowView
-from mooring.state.what_if_rows import Eviction, WhatIfRows
+from mooring.state.what_if_rows import Addition, Eviction, WhatIfRows
 
 __all__ = [
     "PODS",
+    "Addition",
     "ChangeLog",
     "Column",
     "Eviction",

@@ -72,6 +72,11 @@ class PodsByImportance:
             places, node, priorities = places[is_lower], node[is_lower], priorities[is_lower]
         return LowerPriorityPods(self, nodes, places, node, priorities, self._started.take(places))
 
+    def none(self, nodes: Rows) -> LowerPriorityPods:
+        """No pods of these nodes."""
+        nothing = np.empty(0, np.int64)
+        return LowerPriorityPods(self, nodes, nothing, nothing, nothing, np.empty(0, np.float64))
+
     def numbers(self, pods: LowerPriorityPods, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
         """The number of each of these pods, computed where it is not known."""
         if alike is None:

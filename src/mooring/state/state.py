@@ -6,6 +6,7 @@ columns, tallies, sums and carried terms in step. Nothing here decides anything 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import Fault
@@ -49,6 +50,8 @@ class State:
         self._terms = AffinityTerms(self._table)
         self.nominations = Nominations()
         self._by_importance = PodsByImportance(self._table)
+        self._priorities: Counter[int] = Counter()
+        """How many pods on nodes have each priority."""
         self._what_ifs = WhatIfs(self._table, self._index, self._terms)
 
     # Nodes
@@ -149,6 +152,8 @@ class State:
                 currentNode=pod.node,
             )
         if old is not None and _counts_alike(old, pod):
+            self._priorities[pod.priority] += 1
+            self._count_priority_out(old)
             if old.labels == pod.labels:
                 self._replace(pod)
             else:
@@ -190,6 +195,7 @@ class State:
 
     def _put(self, pod: PlacedPod) -> None:
         self._pods[pod.uid] = pod
+        self._priorities[pod.priority] += 1
         touched = self._index.put(pod)
         view = self._table.get(pod.node)
         if view is None:
@@ -200,6 +206,7 @@ class State:
 
     def _take(self, pod: PlacedPod) -> None:
         del self._pods[pod.uid]
+        self._count_priority_out(pod)
         touched = self._index.take(pod)
         view = self._table.get(pod.node)
         if view is None:
@@ -311,7 +318,14 @@ class State:
         """The pods below a priority on these nodes; outside a what-if only."""
         if self._what_ifs.is_active:
             raise Fault("pods of lower priority are listed outside a what-if")
+        if min(self._priorities, default=priority) >= priority:
+            return self._by_importance.none(nodes)
         return self._by_importance.below(priority, nodes)
+
+    def _count_priority_out(self, pod: PlacedPod) -> None:
+        self._priorities[pod.priority] -= 1
+        if not self._priorities[pod.priority]:
+            del self._priorities[pod.priority]
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[PlacedPod]) -> list[str]:
         """Where the state differs from the objects of the API server; each difference a sentence."""

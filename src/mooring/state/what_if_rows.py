@@ -1,12 +1,12 @@
-"""Many nodes in a what-if, each as if pods were evicted from that node alone.
+"""Many nodes in a what-if, each as if pods were evicted from that node alone, or added to it.
 
-Nothing is changed: what the evicted pods hold is taken off the columns and tallies when they are read.
+Nothing is changed: what these pods hold is taken off or added to the columns and tallies when they are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,11 @@ class Eviction:
         self._held: dict[Hashable, tuple[IntArray, IntArray]] = {}
         """By what was read: a number per pod, and the sum of those of evicted pods per node."""
 
-    def held(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
-        """The sum per node over its evicted pods."""
+    def moved(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
+        return -self._sums(key, number, alike)
+
+    def _sums(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
+        """Per node over its evicted pods."""
         known = self._held.get(key)
         if known is None:
             numbers = self.pods.numbers(key, number, alike)
@@ -54,18 +57,44 @@ class Eviction:
             held[nodes] += numbers.take(pods)
 
 
+class Addition:
+    """Pods that are added to nodes."""
+
+    def __init__(self, pods: Sequence[PlacedPod], node: Sequence[int], nodes: int) -> None:
+        """`node`: for each pod the position of its node among so many."""
+        self._pods = pods
+        self._node = np.array(node, np.int64)
+        self._nodes = nodes
+        self._sums: dict[Hashable, IntArray] = {}
+
+    def moved(self, key: Hashable, number: Number, _: Alike | None) -> IntArray:
+        sums = self._sums.get(key)
+        if sums is None:
+            sums = self._sums[key] = np.zeros(self._nodes, np.int64)
+            np.add.at(sums, self._node, [number(pod) for pod in self._pods])
+        return sums
+
+
+class Change(Protocol):
+    """What a what-if changes."""
+
+    def moved(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
+        """How it changes the sum of a number that each pod has, per node."""
+        ...
+
+
 class WhatIfRows:
     """Nodes in a what-if: the framework's `NodeRows`, as far as it is known.
 
     Anything else raises `NotComputable`, so that a rule is either evaluated correctly or not at all.
     """
 
-    __slots__ = ("_cells", "_eviction", "_nodes", "places", "rows")
+    __slots__ = ("_cells", "_change", "_nodes", "places", "rows")
 
-    def __init__(self, nodes: Rows, eviction: Eviction, places: IntArray) -> None:
-        """`places`: those of these nodes in the eviction."""
+    def __init__(self, nodes: Rows, change: Change, places: IntArray) -> None:
+        """`places`: those of these nodes in the change."""
         self._nodes = nodes
-        self._eviction = eviction
+        self._change = change
         self.places = places
         self.rows = nodes.rows
         self._cells: dict[int | tuple[str, str], NDArray[Any]] = {}
@@ -85,11 +114,10 @@ class WhatIfRows:
         raise NotComputable("one node")  # its view shows the pods that are there
 
     def where(self, mask: BoolArray) -> WhatIfRows:
-        return WhatIfRows(self._nodes.where(mask), self._eviction, self.places[mask])
+        return WhatIfRows(self._nodes.where(mask), self._change, self.places[mask])
 
     def moved(self, key: Hashable, number: Number, alike: Alike | None = None) -> IntArray:
-        """What these nodes lose of a number that each pod has, in the what-if."""
-        return -self._eviction.held(key, number, alike).take(self.places)
+        return self._change.moved(key, number, alike).take(self.places)
 
     def cells(self, column: Column) -> NDArray[Any]:
         cells = self._cells.get(id(column))

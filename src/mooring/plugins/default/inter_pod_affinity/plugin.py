@@ -14,7 +14,7 @@ that select them, and of theirs that select the pod. Their required affinity cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -151,7 +151,7 @@ class InterPodAffinity(Plugin):
         """`filter`, for many nodes at once."""
         state: FilterState = cycle.filter_state(self)
         far = [counts.lacking(nodes) if state.is_first else _absent(counts, nodes) for counts in state.near]
-        return _rejections(state, nodes, far)
+        return _rejections(state, nodes, far, [counts for counts in state.anti_affinity if counts.total])
 
     def filter_nodes_in_what_if(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         state: FilterState = cycle.filter_state(self)
@@ -159,7 +159,7 @@ class InterPodAffinity(Plugin):
         if state.matches_itself:
             is_first = np.logical_and.reduce([np.equal(counts.total_at(nodes), 0) for counts in state.near])
             far = [counts.lacking(nodes) | (absent & ~is_first) for counts, absent in zip(state.near, far, strict=True)]
-        return _rejections(state, nodes, far)
+        return _rejections(state, nodes, far, state.anti_affinity)
 
     def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[DomainCounts, int], ...] | Skip:
         terms = self._terms.of(pod)
@@ -198,12 +198,14 @@ class InterPodAffinity(Plugin):
         return scores
 
 
-def _rejections(state: FilterState, nodes: NodeRows, far: list[BoolArray]) -> Iterator[Rejections]:
+def _rejections(
+    state: FilterState, nodes: NodeRows, far: list[BoolArray], anti_affinity: Sequence[DomainCounts]
+) -> Iterator[Rejections]:
     """`far`: where required affinity is not met, by each topology key."""
     refused: BoolArray | None = None
     for reason, masks in (
         (NOT_NEAR, far),
-        (NOT_AWAY, [_present(counts, nodes) for counts in state.anti_affinity if counts.total]),
+        (NOT_AWAY, [_present(counts, nodes) for counts in anti_affinity]),
         (NOT_WANTED, [_present(counts, nodes) for counts in state.existing_anti_affinity]),
     ):
         if masks:
