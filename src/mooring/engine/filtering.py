@@ -303,8 +303,10 @@ def _refused_among_nominated(cycle: EngineCycle, views: Sequence[RowView]) -> tu
     filters = WhatIfFilters(cycle)
     if not filters.are_states_valid:
         return set(), []
-    rows, pods, places = [], [], []
-    tried = set()
+    rows: list[int] = []
+    pods: list[PlacedPod] = []
+    places: list[int] = []
+    tried: set[int] = set()
     for view in views:
         ahead = _ahead(cycle, view)
         if any(pod.affinity is not None for pod in ahead):
