@@ -136,7 +136,7 @@ class ConnectionPool:
             if fence is None:
                 response = await connection.send(request, until=until)
             else:
-                with fence.sending(connection.time_out, is_decision=is_decision):
+                with fence.sending(connection.time_out, is_decision=is_decision, loop=self.loop):
                     response = await connection.send(request, until=until, fence=fence)
         except Fenced:
             self.give_back(connection, context)

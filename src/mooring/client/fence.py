@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 from mooring.base.clock import boottime
@@ -33,14 +33,28 @@ class Fenced(Fault):
 
 
 class _Write:
-    """A write in flight, of one event loop."""
+    """A write of one event loop, in flight inside the `with`."""
 
-    __slots__ = ("cut", "is_decision", "loop")
+    __slots__ = ("_in_flight", "cut", "is_decision", "loop")
 
-    def __init__(self, cut: Callable[[], None], *, is_decision: bool) -> None:
-        self.loop = asyncio.get_running_loop()
+    def __init__(
+        self,
+        in_flight: dict[_Write, None],
+        loop: asyncio.AbstractEventLoop,
+        cut: Callable[[], None],
+        *,
+        is_decision: bool,
+    ) -> None:
+        self._in_flight = in_flight
+        self.loop = loop
         self.cut = cut
         self.is_decision = is_decision
+
+    def __enter__(self) -> None:
+        self._in_flight[self] = None
+
+    def __exit__(self, *_: object) -> None:
+        self._in_flight.pop(self, None)
 
 
 class Timer(Protocol):
@@ -123,20 +137,16 @@ class WriteFence:
         if self.now() > until:
             raise Fenced("the lease has expired; this replica writes nothing until it has renewed it")
 
-    @contextlib.contextmanager
-    def sending(self, cut: Callable[[], None], *, is_decision: bool = True) -> Iterator[None]:
+    def sending(
+        self, cut: Callable[[], None], *, is_decision: bool = True, loop: asyncio.AbstractEventLoop | None = None
+    ) -> contextlib.AbstractContextManager[None]:
         """Around a write, from before its first byte, which has to pass `write`, until its response.
 
         `cut` is called on this event loop if the fence is suspended meanwhile. `is_decision`: whether the write decides
         about pods, so that no other replica may lead while it is in flight.
         """
-        # Added before the check, as the fence is shut before these are read: no write passes between the two.
-        write = _Write(cut, is_decision=is_decision)
-        self._in_flight[write] = None
-        try:
-            yield
-        finally:
-            self._in_flight.pop(write, None)
+        # In flight before the check, as the fence is shut before these are read: no write passes between the two.
+        return _Write(self._in_flight, loop or asyncio.get_running_loop(), cut, is_decision=is_decision)
 
     async def opened(self) -> None:
         """Until writes may leave again. Where the lease is lost that is never: the process ends."""
