@@ -105,18 +105,19 @@ def test_what_is_found_keeps_every_rule(given_world):
         except Fault:
             continue
         state: PodClaims = cycle.filter_state(world.plugin)
-        found = state.found[node.name].found if node.name in state.found else []
+        here = state.found.get(node.name)
+        found = [] if here is None else here.found
         taken = [device.offered.id for claim in found for device in claim.devices]
         assert max(Counter(taken).values(), default=1) == 1
         assert not in_use & {(device.pool, device.device) for device in taken}
-        for claim in found:
+        for wanted_claim, claim in zip(here.claims if here is not None else (), found, strict=True):
             per_request = Counter(device.wanted for device in claim.devices)
             for wanted in claim.chosen:
                 assert per_request[wanted] == wanted.count or (wanted.takes_all and per_request[wanted] > 0)
             assert all(device.offered.id.pool == node.name for device in claim.devices)
             assert not any(device.offered.device.taints for device in claim.devices)
             models = {device.offered.device.attributes["model"].string_value for device in claim.devices}
-            assert len(models) == 1 or not claim.claim.spec.devices.constraints
+            assert len(models) == 1 or not wanted_claim.claim.spec.devices.constraints
             for device in claim.devices:
                 chosen_by_model = any(expression == MODEL for expression, _ in device.wanted.selectors)
                 assert not chosen_by_model or device.offered.device.attributes["model"].string_value == "a"

@@ -6,13 +6,13 @@ nothing. Allocations in flight (reserved, not yet written) count like those in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mooring.framework import ClaimsInFlight, Objects
 from mooring.objects.quantity import billionths
 from mooring.objects.resource import AllocatedDevice, ResourceClaim
 from mooring.plugins.default.dynamic_resources.features import Features
-from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId
+from mooring.plugins.default.dynamic_resources.resource_slices import DeviceId, PoolId
 
 Amounts = dict[str, int]
 
@@ -66,6 +66,26 @@ class AllocatedDevices:
 
     def _is_share(self, result: AllocatedDevice) -> bool:
         return self._can_share and result.share_id is not None
+
+
+class DeviceHolders:
+    """The claims that hold devices of a pool, written or in flight."""
+
+    def __init__(self, claims: Objects[ResourceClaim], in_flight: ClaimsInFlight) -> None:
+        self._written = claims.indexed(_pools)
+        self._in_flight = in_flight.indexed(_pools)
+
+    def of(self, pools: Iterable[PoolId]) -> Sequence[ResourceClaim]:
+        """Equal to what it was before, unless one of these claims changed."""
+        found: list[ResourceClaim] = []
+        for pool in pools:
+            found += self._written.at(pool)
+            found += self._in_flight.at(pool)
+        return found
+
+
+def _pools(claim: ResourceClaim) -> Iterable[PoolId]:
+    return {PoolId(result.driver, result.pool) for result in _results(claim)}
 
 
 def _results(claim: ResourceClaim) -> Iterator[AllocatedDevice]:

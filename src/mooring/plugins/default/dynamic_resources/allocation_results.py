@@ -23,18 +23,18 @@ from mooring.objects.resource import (
     ResourceSliceSpec,
 )
 from mooring.plugins.default.dynamic_resources.allocator import FoundClaim, FoundDevice
-from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, ResolvedRequest
+from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, ClaimToAllocate, ResolvedRequest
 from mooring.plugins.default.dynamic_resources.features import Features
 
 FROM_CLASS, FROM_CLAIM = "FromClass", "FromClaim"
 
 
-def allocation_of(found: FoundClaim, node: str, features: Features) -> Allocation:
+def allocation_of(claim: ResourceClaim, found: FoundClaim, node: str, features: Features) -> Allocation:
     """The allocation of one claim on this node."""
     return Allocation(
         devices=DeviceAllocation(
-            results=[_result(found.claim, at, each, features) for at, each in enumerate(found.devices)],
-            config=_configuration(found.claim, found.chosen),
+            results=[_result(claim, at, each, features) for at, each in enumerate(found.devices)],
+            config=_configuration(claim, found.chosen),
         ),
         node_selector=_node_selector(found, node),
     )
@@ -87,13 +87,13 @@ def _applies_to(requests: Sequence[str], wanted: ResolvedRequest) -> bool:
     return wanted.request in requests or wanted.reference in requests
 
 
-def check_selectors(found: FoundClaim) -> None:
+def check_selectors(claim: ResourceClaim, found: FoundClaim) -> None:
     """Raise a fault if no node selector can express which nodes can use the allocation."""
     for each in found.devices:
         selector = _nodes_of(each)[1]
         if selector is not None and len(selector.node_selector_terms) > 1:
             raise AllocationFault(
-                f"create NodeSelector for claim {found.claim.name}: unsupported ResourceSlice.NodeSelector with"
+                f"create NodeSelector for claim {claim.name}: unsupported ResourceSlice.NodeSelector with"
                 f" {len(selector.node_selector_terms)} terms"
             )
 
@@ -137,13 +137,16 @@ class NodeAllocation:
 
     found: Sequence[FoundClaim]
     """One for each claim that has no allocation yet, in their order."""
+    claims: Sequence[ClaimToAllocate]
+    """These claims."""
     extended_claim: ResourceClaim | None = None
     """The claim to be made for extended resources, as it must be for this node."""
     mappings: Sequence[ContainerExtendedResourceRequest] = ()
 
     def allocations(self, node: str, features: Features) -> list[Allocation]:
         """What the claims' statuses will hold. Of many nodes one is chosen, so it is not made before."""
-        return [allocation_of(each, node, features) for each in self.found]
+        pairs = zip(self.claims, self.found, strict=True)
+        return [allocation_of(wanted.claim, found, node, features) for wanted, found in pairs]
 
 
 def preference_score(claims: Sequence[ResourceClaim], found: Sequence[FoundClaim]) -> int:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from mooring.framework import NodeView
 from mooring.objects.quantity import billionths
-from mooring.objects.resource import MOST_RESULTS, ResourceClaim
+from mooring.objects.resource import MOST_RESULTS
 from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
 from mooring.plugins.default.dynamic_resources.consumable_capacity import (
     NOTHING,
@@ -72,7 +72,6 @@ class FoundDevice:
 class FoundClaim:
     """The devices for a claim, and which alternative each of its requests got."""
 
-    claim: ResourceClaim
     devices: Sequence[FoundDevice]
     chosen: Sequence[ResolvedRequest]
 
@@ -150,7 +149,6 @@ class _Search:
     def found(self) -> list[FoundClaim]:
         return [
             FoundClaim(
-                wanted.claim,
                 self._results[at],
                 [request.alternatives[self._chosen[at].get(place, 0)] for place, request in enumerate(wanted.requests)],
             )

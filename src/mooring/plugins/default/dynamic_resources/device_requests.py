@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from mooring.base.errors import Fault
 from mooring.framework import Objects
@@ -83,6 +85,11 @@ class ClaimToAllocate:
         self._classes = classes
         self._features = features
         self._requests: Sequence[RequestAlternatives] | None = None
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for claims that request the same of the same device classes."""
+        return self._classes.version, msgspec.msgpack.encode(self.claim.spec)
 
     @property
     def requests(self) -> Sequence[RequestAlternatives]:

@@ -7,7 +7,7 @@ exists in memory until the pod is bound.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.framework import ClaimsInFlight, FeatureGates, IntArray, NodeRows, NodeView, Objects, Pod
@@ -26,12 +26,14 @@ from mooring.objects.resource import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
+from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices, DeviceHolders
 from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault, expressions_of, selects
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.resource_slices import (
     DeviceSlice,
+    PoolId,
     ResourceSliceCache,
+    ResourceSliceIndex,
     SliceDevice,
     node_matches,
 )
@@ -210,6 +212,19 @@ def _count(request: DeviceRequest) -> int:
     return request.exactly.count if request.exactly is not None else 0
 
 
+@dataclass(slots=True)
+class _Counted:
+    """Devices of a node that provide a resource, with what they depend on; and how many of them are allocated."""
+
+    index: ResourceSliceIndex
+    labels: Mapping[str, str]
+    by: DeviceClass
+    devices: Sequence[SliceDevice]
+    pools: Sequence[PoolId]
+    holders: Sequence[ResourceClaim] = ()
+    allocated: int | None = None
+
+
 class ExtendedResourceUsage:
     """How much of an extended resource a node's devices provide, and how much of it is allocated: for scores."""
 
@@ -227,6 +242,9 @@ class ExtendedResourceUsage:
         self._resource_cache = ExtendedResourceCache(classes)
         self._slice_cache = ResourceSliceCache(slices, features)
         self._allocated_devices = AllocatedDevices(claims, in_flight, features)
+        self._holders = DeviceHolders(claims, in_flight)
+        self._counted: dict[tuple[str, str], _Counted] = {}
+        """By node and resource."""
 
     def is_device_backed(self, resource: str) -> bool:
         """Whether a node that lacks the resource may have devices instead: DynamicResources checks that."""
@@ -257,18 +275,33 @@ class ExtendedResourceUsage:
         device_class = self._classes.get(name) if name is not None else None
         if device_class is None:
             return 0, 0
+        index = self._slice_cache.index()
+        known = self._counted.get((node.name, resource))
+        if known is None or known.index is not index or known.labels != node.labels or known.by is not device_class:
+            known = self._counted[node.name, resource] = self._offered(node, device_class, index)
+        holders = self._holders.of(known.pools)
+        if known.allocated is None or known.holders != holders:
+            known.holders = holders
+            known.allocated = sum(self._allocated_devices.is_allocated(offered.id) for offered in known.devices)
+        return len(known.devices), known.allocated
+
+    def _offered(self, node: NodeView, device_class: DeviceClass, index: ResourceSliceIndex) -> _Counted:
+        """The devices that the class selects of those that the node can use."""
         selectors = expressions_of(device_class)
         try:
             devices = [
-                offered for offered in self._usable(node) if all(selects(*selector, offered) for selector in selectors)
+                offered
+                for offered in self._usable(node, index)
+                if all(selects(*selector, offered) for selector in selectors)
             ]
         except AllocationFault:  # a selector has no value for some device: the node's devices cannot be counted
-            return 0, 0
-        return len(devices), sum(self._allocated_devices.is_allocated(offered.id) for offered in devices)
+            devices = []
+        pools = {PoolId(offered.id.driver, offered.id.pool): None for offered in devices}
+        return _Counted(index, node.labels, device_class, devices, list(pools))
 
-    def _usable(self, node: NodeView) -> Iterator[SliceDevice]:
+    def _usable(self, node: NodeView, index: ResourceSliceIndex) -> Iterator[SliceDevice]:
         """What slices offer to the node, whatever the state of their pools."""
-        for each in self._slice_cache.index().possible_slices(node):
+        for each in index.possible_slices(node):
             if each.spec.per_device_node_selection:
                 for offered in each.devices:
                     device = offered.device

@@ -7,7 +7,7 @@ what they prefer score higher. Which devices are chosen depends on nothing but t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Annotated
 
@@ -51,12 +51,8 @@ from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.placement_rules import selector_matches
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources import extended_resources
-from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices
-from mooring.plugins.default.dynamic_resources.allocation_results import (
-    NodeAllocation,
-    check_selectors,
-    preference_score,
-)
+from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices, DeviceHolders
+from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation, preference_score
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
 from mooring.plugins.default.dynamic_resources.binding_conditions import (
     BindingConditionsWait,
@@ -69,6 +65,7 @@ from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAll
 from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.pod_claims import (
     ClaimMissing,
+    ClaimSearches,
     PodClaims,
     can_be_reserved,
     claims_of,
@@ -77,6 +74,7 @@ from mooring.plugins.default.dynamic_resources.pod_claims import (
     reserve_devices,
 )
 from mooring.plugins.default.dynamic_resources.resource_slices import ResourceSliceCache
+from mooring.plugins.default.dynamic_resources.search_cache import SearchCache
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -88,6 +86,7 @@ DELETED = "deletion of ResourceClaim completed"
 STILL_NOT = "still not schedulable"
 IN_USE = "resourceclaim in use"
 NO_CLAIMS = PodClaims()
+NO_RESOURCES: frozenset[str] = frozenset()
 _OUT_OF_REACH = float("inf")
 _SHORTEST_SEARCH_SECONDS = 1e-6
 """No search takes less: a limit of that much is over when the search begins."""
@@ -139,6 +138,7 @@ class DynamicResources(Plugin):
         self._writer, self._in_flight = writer, in_flight
         self._slice_cache = ResourceSliceCache(slices, self._features)
         self._allocated_devices = AllocatedDevices(claims, in_flight, self._features)
+        self._search_cache = SearchCache(DeviceHolders(claims, in_flight))
         self._resource_cache = extended_resources.ExtendedResourceCache(classes)
         self._extended_claims_by_pod = claims.indexed(extended_resources.pods_of_extended_claim)
         self._binding_seconds = args.binding_timeout.total_seconds()
@@ -276,7 +276,7 @@ class DynamicResources(Plugin):
         state: PodClaims = cycle.filter_state(self)
         if not state.claims:
             return None
-        requests: extended_resources.ExtendedRequests | None = None
+        devices_for: Collection[str] | None = None
         if state.extended_claim is not None:
             if state.extended_claim.spec.devices.requests:
                 # Left over from an attempt that failed: post_filter deletes it.
@@ -287,12 +287,12 @@ class DynamicResources(Plugin):
             if not lacking and not state.has_user_claims:
                 return None
             if state.extended_claim.status.allocation is None:
-                requests = extended_resources.extended_requests(pod, lacking, self._resource_cache)
+                devices_for = lacking
         unavailable = [at for at, claim in enumerate(state.claims) if not self._is_available(claim, node)]
         found: NodeAllocation | None = None
         if state.allocator is not None:
             try:
-                found = self._found(state, state.allocator, node, requests)
+                found = self._found(pod, state, state.allocator, node, devices_for)
             except PoolsInvalid as reason:
                 return Rejection(str(reason), code=UNRESOLVABLE)
             if found is None:
@@ -348,28 +348,32 @@ class DynamicResources(Plugin):
         return ready is Readiness.READY
 
     def _found(
-        self,
-        state: PodClaims,
-        allocator: Allocator,
-        node: NodeView,
-        requests: extended_resources.ExtendedRequests | None,
+        self, pod: Pod, state: PodClaims, allocator: Allocator, node: NodeView, devices_for: Collection[str] | None
     ) -> NodeAllocation | None:
-        """Devices for all claims without allocation, or None."""
-        wanted = list(state.wanted)
-        claim: ResourceClaim | None = None
-        if state.extended_claim is not None and requests is not None:
-            claim = requests.claim(state.extended_claim)
-            wanted.append(ClaimToAllocate(claim, self._classes, self._features))
+        """Devices for all claims without allocation, or None. `devices_for` are extended resources."""
+        key = NO_RESOURCES if devices_for is None else frozenset(devices_for)
+        claims = state.searches.get(key)
+        if claims is None:
+            claims = state.searches[key] = self._searches_of(pod, state, allocator, devices_for)
         self._deadline = self._clock.monotonic() + self._filter_seconds
         try:
-            found = allocator.allocate(node, wanted)
+            found = claims.searches.at(node)
         except TimeoutError:
             raise Fault(f"node {node.name}: timed out trying to allocate devices") from None
         if found is None:
             return None
-        for each in found:
-            check_selectors(each)
-        return NodeAllocation(found, claim, requests.mappings if requests is not None else ())
+        return NodeAllocation(found, claims.searches.claims, claims.extended_claim, claims.mappings)
+
+    def _searches_of(
+        self, pod: Pod, state: PodClaims, allocator: Allocator, devices_for: Collection[str] | None
+    ) -> ClaimSearches:
+        """The same for all nodes that lack the same extended resources."""
+        if state.extended_claim is None or devices_for is None:
+            return ClaimSearches(self._search_cache.searches(state.wanted, allocator))
+        requests = extended_resources.extended_requests(pod, devices_for, self._resource_cache)
+        claim = requests.claim(state.extended_claim)
+        wanted = [*state.wanted, ClaimToAllocate(claim, self._classes, self._features)]
+        return ClaimSearches(self._search_cache.searches(wanted, allocator), claim, requests.mappings)
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Refusal:
         """Deallocate a claim whose allocation rules out every node, if no other pod uses it."""

@@ -9,12 +9,13 @@ import msgspec
 
 from mooring.base.errors import Fault
 from mooring.framework import ClaimsInFlight, Objects, Pod
-from mooring.objects.core import PodResourceClaim
+from mooring.objects.core import ContainerExtendedResourceRequest, PodResourceClaim
 from mooring.objects.resource import MOST_USERS, Allocation, ResourceClaim
 from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
 from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAllocate
 from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.search_cache import NodeSearches
 
 
 class ClaimMissing(Exception):
@@ -67,6 +68,16 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
     return any(user.uid == pod.uid for user in claim.status.reserved_for)
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimSearches:
+    """Searches for the claims without allocation, with the one for extended resources that nodes lack."""
+
+    searches: NodeSearches
+    extended_claim: ResourceClaim | None = None
+    mappings: Sequence[ContainerExtendedResourceRequest] = ()
+    """Which container gets which."""
+
+
 @dataclass(slots=True, eq=False)
 class PodClaims:
     """The claims of a pod. Without any, the plugin has nothing to do."""
@@ -79,6 +90,8 @@ class PodClaims:
     """The claims of the spec that have no allocation."""
     allocator: Allocator | None = None
     """None if every claim is allocated."""
+    searches: dict[frozenset[str], ClaimSearches] = field(default_factory=dict)
+    """By the extended resources that devices must provide."""
     unavailable: set[int] = field(default_factory=set)
     """Indexes of allocated claims that some node could not use."""
     found: dict[str, NodeAllocation] = field(default_factory=dict)

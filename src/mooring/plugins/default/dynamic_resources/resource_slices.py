@@ -109,6 +109,7 @@ class UsablePools:
     pools: Sequence[Pool]
     candidates: Sequence[tuple[Pool, SliceDevice]]
     """Every device that can be tried, in order."""
+    pool_ids: Sequence[PoolId]
 
 
 def node_matches(
@@ -141,10 +142,10 @@ class ResourceSliceIndex:
     def usable_by(self, node: NodeView) -> UsablePools:
         """What the node can use. Cached: it depends on the node's name and labels alone."""
         known = self._known.get(node.name)
-        if known is None or known[0] != node.labels:
+        if known is None or (known[0] is not node.labels and known[0] != node.labels):
             pools = self._pools_at(node)
             candidates = [(pool, offered) for pool in pools if pool.is_usable for offered in pool.devices]
-            known = self._known[node.name] = (node.labels, UsablePools(pools, candidates))
+            known = self._known[node.name] = (node.labels, UsablePools(pools, candidates, [pool.id for pool in pools]))
         return known[1]
 
     def possible_slices(self, node: NodeView) -> Sequence[DeviceSlice]:
