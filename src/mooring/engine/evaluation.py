@@ -104,8 +104,14 @@ def normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArr
         return raw
     if is_constant(raw):
         return constant_score(_normalized_constant(scorer, raw.item(0), nodes), nodes)
-    scaled = scorer.normalizer.scale(raw, scorer.normalizer.measure(int(raw.min()), int(raw.max())))
-    return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scaled, nodes)
+    # `min` and `max` are these and a Python call.
+    lowest, highest = int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))
+    measure = scorer.normalizer.measure(lowest, highest)
+    if highest - lowest < len(raw) // 8:
+        # Each score is scaled independently of the others: where few numbers occur, they are scaled once.
+        few = np.asarray(scorer.normalizer.scale(np.arange(lowest, highest + 1), measure))
+        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, few.take(raw - lowest if lowest else raw), nodes)
+    return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scorer.normalizer.scale(raw, measure), nodes)
 
 
 def _normalized_constant(scorer: ScorePlugin, score: int, nodes: Rows) -> int:

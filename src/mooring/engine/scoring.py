@@ -151,6 +151,7 @@ def _add_up(scored: Scored, others: Sequence[PluginScores], found: Feasible) -> 
     """The sum of the weighted scores. The `others` are those that are not added up as they are cached."""
     nodes, ranking = scored.nodes, found.ranking
     total: NDArray[Any] | None = None
+    is_own = False
     if ranking is None:
         others = scored.each
     else:
@@ -165,7 +166,12 @@ def _add_up(scored: Scored, others: Sequence[PluginScores], found: Feasible) -> 
             continue
         weighted = scores.normalized(nodes)
         weighted = weighted * scores.weight if scores.weight != 1 else weighted
-        total = weighted if total is None else total + weighted
+        if total is None:
+            total = weighted
+        else:
+            # In place where the sum is an array of its own; the first may be a column.
+            total = np.add(total, weighted, out=total if is_own else None)
+            is_own = True
     if scored.ranked is None:
         scored.total = np.zeros(len(nodes), np.int64) if total is None else total
 

@@ -6,7 +6,8 @@ resources is the same for all of them. It is kept as long as there is room for i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,11 +27,13 @@ _encode = msgspec.msgpack.Encoder().encode
 class PodTemplate:
     """One for all pods that are alike; compared by identity."""
 
-    __slots__ = ("__weakref__", "requests")
+    __slots__ = ("__weakref__", "notes", "requests")
 
     def __init__(self) -> None:
         self.requests: PodRequests | None = None
         """What scheduling counts for such a pod, once it was read."""
+        self.notes: dict[Hashable, Any] = {}
+        """What else was read of it, by its reader; little, because it lives as long as the template."""
 
 
 _known: BoundedCache[bytes, PodTemplate] = BoundedCache(MOST_CACHED_BYTES)

@@ -64,7 +64,8 @@ class IncomingPodTermReader:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_TERMS
-        noted: IncomingPodTerms | None = pod.notes.get(self) if "notes" in pod.__dict__ else None
+        notes = pod.template.notes
+        noted: IncomingPodTerms | None = notes.get(self) or (pod.notes.get(self) if "notes" in pod.__dict__ else None)
         if noted is not None and noted.version in (None, self._namespaces.version):
             return noted
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
@@ -74,6 +75,8 @@ class IncomingPodTermReader:
             self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
         if known.size > FEW:  # dry runs read them often, and many terms take long to encode
             pod.notes[self] = known
+        else:
+            notes[self] = known
         return known
 
     def namespace_labels(self, pod: Pod) -> Labels:

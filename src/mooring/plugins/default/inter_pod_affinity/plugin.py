@@ -191,11 +191,14 @@ class InterPodAffinity(Plugin):
         """`score`, for many nodes at once."""
         scores: IntArray | None = None
         for counts, weight in cycle.score_state(self):
-            here = counts.at_rows(nodes)
-            here *= weight
+            here = _weighed(counts, weight, nodes)
             scores = here if scores is None else np.add(scores, here, out=scores)
         assert scores is not None, "without anything to count, pre_score skips"
         return scores
+
+
+def _weighed(counts: DomainCounts, weight: int, nodes: NodeRows) -> IntArray:
+    return counts.compute(nodes, lambda here: here * weight)
 
 
 def _rejections(

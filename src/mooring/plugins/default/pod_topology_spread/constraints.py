@@ -85,7 +85,9 @@ class ConstraintReader:
 
     def _read(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:
         if own := pod.spec.topology_spread_constraints:
-            if len(own) > FEW and (noted := pod.notes.get((self, action))) is not None:
+            # Many take long to encode, dry runs and hints read them often, and a template has little room.
+            notes = pod.notes if len(own) > FEW else pod.template.notes
+            if (noted := notes.get((self, action))) is not None:
                 return cast(SpreadConstraints, noted)
             wanted = _of(action, own)
             if not wanted:
@@ -93,8 +95,7 @@ class ConstraintReader:
             text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
             nodes = self._nodes_text(pod)
             read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
-            if len(own) > FEW:  # dry runs and hints read them often, and many take long to encode
-                pod.notes[self, action] = read
+            notes[self, action] = read
             return read
         defaults = self._defaults[action]
         if not defaults:

@@ -199,9 +199,10 @@ class PodTopologySpread(Plugin):
         if highest == 0:
             normalized = np.full(len(nodes), HIGHEST_SCORE)
         else:
-            # As whole numbers: the quotient of two of these sizes, cut off, is exact in floating point.
-            turned = (highest + int(counted.min()) - scores) * float(HIGHEST_SCORE)
-            normalized = (turned / highest).astype(np.int64)
+            lowest = int(counted.min())
+            if ignored is None and highest - lowest < len(scores) // 8:  # few numbers occur: each is computed once
+                return _turned(np.arange(lowest, highest + 1), lowest, highest).take(scores - lowest)
+            normalized = _turned(scores, lowest, highest)
         if ignored is not None:
             normalized[ignored] = 0
         return normalized
@@ -224,6 +225,12 @@ def _rejections(limits: Sequence[tuple[Tally, int | IntArray]], nodes: NodeRows)
         yield Rejections(lacking, NO_LABEL, unresolvable=True)
     if full is not None:
         yield Rejections(full, NOT_SPREAD)
+
+
+def _turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
+    # As whole numbers: the quotient of two of these sizes, cut off, is exact in floating point.
+    turned = (highest + lowest - scores) * float(HIGHEST_SCORE)
+    return (turned / highest).astype(np.int64)
 
 
 def _full(tally: Tally, most: int | IntArray, nodes: NodeRows) -> BoolArray:
