@@ -4,7 +4,7 @@ import pytest
 
 from mooring.bench.decide import default_profile, measure
 from mooring.bench.workloads import WORKLOADS
-from mooring.framework import Point
+from mooring.framework import Cycle, NodeView, Plugin, Pod, Point, Rejection
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -16,3 +16,15 @@ def test_every_workload_can_be_measured(workload):
 
 def test_the_default_profile_is_measured():
     assert "NodeResourcesFit" in [plugin.name for plugin in default_profile().at(Point.FILTER)]
+
+
+class Added(Plugin):
+    """Rejects no node."""
+
+    def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
+        return None
+
+
+def test_a_plugin_is_added_behind_the_default_ones():
+    assert default_profile(added=[Added]).at(Point.FILTER)[-1].name == "Added"
+    assert measure("basic", nodes=5, pods=10, added=[Added]).decide_micros > 0

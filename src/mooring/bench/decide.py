@@ -13,6 +13,8 @@ from mooring.base.memory import keep_collector_calm
 from mooring.bench.workloads import WORKLOADS, Workload
 from mooring.config import default_configuration
 from mooring.engine import Decision, DecisionCache, Profile, decide
+from mooring.framework import Plugin
+from mooring.framework.points import points_of
 from mooring.objects import Pod
 from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
@@ -36,19 +38,26 @@ class DecisionCost:
     """Decided and assumed, by one core that does nothing else."""
 
 
-def default_profile(services: Services | None = None) -> Profile:
-    """kube-scheduler's default plugins, as far as there are any, as the scheduler would build them."""
+def default_profile(services: Services | None = None, added: Sequence[type[Plugin]] = ()) -> Profile:
+    """kube-scheduler's default plugins, as far as there are any, as the scheduler would build them.
+
+    `added`: plugins that run after them, as `multiPoint` adds plugins.
+    """
     registry, given = catalogue(), services or Services()
     profile = default_configuration(registry).profiles[0]
     instances = {entry.name: a_plugin(entry.cls, given) for entry in registry if entry.name in profile.used_plugins}
     points = {point: [(instances[use.name], use.weight) for use in uses] for point, uses in profile.points.items()}
+    for cls in added:
+        instance = a_plugin(cls, given)
+        for point in points_of(cls):
+            points.setdefault(point, []).append((instance, 1))
     return Profile(profile.scheduler_name, points)
 
 
-def measure(workload: str, nodes: int, pods: int, running: int = 0) -> DecisionCost:
+def measure(workload: str, nodes: int, pods: int, running: int = 0, added: Sequence[type[Plugin]] = ()) -> DecisionCost:
     """Decide so many pods of a workload, one after the other, each assumed before the next."""
     wanted, services = WORKLOADS[workload], Services()
-    profile, state, cache = default_profile(services), services.state, DecisionCache()
+    profile, state, cache = default_profile(services, added), services.state, DecisionCache()
     fill(services, wanted, nodes, running)
     waiting = [wanted.incoming(number) for number in range(pods + WARM_UP)]
     keep_collector_calm()  # as the scheduler does when the first lists have come

