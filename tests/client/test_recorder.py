@@ -16,7 +16,7 @@ from tests.client.conftest import PATIENCE_SECONDS
 from mooring.base.clock import ManualClock, micro_timestamp
 from mooring.base.errors import Unreachable
 from mooring.client import EventRecorder
-from mooring.client.recorder import LATE_SECONDS, SENDERS, SENDERS_WHEN_LATE, shortened
+from mooring.client.recorder import LATE_SECONDS, MOST_SENDERS, SENDERS, shortened
 from mooring.objects.core import ObjectReference
 
 POD = ObjectReference(kind="Pod", api_version="v1", namespace="shop", name="web", uid="u1", resource_version="7")
@@ -281,10 +281,32 @@ async def test_few_events_are_sent_at_once_and_many_where_the_oldest_waits_long(
         await are_sent_at_once(SENDERS)
         time.advance(LATE_SECONDS)
         recorder.record(POD, **FAILED)
-        await are_sent_at_once(SENDERS_WHEN_LATE)
+        await are_sent_at_once(MOST_SENDERS)
         may_end.set()
         await sent(recorder)
     assert (len(begun), recorder.dropped) == (101, 0)
+
+
+async def test_events_yield_to_the_requests_of_another_client(client, server, time):
+    other = client.beside("bindings")
+    recorder = EventRecorder(client, controller="c", clock=time, yields_to=other)
+    assert recorder._most_senders() == MOST_SENDERS
+    arrived, may_end = asyncio.Event(), asyncio.Event()
+
+    async def respond(request):
+        arrived.set()
+        await may_end.wait()
+        return server.plain({})
+
+    server.respond = respond
+    binding = asyncio.create_task(other.bind("shop", "web", "u1", "n1"))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await arrived.wait()
+        assert recorder._most_senders() == SENDERS
+        may_end.set()
+        await binding
+    assert recorder._most_senders() == MOST_SENDERS
+    await other.close()
 
 
 async def test_only_so_many_events_are_remembered_and_none_loses_its_count(recorder, accepting, monkeypatch):

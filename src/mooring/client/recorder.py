@@ -29,10 +29,10 @@ QUEUED = 50_000
 """Events that can wait to be sent: those of a minute of bindings, some 40 MiB."""
 REMEMBERED = 10_000
 """How many events we can still turn into a series. The oldest is finished to make room."""
-SENDERS, SENDERS_WHEN_LATE = 4, 64
+SENDERS, MOST_SENDERS = 4, 64
 LATE_SECONDS = 5.0
-"""An event costs the API server as much as a binding. Few are sent at once, so that bindings come first; as many as
-bindings where the oldest event has waited so long."""
+"""An event costs the API server as much as a binding. Few are sent at once while bindings are in flight, so that those
+come first; as many as bindings when there are none, or where the oldest event has waited so long."""
 TRIES = 12
 SECONDS_BETWEEN_TRIES = 10.0
 FINISH_SECONDS = 6 * 60.0
@@ -102,11 +102,19 @@ class EventRecorder:
     """One queue and one set of senders for all controllers of the process."""
 
     def __init__(
-        self, client: ApiClient, *, controller: str, instance: str | None = None, clock: Clock | None = None
+        self,
+        client: ApiClient,
+        *,
+        controller: str,
+        instance: str | None = None,
+        clock: Clock | None = None,
+        yields_to: ApiClient | None = None,
     ) -> None:
+        """`yields_to`: the client whose requests go first."""
         self.dropped = 0
         """Events that were dropped: the queue was full, or the server was unavailable or rejected them."""
         self._client = client
+        self._yields_to = yields_to
         self._clock = clock if clock is not None else client.clock
         self.record = self.for_controller(controller, instance).record
         """In the recorder's own name."""
@@ -197,7 +205,7 @@ class EventRecorder:
                 self._enqueue(series)
         try:
             async with asyncio.timeout(timeout), asyncio.TaskGroup() as tasks:
-                for _ in range(SENDERS_WHEN_LATE):
+                for _ in range(MOST_SENDERS):
                     tasks.create_task(self._send_queued())
         except TimeoutError:
             self.dropped += (lost := len(self._queue))
@@ -211,8 +219,10 @@ class EventRecorder:
             self._tasks.create_task(self._send_while_wanted())
 
     def _most_senders(self) -> int:
+        if self._yields_to is not None and not self._yields_to.transport.requests:
+            return MOST_SENDERS
         is_late = self._queue and self._clock.monotonic() - self._queue[0].queued_at >= LATE_SECONDS
-        return SENDERS_WHEN_LATE if is_late else SENDERS
+        return MOST_SENDERS if is_late else SENDERS
 
     async def _send_while_wanted(self) -> None:
         try:

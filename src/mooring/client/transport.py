@@ -114,6 +114,8 @@ class Transport:
         self._user_agent = user_agent
         self._credentials = Credentials(connection, clock)
         self._in_flight = asyncio.Semaphore(in_flight)
+        self.requests = 0
+        """Those that wait for their response now; watches are not among them."""
         self._pace = _Pace(qps, burst, clock) if qps is not None and qps > 0 else None
         self._pool: ConnectionPool | None = None
         self._target = ""
@@ -213,6 +215,7 @@ class Transport:
                     pool = self._pool or self._open()
                     began, code = pool.loop.time(), "<error>"
                     ended = began
+                    self.requests += 1
                     try:
                         response = await pool.exchange(
                             self._request(method, path, headers, body, content_type),
@@ -230,6 +233,7 @@ class Transport:
                         code = ""
                         raise
                     finally:
+                        self.requests -= 1
                         if self.observer is not None and code:
                             size = len(body) if body is not None else 0
                             self.observer.responded(method, self._host, code, ended - began, size)

@@ -61,7 +61,9 @@ class Reporter(PodObserver):
         self._client = client
         self._clock = clock
         self._event_client = events
-        self.recorder = EventRecorder(events or client, controller="mooring", clock=clock)
+        self.recorder = EventRecorder(
+            events or client, controller="mooring", clock=clock, yields_to=client if events is not None else None
+        )
         self._events = {name: self.recorder.for_controller(name) for name in profiles}
         """One for each profile, also removed ones: their attempts in flight are still reported."""
         self._written: dict[str, tuple[str, str, str | None]] = {}
