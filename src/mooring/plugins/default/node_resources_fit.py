@@ -102,6 +102,8 @@ class NodeResourcesFit(Plugin):
         self._scores_devices = any(_is_extended(resource) for resource in self._weights)
         self._devices = ExtendedResourceUsage(classes, claims, slices, in_flight, gates)
         self._can_be_devices = gates.on("DRAExtendedResource")
+        self._capacities: tuple[tuple[Node, Amounts], ...] = ()
+        """The last two nodes that hints read."""
 
     def sign(self, pod: Pod) -> Hashable | None:
         """What is read of the pod. Where devices may stand in for a resource, more is read than pod and node."""
@@ -221,7 +223,7 @@ class NodeResourcesFit(Plugin):
         )
 
     def _node_grew(self, pod: Pod, before: Node | None, after: Node) -> bool:
-        has = _capacity(after)
+        has = self._capacity(after)
         wanted = {"pods": 1} | {
             resource: amount
             for resource, amount in pod.requests.amounts.items()
@@ -234,8 +236,17 @@ class NodeResourcesFit(Plugin):
             return False
         if before is None or by_devices:
             return True
-        had = _capacity(before)
+        had = self._capacity(before)
         return any(has.get(resource, 0) > had.get(resource, 0) for resource in wanted)
+
+    def _capacity(self, node: Node) -> Amounts:
+        """What the node offers. One event runs the hints of thousands of pods on the same two objects."""
+        for known, amounts in self._capacities:
+            if known is node:
+                return amounts
+        amounts = _capacity(node)
+        self._capacities = ((node, amounts), *self._capacities[:1])
+        return amounts
 
     def _class_began_to_provide(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
         requested, provided = pod.requests.amounts, after.spec.extended_resource_name
