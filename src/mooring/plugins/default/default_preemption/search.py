@@ -91,7 +91,7 @@ class Search:
         end = self.candidates.enough_at(is_candidate, violations, wanted)
         if end is not None:
             is_candidate[end:] = False
-        self.candidates.add(lower, is_candidate, is_victim, violations)
+        self.candidates.add(lower, is_candidate, is_victim, violating, violations)
         return end is not None
 
     def _dry_run(self, lower: LowerPriorityPods, place: int, order: IntArray | None, is_victim: BoolArray) -> bool:
