@@ -62,13 +62,12 @@ class PluginScores:
 
     def normalize(self, cycle: EngineCycle, nodes: Rows) -> None:
         self._normalized = self.constant = None
-        scorer, raw = self.scorer, self.raw(nodes)
-        if is_constant(raw) and scorer.normalize is None:
-            score: int = raw.item(0)
+        scorer, score = self.scorer, self._raw_constant()
+        if score is not None and scorer.normalize is None:
             self.constant = score if scorer.normalizer is None else scorer.normalized_constants.get(score)
             if self.constant is not None:
                 return
-        scores = normalized(scorer, cycle, nodes, raw)
+        scores = normalized(scorer, cycle, nodes, self.raw(nodes))
         if is_constant(scores):
             self.constant = scores.item(0)
         else:
@@ -83,6 +82,13 @@ class PluginScores:
         # Read without their sign, negative numbers are the largest: one look finds both ends.
         elif scores is not None and np.maximum.reduce(scores.view(np.uint64)) > HIGHEST_SCORE:
             raise out_of_range(self.scorer, scores)
+
+    def _raw_constant(self) -> int | None:
+        """The raw score, where it is the same for all nodes as far as one look shows."""
+        if self.column is not None:
+            return self.column.constant
+        raw = self._raw
+        return raw.item(0) if raw is not None and is_constant(raw) else None
 
     def raw(self, nodes: Rows) -> IntArray:
         if self.column is not None:
