@@ -40,7 +40,9 @@ def test_go_builds_what_its_checksums_pin(path):
 def test_every_go_module_has_its_checksums():
     modules = sorted((ROOT / "scripts").glob("*/go.mod"))
     assert modules
-    assert all(module.with_name("go.sum").stat().st_size for module in modules)
+    with_requirements = [module for module in modules if "require" in module.read_text(encoding="utf-8")]
+    assert with_requirements
+    assert all(module.with_name("go.sum").stat().st_size for module in with_requirements)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)

@@ -251,7 +251,7 @@ def _decide_badly(monkeypatch: pytest.MonkeyPatch) -> None:
             raise GeneratorExit
         return decide(profile, pod, *more, **values)
 
-    monkeypatch.setattr("mooring.scheduler.cycle.scheduling_cycle.decide", act)
+    monkeypatch.setattr("mooring.scheduler.wiring.decide", act)
 
 
 def _bind_badly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -371,6 +371,7 @@ def test_a_line_of_what_another_scheduler_wrote_is_one_line(capsys: pytest.Captu
 MAY_WRITE = {
     "src/mooring/cli/output.py": "the one place",
     "src/mooring/base/log.py": "the log",
+    "src/mooring/bench/e2e/bare_client.py": "a program whose report, in JSON, another program reads",
     "src/mooring/cli/demo/random_scheduler.py": "an example that stands alone; its error is made visible",
 }
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mooring.base.errors import ApiError, Fault, Unreachable
+from mooring.base.files import write_private
 from mooring.base.tls import make_identity
 from mooring.bench.processes import end_process, kill_process, last_lines, spawn
 from mooring.bench.programs import ETCD, KUBE_APISERVER, require_programs
@@ -145,7 +146,7 @@ class ControlPlane:
             "kubeconfig": json.dumps(kubeconfig),
         }
         for name, text in texts.items():
-            (self.folder / name).write_text(text, encoding="utf-8")
+            write_private(self.folder / name, text)
 
     async def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS

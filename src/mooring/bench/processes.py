@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.base.files import open_to_append
+
 END_SECONDS = 15.0
 LOG_CHARACTERS = 3000
 
@@ -28,7 +30,7 @@ def spawn(
     command: Sequence[str], log: Path, folder: Path, *, stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
     """Start it. Ctrl-C at the terminal does not reach it: the benchmark ends its programs in order."""
-    with log.open("ab") as output:
+    with open_to_append(log) as output:
         return subprocess.Popen(
             command, stdin=stdin, stdout=output, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
         )

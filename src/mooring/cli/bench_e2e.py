@@ -222,6 +222,7 @@ def _measure(plan: BenchmarkPlan, machine: Machine, *, as_json: bool, svg: Path 
 def _show(runs: list[Run], machine: Machine, *, as_json: bool, svg: Path | None) -> None:
     import msgspec
 
+    from mooring.base.files import write_whole
     from mooring.bench.e2e.picture import picture
     from mooring.bench.e2e.summary import summarize
     from mooring.bench.e2e.tables import legend, table
@@ -233,7 +234,7 @@ def _show(runs: list[Run], machine: Machine, *, as_json: bool, svg: Path | None)
         print_line(f"{_title(runs[0])} {machine}")
         print_lines(f"\n{table(summaries)}\n\n{legend(summaries)}")
     if svg is not None and runs:
-        svg.write_text(picture(summaries, f"{_title(runs[0])} {machine}"), encoding="utf-8")
+        write_whole(svg, picture(summaries, f"{_title(runs[0])} {machine}"))
 
 
 def _title(run: Run) -> str:

@@ -86,8 +86,10 @@ class ProfileCache:
     """What is kept for one profile, and the decision that reads it."""
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+        # Not the profile itself: `DecisionCache` drops this when nothing else holds the profile any more.
         self._signed = profile.signed
+        self._per_template = profile.per_template
+        self._filterers = profile.filterers
         self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
         self._can_rank = can_rank(profile)
         self._latest: weakref.ref[ReadsCache] | None = None
@@ -122,7 +124,7 @@ class ProfileCache:
             self.common, self._signs = None, _signs(self._signed, cycle, call)
         else:
             if common is None:
-                common = Common(_signs(self._profile.per_template, cycle, call))
+                common = Common(_signs(self._per_template, cycle, call))
             self._common.put(template, common)
             self.common, self._signs = common, common.signs
             if self._signed_each_time:
@@ -213,7 +215,7 @@ class ProfileCache:
     def _cacheable_filters(self, skipped: set[str]) -> list[FilterPlugin]:
         """The profile's first filters that run for this pod, as far as they can be cached."""
         first: list[FilterPlugin] = []
-        for filterer in self._profile.filterers:
+        for filterer in self._filterers:
             if filterer.name in skipped:
                 continue
             if not filterer.is_cacheable or self._signs[filterer.name] is None:

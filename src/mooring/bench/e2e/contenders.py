@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.base.files import write_private
 from mooring.bench.manifests import NAMESPACE
 from mooring.bench.programs import BIND_RATE, find_program
 from mooring.bench.scheduler_commands import find_commands
@@ -44,7 +45,7 @@ class Contender:
     def command_for(self, kubeconfig: Path, folder: Path) -> list[str]:
         """Writes the configuration that the command is given."""
         config = folder / "config.yaml"
-        config.write_text(_CONFIG.format(kubeconfig=kubeconfig), encoding="utf-8")
+        write_private(config, _CONFIG.format(kubeconfig=kubeconfig))
         return [word.format(kubeconfig=kubeconfig, config=config, dir=folder) for word in self.command]
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from mooring.base.files import write_private
 from mooring.bench.e2e.cluster import BenchCluster
 from mooring.bench.e2e.contenders import Contender, bare_job
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
@@ -55,7 +56,7 @@ async def running(
         folder, job = Path(name), None
         if contender.is_bare:
             job = folder / "job.json"
-            job.write_text(json.dumps(bare_job(cluster.connection, pods, nodes)), encoding="utf-8")
+            write_private(job, json.dumps(bare_job(cluster.connection, pods, nodes)))
         process = RunningContender(contender.command_for(cluster.kubeconfig, folder), folder, job)
         try:
             yield process

@@ -13,6 +13,7 @@ import aiohttp
 
 from mooring.base.documents import read_tree
 from mooring.base.errors import Fault
+from mooring.base.files import make_folder, write_private
 from mooring.bench.control_plane import ControlPlane
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
 from mooring.bench.scheduler_commands import DEFAULTS, SchedulerCommand, find_commands
@@ -51,9 +52,9 @@ class SchedulerProcess(MeasuredScheduler):
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> SchedulerProcess:
-        self._folder.mkdir()
+        make_folder(self._folder)
         config = self._folder / "config.yaml"
-        config.write_text(json.dumps(configuration(self._case, self._control_plane.kubeconfig)), encoding="utf-8")
+        write_private(config, json.dumps(configuration(self._case, self._control_plane.kubeconfig)))
         gates = {BATCHING: False} | self._case.feature_gates
         fields = {
             "config": str(config),
