@@ -25,11 +25,10 @@ class ChangingTable(Table, Protocol):
 class CachedColumn:
     """One value for every node, from a function that reads the node and the pods on it, and nothing else."""
 
-    __slots__ = ("_at_nodes", "_at_pods", "_column", "_reads_pods", "_table")
+    __slots__ = ("_at_nodes", "_at_pods", "_column", "_table")
 
-    def __init__(self, table: ChangingTable, *, reads_pods: bool = True) -> None:
+    def __init__(self, table: ChangingTable) -> None:
         self._table = table
-        self._reads_pods = reads_pods
         self._column: Column | None = None
         self._at_nodes = self._at_pods = 0
 
@@ -60,7 +59,7 @@ class CachedColumn:
             return None
         changed: list[int] = []
         for log, at in ((table.node_changes, self._at_nodes), (table.pod_changes, self._at_pods)):
-            if log.generation == at or (log is table.pod_changes and not self._reads_pods):
+            if log.generation == at:
                 continue
             rows = log.since(at)
             if rows is None or len(rows) > FEW_ROWS:
