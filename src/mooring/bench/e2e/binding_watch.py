@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable
 from urllib.parse import urlencode
@@ -44,7 +45,8 @@ _event_decoder, _pod_decoder = msgspec.json.Decoder(_Event), msgspec.json.Decode
 class BindingWatch:
     """The bindings since it started, in the order in which they came.
 
-    The server sends a pod when it has a node and not before. `all` is set when the awaited pods have theirs.
+    The server sends a pod when it has a node and not before. `all` is set when the awaited pods have theirs. Not a
+    `Reflector`: that would list all running pods right before the measurement.
     """
 
     def __init__(self, client: ApiClient, awaited: Iterable[str]) -> None:
@@ -72,10 +74,10 @@ class BindingWatch:
 
     async def _run(self) -> None:
         while True:
-            try:
+            with contextlib.suppress(ApiError, Unreachable):
                 await self._watch()
-            except (ApiError, Unreachable):
-                await asyncio.sleep(RETRY_SECONDS)
+            # Also after an orderly end: a server that refuses the version ends each watch at once.
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self) -> None:
         query = {
