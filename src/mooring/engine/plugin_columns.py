@@ -11,6 +11,7 @@ column: it runs on the nodes that reach it, as without a cache.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,7 +82,7 @@ class Changes:
         return list(dict.fromkeys((*rows, *more)))
 
 
-class PluginColumn:
+class PluginColumn(ABC):
     """The results of one plugin at one point. Subclasses evaluate."""
 
     __slots__ = ("_moment", "_state", "epoch", "reads_pods")
@@ -113,11 +114,13 @@ class PluginColumn:
         self._moment = changes.now
         self._state = state
 
+    @abstractmethod
     def _evaluate_all(self, cycle: EngineCycle) -> None:
-        raise NotImplementedError
+        """Every row."""
 
+    @abstractmethod
     def _evaluate(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
-        raise NotImplementedError
+        """These rows, and no other."""
 
 
 class FilterColumn(PluginColumn):

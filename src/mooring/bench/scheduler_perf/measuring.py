@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Protocol
 
 from mooring.base.clock import Clock
 from mooring.bench.processes import Usage
@@ -16,15 +17,14 @@ from mooring.bench.scheduler_perf.workload_files import THROUGHPUT, MetricsConfi
 DURATION, MEMORY = "SchedulingDuration", "process_resident_memory"
 
 
-class MeasuredScheduler:
+class MeasuredScheduler(Protocol):
     """What a measurement reads of the scheduler under test."""
 
     async def metrics(self) -> str:
         """The text of /metrics; empty where the scheduler serves none."""
-        raise NotImplementedError
+        ...
 
-    def usage(self) -> Usage:
-        raise NotImplementedError
+    def usage(self) -> Usage: ...
 
 
 class Measurement:
