@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from mooring.config import load_configuration
 from mooring.engine import Decision, DecisionCache, Permitted, Profile, decide
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling
-from mooring.framework import FeatureGates, Plugin
+from mooring.framework import FeatureGates, Plugin, Point
 from mooring.objects import KubeObject
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler import build_scheduler
@@ -100,7 +100,7 @@ class _Calls:
         by_name = {plugin.name: plugin for plugin in profile.plugins}
         self._runs = [(words, [by_name[name] for name, _ in turns]) for words, turns, _ in watch.runs]
         self._metrics, self._profile, self._decision = metrics, profile, decision
-        self._binder = by_name["DefaultBinder"]
+        self._binders = profile.at(Point.BIND)
         self.count = sum(len(plugins) for _, plugins in self._runs)
 
     def of_an_attempt(self, _number: int) -> None:
@@ -116,7 +116,7 @@ class _Calls:
         metrics.attempts.decided(profile, decision)
         metrics.attempts.placed(profile, decision, Permitted({}))
         metrics.attempts.over(decision)
-        self._turn(ExtensionPoint.BIND, [self._binder])
+        self._turn(ExtensionPoint.BIND, self._binders)
         metrics.requests.responded("POST", "127.0.0.1:6443", "201", 0.001, 200)
         metrics.requests.received("POST", "127.0.0.1:6443", 100)
         metrics.attempted(AttemptResult.SCHEDULED, profile.name, began)
@@ -127,13 +127,13 @@ class _Calls:
         """What of it there would be in any case."""
         self._decision.cycle.watch = None
         self._run_plugins()
-        self._turn(ExtensionPoint.BIND, [self._binder])
+        self._turn(ExtensionPoint.BIND, self._binders)
 
     def _run_plugins(self) -> None:
         for point, plugins in self._runs:
             self._turn(point, plugins)
 
-    def _turn(self, point: ExtensionPoint, plugins: list[Plugin]) -> None:
+    def _turn(self, point: ExtensionPoint, plugins: Iterable[Plugin]) -> None:
         with calling(self._decision.cycle, None, point) as call:
             for plugin in plugins:
                 call.switch_to(plugin)
