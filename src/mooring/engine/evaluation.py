@@ -137,10 +137,10 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
     """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
-        if not set(map(type, scores)) <= {int}:
+        if list(map(type, scores)).count(int) != len(scores):
             scores = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores)]
         try:
-            scores = np.array(scores, np.int64)
+            scores = np.fromiter(scores, np.int64, len(scores))
         except OverflowError:
             place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
             raise _no_score(scorer, point, scores[place], nodes, place, "must fit into 64 bits") from None

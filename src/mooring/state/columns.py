@@ -50,14 +50,16 @@ class Column:
 class AmountColumn(Column):
     """Sums of amounts. A sum beyond 64 bits is shown as the largest number and kept exactly, so that it can shrink.
 
-    Once they were read as floating point they are kept as that too: NumPy takes three times as long over
-    whole numbers and fractions in one operation.
+    They are also in a list, which a rule that runs node by node reads in a third of the time. Once they were read as
+    floating point they are kept as that too: NumPy takes three times as long over whole numbers and fractions in one
+    operation.
     """
 
-    __slots__ = ("_beyond", "_bound", "_floats", "_is_bound_loose")
+    __slots__ = ("_beyond", "_bound", "_floats", "_is_bound_loose", "amounts")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, np.int64)
+        self.amounts = [0] * capacity
         self._beyond: dict[int, int] = {}
         self._floats: Column | None = None
         self._bound = 0
@@ -75,6 +77,7 @@ class AmountColumn(Column):
 
     def grow(self, capacity: int) -> None:
         super().grow(capacity)
+        self.amounts += [0] * (capacity - len(self.amounts))
         if self._floats is not None:
             self._floats.grow(capacity)
 
@@ -88,10 +91,10 @@ class AmountColumn(Column):
         if self._beyond and row in self._beyond:
             self._set_beyond(row, self._beyond.pop(row) + amount)
             return
-        total = self.cells[row] + amount
+        total = self.amounts[row] + amount
         if -LARGEST <= total <= LARGEST:
             self._note(row, total)
-            self.cells[row] = total
+            self.amounts[row] = self.cells[row] = total
             if self._floats is not None:
                 self._floats.cells[row] = total
         else:
@@ -106,7 +109,7 @@ class AmountColumn(Column):
         if shown != total:
             self._beyond[row] = total
         self._note(row, shown)
-        self.cells[row] = shown
+        self.amounts[row] = self.cells[row] = shown
         if self._floats is not None:
             self._floats.cells[row] = shown
 
@@ -114,7 +117,7 @@ class AmountColumn(Column):
         """The cell is about to have this amount."""
         if amount > self._bound:
             self._bound = amount
-        elif self.cells[row] == self._bound:
+        elif self.amounts[row] == self._bound:
             self._is_bound_loose = True
 
 

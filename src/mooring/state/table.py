@@ -330,6 +330,7 @@ class NodeTable:
         amounts = allocatable_of(view.object)
         for resource in amounts.keys() - self.allocatable.keys():
             self.allocatable[resource] = CapacityColumn(self._capacity)
+            self._requested(resource)  # views read both
         for resource, column in self.allocatable.items():
             column.put(view.row, amounts.get(resource, 0))
 

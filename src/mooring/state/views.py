@@ -59,7 +59,9 @@ class RowView:
     """One node. There is one of these per node, as long as the node exists."""
 
     __slots__ = (
+        "_allocatable",
         "_conditions",
+        "_requested",
         "_table",
         "annotations",
         "is_unschedulable",
@@ -73,6 +75,8 @@ class RowView:
 
     def __init__(self, table: Table, row: int, node: Node) -> None:
         self._table = table
+        self._allocatable = table.allocatable
+        self._requested = table.requested
         self.row = row
         self.name = node.name
         self.placed: dict[str, PlacedPod] = {}
@@ -116,26 +120,33 @@ class RowView:
             return [port for port in held if port not in free]
         return held
 
+    # Rules that run node by node read amounts thousands of times a pod: `try` is free where the resource is known.
+
     def allocatable(self, resource: str) -> int:
-        column = self._table.allocatable.get(resource)
-        return column.cells[self.row] if column is not None else 0
+        try:
+            return self._allocatable[resource].amounts[self.row]
+        except KeyError:
+            return 0
 
     def offers(self, resource: str) -> bool:
         return resource in self.object.status.allocatable
 
     def requested(self, resource: str) -> int:
-        column = self._table.requested.get(resource)
-        return column.cells[self.row] if column is not None else 0
+        try:
+            return self._requested[resource].amounts[self.row]
+        except KeyError:
+            return 0
 
     def requested_nonzero(self, resource: str) -> int:
         column = self._table.requested_nonzero.get(resource)
-        return column.cells[self.row] if column is not None else self.requested(resource)
+        return column.amounts[self.row] if column is not None else self.requested(resource)
 
     def free(self, resource: str) -> int:
-        table, row = self._table, self.row
-        there, taken = table.allocatable.get(resource), table.requested.get(resource)
-        free: int = there.cells[row] if there is not None else 0
-        return free if taken is None else free - taken.cells[row]
+        row = self.row
+        try:
+            return self._allocatable[resource].amounts[row] - self._requested[resource].amounts[row]
+        except KeyError:
+            return self.allocatable(resource) - self.requested(resource)
 
     def domain(self, key: str) -> str | None:
         return self.labels.get(key)
@@ -172,8 +183,10 @@ class Rows:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[RowView]:
-        # Rules of plugins run on thousands of nodes: this takes half the time of a generator.
-        return cast(Iterator[RowView], map(self._table.views.__getitem__, self.rows.tolist()))
+        # Rules of plugins run on thousands of nodes: lists take a fifth of the time of a generator.
+        views, rows = self._table.views, self.rows
+        listed = views[: len(rows)] if self._is_prefix else [views[row] for row in rows.tolist()]
+        return cast(Iterator[RowView], iter(listed))
 
     def at(self, position: int) -> RowView:
         """The node at this place in the order of iteration."""
