@@ -7,7 +7,7 @@ node object alone once they have passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import cast
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.filtering import first_refusal, not_satisfied, refusal_among_nominated, run_pre_filters
-from mooring.engine.rejected import Rejected
+from mooring.engine.rejected import Rejected, Step
 from mooring.engine.what_if_filters import WhatIfFilters
 from mooring.framework import (
     BoolArray,
@@ -73,8 +73,13 @@ class EngineWhatIf:
             and self._reprieve_in_order(eviction, passing.places, reprieve_order, is_victim)
         ):
             is_known[passing.places] = False
-        rejected = Rejected.by_steps(self._cycle.nodes, steps).rows_by_verdict() if steps else ()
-        return Victims([(rows, verdict.refusal) for rows, verdict in rejected], is_refused, is_known, is_victim)
+        return Victims(self._refusals(steps), is_refused, is_known, is_victim)
+
+    def _refusals(self, steps: Sequence[Step]) -> Iterator[tuple[IntArray, Refusal]]:
+        """Why nodes are no candidates: read only where there is no candidate, so computed when read."""
+        if steps:
+            for rows, verdict in Rejected.by_steps(self._cycle.nodes, steps).rows_by_verdict():
+                yield rows, verdict.refusal
 
     def _vectorizable(self, pod: Pod, nodes: Rows) -> IntArray:
         """The positions of nodes where filters run once, without nominated pods."""

@@ -113,8 +113,8 @@ def labels_and_namespace(pod: PlacedPod) -> Hashable:
 class Victims:
     """What evicting pods of lower priority would do, for many nodes."""
 
-    refusals: Sequence[tuple[IntArray, Refusal]]
-    """The rows of nodes where the pod would not fit without all of them, by refusal."""
+    refusals: Iterable[tuple[IntArray, Refusal]]
+    """The rows of nodes where the pod would not fit without all of them, by refusal; computed when read, once."""
     is_refused: BoolArray
     """Per node, whether it is one of these."""
     is_known: BoolArray

@@ -22,6 +22,7 @@ from mooring.objects.core import PodCondition
 from mooring.objects.placed import placed
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.plugins.default.default_preemption.plugin import UNDER_WAY
+from mooring.plugins.default.default_preemption.search import Search
 from mooring.testing import Services, a_cluster, a_node, a_plugin, a_pod
 
 
@@ -160,6 +161,19 @@ ENOUGH = {
 @pytest.mark.parametrize(("nodes", "args", "tried"), ENOUGH.values(), ids=ENOUGH.keys())
 def test_the_search_ends_when_enough_candidates_are_found(nodes, args, tried):
     assert len(plan_of(of_many(nodes, **args)).candidates) == tried
+
+
+@pytest.mark.parametrize("at_once", [1, 64, 150, 1000])
+def test_how_many_nodes_are_tried_at_once_changes_no_candidate(at_once):
+    each = [a_node(f"n{number:03d}", running=[a_running("v", number % 3 * 9, cpu="4")]) for number in range(200)]
+    cluster, pod = a_preempting_cluster(*each), an_important()
+    pod.template.notes.pop(Search, None)
+    plan = plan_of(cluster.decide(pod))
+    pod.template.notes[Search] = at_once
+    again = plan_of(cluster.decide(pod))
+    assert list(again.candidates) == list(plan.candidates)
+    assert (again.nominate, again.evict) == (plan.nominate, plan.evict)
+    assert 100 < pod.template.notes[Search] < 200
 
 
 def test_both_limits_at_zero_are_a_mistake():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress, repeat
-from typing import Any, overload
+from itertools import compress
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,34 @@ from mooring.framework import BoolArray, Candidate, IntArray, LowerPriorityPods,
 from mooring.framework.preemption import by_importance, disruption_columns, least_disruption
 
 
+class _Batch(NamedTuple):
+    """Candidates that were found together."""
+
+    begins: int
+    """The place of the first."""
+    first: IntArray
+    """Per node, where its pods begin."""
+    counts: IntArray
+    is_victim: BoolArray
+    """Per pod."""
+    violating: BoolArray | None
+    """Per pod, whether its eviction would violate a budget; None: none does."""
+    columns: list[NDArray[Any]]
+    """Per node its disruption: of these the first is the number of budget violations."""
+
+
 class Candidates(Sequence[Candidate]):
     """Candidate nodes in the order in which they were found."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[NodeView, Sequence[PlacedPod], BoolArray, BoolArray | None, int, int, int]] = []
-        """Each node with its pods; which pods are victims and which would violate a budget, those of this node from
-        where on and how many; and the number of budget violations."""
-        self._columns: list[list[NDArray[Any]]] = []
+        self._nodes: list[NodeView] = []
+        self._pods: list[Sequence[PlacedPod]] = []
+        self._batches: list[_Batch] = []
         self.is_any_harmless = False
         """Whether one violates no disruption budget."""
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._nodes)
 
     @overload
     def __getitem__(self, place: int) -> Candidate: ...
@@ -34,14 +49,18 @@ class Candidates(Sequence[Candidate]):
     def __getitem__(self, place: int | slice) -> Candidate | list[Candidate]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        node, pods, is_victim, violating, first, count, violations = self._found[place]
-        lower, is_out = pods[len(pods) - count :], is_victim[first : first + count]
-        protected = None if violating is None else violating[first : first + count]
+        place = range(len(self))[place]
+        batch = next(batch for batch in reversed(self._batches) if batch.begins <= place)
+        at = place - batch.begins
+        first, count = batch.first.item(at), batch.counts.item(at)
+        name, violations = self._nodes[place].name, batch.columns[0].item(at)
+        lower, is_out = self._pods[place][-count:], batch.is_victim[first : first + count]
+        protected = None if batch.violating is None else batch.violating[first : first + count]
         if protected is None or protected.all() or not protected.any():
-            return Candidate(node.name, tuple(compress(lower, is_out.tolist())), violations)
+            return Candidate(name, tuple(compress(lower, is_out.tolist())), violations)
         # As kube-scheduler: listed in the order of reprieve, then sorted, which reverses pods that have not started.
         victims = [*compress(lower, (is_out & protected).tolist()), *compress(lower, (is_out & ~protected).tolist())]
-        return Candidate(node.name, tuple(by_importance(victims)), violations)
+        return Candidate(name, tuple(by_importance(victims)), violations)
 
     def enough_at(self, is_candidate: BoolArray, violations: IntArray, wanted: int) -> int | None:
         """With how many of these nodes the search may end: enough are candidates, and one of them is harmless."""
@@ -65,18 +84,12 @@ class Candidates(Sequence[Candidate]):
         if not len(places):
             return
         columns = [column.take(places) for column in disruption_columns(lower, is_victim, violations)]
-        self._columns.append(columns)
-        self._found += zip(
-            lower.nodes.take(places),
-            lower.of_nodes(places),
-            repeat(is_victim),
-            repeat(violating),
-            lower.first.take(places).tolist(),
-            lower.counts.take(places).tolist(),
-            columns[0].tolist(),
-            strict=False,
-        )
+        first, counts = lower.first.take(places), lower.counts.take(places)
+        self._batches.append(_Batch(len(self), first, counts, is_victim, violating, columns))
+        self._nodes += lower.nodes.take(places)
+        self._pods += lower.of_nodes(places)
         self.is_any_harmless |= bool((columns[0] == 0).any())
 
     def least_disruptive(self, seed: int) -> Candidate:
-        return self[least_disruption([np.concatenate(each) for each in zip(*self._columns, strict=True)], seed)]
+        columns = zip(*(batch.columns for batch in self._batches), strict=True)
+        return self[least_disruption([np.concatenate(each) for each in columns], seed)]

@@ -100,11 +100,12 @@ class DefaultPreemption(Plugin):
         if faults := search.faults:
             message = ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]"
             raise PluginFault(self.name, MESSAGE_PREFIX + message)
-        reasons = search.refused.reasons()
+        refused = search.refused()
+        reasons = refused.reasons()
         if tried < nodes:
             reasons[NOT_HELPFUL] = nodes - tried
         message = MESSAGE_PREFIX + no_node_available(nodes, reasons)
-        return PostFilterRefusal(message, nominate="", tried=search.refused)
+        return PostFilterRefusal(message, nominate="", tried=refused)
 
 
 def _are_victims_terminating(pod: Pod, refused: Diagnosis) -> bool:
