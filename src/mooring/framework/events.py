@@ -128,9 +128,17 @@ class Hint:
     resource: str
     action: Action
     test: HintTest | None
+    per_template: bool
+    """Whether `test` reads nothing of the pod but its namespace, labels, spec and reported resources, and whether it is
+    the changed object itself. Then it runs once for all rejected pods that are alike in these."""
 
     def __init__(
-        self, resource: str | type[KubeObject], action: Action = Action.ALL, test: HintTest | None = None
+        self,
+        resource: str | type[KubeObject],
+        action: Action = Action.ALL,
+        test: HintTest | None = None,
+        *,
+        per_template: bool = False,
     ) -> None:
         name = resource if isinstance(resource, str) else resource_name(resource)
         if name.isidentifier() and name not in _NAMES and (meant := did_you_mean(name, _NAMES)):
@@ -138,6 +146,7 @@ class Hint:
         object.__setattr__(self, "resource", name)
         object.__setattr__(self, "action", action)
         object.__setattr__(self, "test", test)
+        object.__setattr__(self, "per_template", per_template or test is None)
 
     def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is one of those listed.

@@ -37,6 +37,7 @@ from mooring.queue.pre_enqueue import PreEnqueueGate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
 from mooring.queue.queueing_hints import (
     OnFault,
+    PodFilter,
     ProfileRules,
     QueueingHints,
     QueueingStrategy,
@@ -207,16 +208,13 @@ class SchedulingQueue:
 
     # Cluster events
 
-    def on_event(
-        self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: Callable[[Pod], bool] | None = None
-    ) -> str:
+    def on_event(self, event: ClusterEvent, old: Any = None, new: Any = None, *, only: PodFilter | None = None) -> str:
         """Requeue the unschedulable pods that the event may make schedulable, of those that pass `only`."""
         if not self._hints.is_registered(event):
             return event.label
         with self._operation:
-            for queued in self._pods_to_requeue_on(event, new):
-                if only is None or only(queued.pod):
-                    self._requeue_on(queued, event, old, new)
+            for queued, strategy in self._moves_on(event, old, new, only):
+                self._move_waiting(queued, strategy, event)
             self._in_flight.record(event, old, new)
         return event.label
 
@@ -427,21 +425,28 @@ class SchedulingQueue:
                 break
         return best
 
-    def _pods_to_requeue_on(self, event: ClusterEvent, new: Any) -> list[QueuedPodInfo]:
+    def _moves_on(
+        self, event: ClusterEvent, old: Any, new: Any, only: PodFilter | None
+    ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """Which unschedulable pods the event moves, and how, in the order in which they came."""
+        waiting = self._places.unschedulable
+        groups: list[Mapping[str, QueuedPodInfo]]
         if not event.is_wildcard:
-            by_profile = self._hints.hints_for(event).items()
-            pods = self._places.unschedulable
-            return [queued for name, plugins in by_profile for queued in pods.waiting_for(name, plugins)]
-        if not isinstance(new, Pod):
-            return list(self._places.unschedulable)
-        queued = self._pods.get(new.uid)
-        return [] if queued is None else [queued]
+            groups = [group.pods for group in waiting.waiting_for(self._hints.hints_for(event))]
+        elif isinstance(new, Pod):
+            groups = [{uid: queued for uid in (new.uid,) if (queued := self._pods.get(uid)) is not None}]
+        else:
+            groups = [{queued.pod.uid: queued for queued in waiting}]
+        moves = [move for pods in groups for move in self._hints.moves(pods, event, old, new, only)]
+        moves.sort(key=lambda move: move[0].entry)
+        return moves
 
     def _requeue_on(self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> None:
-        if queued.place not in (Place.UNSCHEDULABLE, Place.GATED):
-            return
-        strategy = self._hints.strategy(queued, event, old, new)
-        if strategy is not QueueingStrategy.SKIP:
+        if queued.place in (Place.UNSCHEDULABLE, Place.GATED):
+            self._move_waiting(queued, self._hints.strategy(queued, event, old, new), event)
+
+    def _move_waiting(self, queued: QueuedPodInfo, strategy: QueueingStrategy, event: ClusterEvent) -> None:
+        if strategy is not QueueingStrategy.SKIP and queued.place in (Place.UNSCHEDULABLE, Place.GATED):
             self._move(queued, strategy, event.label)
 
     def _activate_requested(self) -> None:

@@ -51,6 +51,8 @@ class QueuedPodInfo(QueuedPod):
     was_flushed: bool = False
     """Whether the timeout of unschedulable pods requeued it since it last failed, and no event."""
     flush_timestamp: float | None = None
+    entry: int = 0
+    """Its turn among the unschedulable pods: they are requeued in the order in which they came."""
 
     @property
     def gating_plugin(self) -> str | None:

@@ -1,7 +1,8 @@
 """Queueing hints: which cluster event requeues which unschedulable pod.
 
 Only hints of plugins that rejected the pod run, of its own profile, registered for the event. A hint that fails counts
-as Queue: a needless attempt costs little, a pod that is not requeued waits five minutes.
+as Queue: a needless attempt costs little, a pod that is not requeued waits five minutes. A hint that is declared per
+template runs once for a group of pods.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mooring.queue.observer import QueueObserver
 from mooring.queue.queued_pod_info import QueuedPodInfo
 
 PreEnqueue = Callable[[Pod], Refusal | None]
+PodFilter = Callable[[Pod], bool]
 OnFault = Callable[[str, str], None]
 """Called with the plugin that failed and the extension point, as metrics name it."""
 QUEUEING_HINT, PRE_ENQUEUE, QUEUE_SORT = "QueueingHint", "PreEnqueue", "QueueSort"
@@ -91,37 +93,64 @@ class QueueingHints:
         """Whether any plugin of any profile registered the event. Wildcards always count."""
         return event.is_wildcard or bool(self.hints_for(event))
 
+    def moves(
+        self, pods: Mapping[str, QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, only: PodFilter | None = None
+    ) -> Iterator[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """Those of a group of pods that the event moves, of those that pass `only`, and how."""
+        changed = {getattr(each, "uid", "") for each in (old, new)}.intersection(pods)
+        for uid in changed:
+            if only is None or only(pods[uid].pod):
+                yield pods[uid], self.strategy(pods[uid], event, old, new)
+        common: QueueingStrategy | None = None
+        for uid, queued in pods.items():
+            if uid in changed or (only is not None and not only(queued.pod)):
+                continue
+            if common is not None:
+                yield queued, common
+                continue
+            strategy, is_common = self._evaluate(queued, event, old, new)
+            if is_common and strategy is QueueingStrategy.SKIP:
+                return
+            common = strategy if is_common else None
+            yield queued, strategy
+
     def strategy(self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
+        return self._evaluate(queued, event, old, new)[0]
+
+    def _evaluate(
+        self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any
+    ) -> tuple[QueueingStrategy, bool]:
+        """The strategy, and whether it is that of the whole group: the hints that ran are declared per template, and
+        none failed."""
         if queued.failed_by_error:
-            return QueueingStrategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF, False
         if event.is_wildcard:
             # A wildcard that carries a pod is for that pod alone.
             is_for_it = not isinstance(new, Pod) or new.uid == queued.pod.uid
-            return QueueingStrategy.AFTER_BACKOFF if is_for_it else QueueingStrategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF if is_for_it else QueueingStrategy.SKIP, False
         of_plugins = self.hints_for(event).get(queued.pod.spec.scheduler_name, {})
+        is_common = True
         if queued.gating_plugin is not None and queued.gating_plugin not in of_plugins:
-            return QueueingStrategy.SKIP
-        change = (event, old, new)
-        rejected_by = [plugin for plugin in of_plugins if plugin in queued.unschedulable_plugins]
-        pending_on = [plugin for plugin in of_plugins if plugin in queued.pending_plugins]
-        if any(self._requests_requeue(plugin, of_plugins[plugin], queued.pod, *change) for plugin in pending_on):
-            return QueueingStrategy.IMMEDIATELY
-        if any(self._requests_requeue(plugin, of_plugins[plugin], queued.pod, *change) for plugin in rejected_by):
-            return QueueingStrategy.AFTER_BACKOFF
-        return QueueingStrategy.SKIP
+            return QueueingStrategy.SKIP, is_common
+        for rejectors, strategy in (
+            (queued.pending_plugins, QueueingStrategy.IMMEDIATELY),
+            (queued.unschedulable_plugins, QueueingStrategy.AFTER_BACKOFF),
+        ):
+            for plugin, hints in of_plugins.items():
+                for hint in hints if plugin in rejectors else ():
+                    result = self._timed(plugin, hint, queued.pod, event, old, new)
+                    is_common &= hint.per_template and result != ERROR
+                    if result != SKIP:
+                        return strategy, is_common
+        return QueueingStrategy.SKIP, is_common
 
-    def _requests_requeue(
-        self, plugin: str, hints: Sequence[Hint], pod: Pod, event: ClusterEvent, old: Any, new: Any
-    ) -> bool:
-        observer = self._observer
-        for hint in hints:
-            began = 0.0 if observer is None else observer.now()
-            result = self._run(plugin, hint, pod, event, old, new)
-            if observer is not None:
-                observer.hinted(plugin, event.label, result, observer.now() - began)
-            if result != SKIP:
-                return True
-        return False
+    def _timed(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
+        if (observer := self._observer) is None:
+            return self._run(plugin, hint, pod, event, old, new)
+        began = observer.now()
+        result = self._run(plugin, hint, pod, event, old, new)
+        observer.hinted(plugin, event.label, result, observer.now() - began)
+        return result
 
     def _run(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
         try:

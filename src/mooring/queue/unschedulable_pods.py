@@ -1,13 +1,43 @@
 """Unschedulable and gated pods: rejected by a plugin, they wait for an event.
 
-They are indexed by the rejecting plugins, so that an event visits only the pods of plugins that registered it.
+They are grouped by what queueing hints read of them: the template, and the plugins that rejected them. Groups are
+indexed by those plugins, so that an event visits only groups of plugins that registered it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from mooring.objects.pod_templates import PodTemplate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What the pods of a group have in common."""
+
+    scheduler_name: str
+    template: PodTemplate
+    gating_plugin: str | None
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+
+    @property
+    def index_keys(self) -> Iterator[tuple[str, str]]:
+        # Only the gating plugin's events can admit a gated pod.
+        rejectors = self.unschedulable_plugins | self.pending_plugins
+        plugins = rejectors if self.gating_plugin is None else (self.gating_plugin,)
+        return ((self.scheduler_name, plugin) for plugin in plugins)
+
+
+@dataclass(slots=True, eq=False)
+class PodGroup:
+    """Pods for which every hint that is declared per template returns the same, by UID."""
+
+    alike: Alike
+    pods: dict[str, QueuedPodInfo] = field(default_factory=dict)
 
 
 class UnschedulablePods:
@@ -15,8 +45,10 @@ class UnschedulablePods:
 
     def __init__(self) -> None:
         self._members: dict[str, QueuedPodInfo] = {}
-        self._index_keys: dict[str, tuple[tuple[str, str], ...]] = {}
-        self._by_plugin: dict[tuple[str, str], dict[str, QueuedPodInfo]] = {}
+        self._entries = itertools.count()
+        self._groups: dict[Alike, PodGroup] = {}
+        self._group_of: dict[str, PodGroup] = {}
+        self._by_plugin: dict[tuple[str, str], dict[Alike, PodGroup]] = {}
         self.gated = 0
 
     def __len__(self) -> int:
@@ -27,17 +59,21 @@ class UnschedulablePods:
         return iter(self._members.values())
 
     def put(self, queued: QueuedPodInfo) -> None:
-        """Add the pod, or index it again by its present rejectors."""
-        uid = queued.pod.uid
+        """Add the pod, or group it again by its present template and rejectors."""
+        uid, pod = queued.pod.uid, queued.pod
         self.remove(uid)
         queued.place = Place.UNSCHEDULABLE if queued.gating_plugin is None else Place.GATED
-        # Only the gating plugin's events can admit a gated pod.
-        plugins = queued.rejectors if queued.gating_plugin is None else {queued.gating_plugin}
-        keys = tuple((queued.pod.spec.scheduler_name, plugin) for plugin in sorted(plugins))
+        queued.entry = next(self._entries)
+        alike = Alike(
+            pod.spec.scheduler_name,
+            pod.template,
+            queued.gating_plugin,
+            frozenset(queued.unschedulable_plugins),
+            frozenset(queued.pending_plugins),
+        )
         self._members[uid] = queued
-        self._index_keys[uid] = keys
-        for key in keys:
-            self._by_plugin.setdefault(key, {})[uid] = queued
+        self._group_of[uid] = group = self._groups.get(alike) or self._new_group(alike)
+        group.pods[uid] = queued
         self.gated += queued.place is Place.GATED
 
     def remove(self, uid: str) -> None:
@@ -45,15 +81,29 @@ class UnschedulablePods:
         if queued is None:
             return
         self.gated -= queued.place is Place.GATED
-        for key in self._index_keys.pop(uid):
+        group = self._group_of.pop(uid)
+        del group.pods[uid]
+        if not group.pods:
+            self._remove_group(group.alike)
+
+    def waiting_for(self, plugins_by_scheduler: Mapping[str, Iterable[str]]) -> list[PodGroup]:
+        """The groups of these profiles that wait for one of these plugins, each once."""
+        found: dict[Alike, PodGroup] = {}
+        for scheduler_name, plugins in plugins_by_scheduler.items():
+            for plugin in plugins:
+                found.update(self._by_plugin.get((scheduler_name, plugin), {}))
+        return list(found.values())
+
+    def _new_group(self, alike: Alike) -> PodGroup:
+        group = self._groups[alike] = PodGroup(alike)
+        for key in alike.index_keys:
+            self._by_plugin.setdefault(key, {})[alike] = group
+        return group
+
+    def _remove_group(self, alike: Alike) -> None:
+        del self._groups[alike]
+        for key in alike.index_keys:
             indexed = self._by_plugin[key]
-            del indexed[uid]
+            del indexed[alike]
             if not indexed:
                 del self._by_plugin[key]
-
-    def waiting_for(self, scheduler_name: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
-        """The profile's pods that wait for one of these plugins, each once."""
-        found: dict[str, QueuedPodInfo] = {}
-        for plugin in plugins:
-            found.update(self._by_plugin.get((scheduler_name, plugin), {}))
-        return list(found.values())

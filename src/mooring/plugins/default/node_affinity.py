@@ -99,7 +99,7 @@ class NodeAffinity(Plugin):
         return _encode((selector, affinity.node_affinity if affinity is not None else None))
 
     def events(self) -> Iterable[Hint]:
-        return [Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, self._began_to_match)]
+        return [Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, self._began_to_match, per_template=True)]
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Skip | Refusal | OnlyNodes | None:
         required = required_node_selector(pod)

@@ -50,8 +50,8 @@ class NodeDeclaredFeatures(Plugin):
         if not self._is_on:
             return []
         return [
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._features_changed),
-            Hint(Pod, Action.UPDATE, self._needs_changed),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, self._features_changed, per_template=True),
+            Hint(Pod, Action.UPDATE, self._needs_changed, per_template=True),
         ]
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> frozenset[str] | Skip:

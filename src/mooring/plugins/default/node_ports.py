@@ -65,7 +65,7 @@ class NodePorts(Plugin):
         return host_ports(pod)
 
     def events(self) -> Iterable[Hint]:
-        return [Hint(Pod, Action.DELETE, self._freed_a_port), Hint(Node, Action.ADD)]
+        return [Hint(Pod, Action.DELETE, self._freed_a_port, per_template=True), Hint(Node, Action.ADD)]
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Wanted | Skip:
         ports = host_ports(pod)

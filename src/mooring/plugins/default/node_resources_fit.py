@@ -118,11 +118,11 @@ class NodeResourcesFit(Plugin):
 
     def events(self) -> Iterable[Hint]:
         hints = [
-            Hint(Pod, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
+            Hint(Pod, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._freed_something, per_template=True),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew, per_template=True),
         ]
         if self._can_be_devices:
-            hints.append(Hint(DeviceClass, Action.ADD | Action.UPDATE, self._class_began_to_provide))
+            hints.append(Hint(DeviceClass, Action.ADD | Action.UPDATE, self._class_began_to_provide, per_template=True))
         return hints
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Amounts:

@@ -37,8 +37,8 @@ class NodeUnschedulable(Plugin):
 
     def events(self) -> Iterable[Hint]:
         return [
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_opened),
-            Hint(Pod, Action.UPDATE_POD_TOLERATION, self._now_tolerates),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_opened, per_template=True),
+            Hint(Pod, Action.UPDATE_POD_TOLERATION, self._now_tolerates, per_template=True),
         ]
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:

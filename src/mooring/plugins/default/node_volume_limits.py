@@ -78,8 +78,8 @@ class NodeVolumeLimits(Plugin):
     def events(self) -> Iterable[Hint]:
         return [
             Hint(CSINode, Action.ADD),
-            Hint(CSINode, Action.UPDATE, self._a_limit_grew),
-            Hint(Pod, Action.DELETE, self._had_volumes),
+            Hint(CSINode, Action.UPDATE, self._a_limit_grew, per_template=True),
+            Hint(Pod, Action.DELETE, self._had_volumes, per_template=True),
             Hint(PersistentVolumeClaim, Action.ADD, self._is_its_claim),
             Hint(VolumeAttachment, Action.DELETE, self._could_be_its_driver),
         ]

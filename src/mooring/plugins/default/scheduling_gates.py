@@ -11,7 +11,7 @@ class SchedulingGates(Plugin):
     """Keep pods with `spec.schedulingGates` out of the queue."""
 
     def events(self) -> Iterable[Hint]:
-        return [Hint(Pod, Action.UPDATE_POD_GATES_ELIMINATED, self._is_this_pod)]
+        return [Hint(Pod, Action.UPDATE_POD_GATES_ELIMINATED, self._is_this_pod, per_template=True)]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if not pod.spec.scheduling_gates:

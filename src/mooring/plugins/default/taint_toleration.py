@@ -54,8 +54,8 @@ class TaintToleration(Plugin):
 
     def events(self) -> Iterable[Hint]:
         return [
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_TAINT, self._became_tolerable),
-            Hint(Pod, Action.UPDATE_POD_TOLERATION, self._is_this_pod),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_TAINT, self._became_tolerable, per_template=True),
+            Hint(Pod, Action.UPDATE_POD_TOLERATION, self._is_this_pod, per_template=True),
         ]
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:

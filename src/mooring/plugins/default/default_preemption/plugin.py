@@ -76,7 +76,7 @@ class DefaultPreemption(Plugin):
     def events(self) -> Iterable[Hint]:
         # A pod whose preemption was under way is requeued by the hints of what refused it. This hint only makes
         # pre_enqueue run again.
-        return [Hint(Pod, Action.DELETE, lambda _pod, _before, _after: False)]
+        return [Hint(Pod, Action.DELETE, lambda _pod, _before, _after: False, per_template=True)]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if self._preemptions.is_under_way(pod.uid):

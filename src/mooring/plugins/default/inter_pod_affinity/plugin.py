@@ -113,8 +113,8 @@ class InterPodAffinity(Plugin):
 
     def events(self) -> Iterable[Hint]:
         return [
-            Hint(Pod, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_may_help),
-            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, node_may_help),
+            Hint(Pod, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, pod_may_help, per_template=True),
+            Hint(Node, Action.ADD | Action.UPDATE_NODE_LABEL, node_may_help, per_template=True),
         ]
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> FilterState | Skip | Refusal:

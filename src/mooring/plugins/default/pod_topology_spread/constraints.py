@@ -68,6 +68,11 @@ class ConstraintReader:
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
         self._cache: BoundedCache[tuple[object, ...], SpreadConstraints] = BoundedCache(MOST_CACHED_BYTES)
 
+    @property
+    def hard_per_template(self) -> bool:
+        """Whether `hard` is the same for all pods of a template. Defaults depend on their controllers and Services."""
+        return not self._defaults[HARD]
+
     def hard(self, pod: Pod) -> SpreadConstraints:
         """Those that refuse nodes. A selector that cannot be read is a fault, in kube-scheduler's words."""
         return self._read(pod, HARD, "hard")

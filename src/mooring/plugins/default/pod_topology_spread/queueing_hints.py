@@ -19,7 +19,11 @@ class Hints:
         self._constraints = constraints
 
     def listed(self) -> list[Hint]:
-        return [Hint(Pod, _PODS, self.pod_changed), Hint(Node, _NODES, self.node_changed)]
+        per_template = self._constraints.hard_per_template
+        return [
+            Hint(Pod, _PODS, self.pod_changed, per_template=per_template),
+            Hint(Node, _NODES, self.node_changed, per_template=per_template),
+        ]
 
     def pod_changed(self, pod: Pod, before: SeenPod | None, after: SeenPod | None) -> bool:
         if not all(_is_involved(other, pod) for other in (before, after) if other is not None):
