@@ -11,6 +11,7 @@ from tests.cli.programs import PATIENCE_SECONDS
 from mooring.apiserver import EmbeddedApiServer
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects import Node, Pod
+from mooring.objects.object_store import Present
 
 
 class Placed:
@@ -20,9 +21,10 @@ class Placed:
         self.nodes: dict[str, str] = {}
         self._changed = asyncio.Event()
 
-    def listed(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, pod: Pod) -> None:
         self.nodes[pod.name] = pod.spec.node_name

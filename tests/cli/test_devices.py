@@ -12,6 +12,7 @@ from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
 from mooring.client import ApiClient, Reflector
 from mooring.client.kubeconfig import load_kubeconfig
 from mooring.objects import Pod
+from mooring.objects.object_store import Present
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 
 COUNT = 12
@@ -69,9 +70,10 @@ class Pods:
         self._pods: dict[str, Pod] = {}
         self._changed = asyncio.Event()
 
-    def listed(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, pod: Pod) -> None:
         self._pods[pod.name] = pod

@@ -10,6 +10,7 @@ from tests.cli.programs import PATIENCE_SECONDS, Program, private_home
 
 from mooring.client import ApiClient, Reflector
 from mooring.objects import Node, Pod
+from mooring.objects.object_store import Present
 
 
 class Started:
@@ -21,9 +22,10 @@ class Started:
     def __getitem__(self, name: str) -> asyncio.Event:
         return self._pods.setdefault(name, asyncio.Event())
 
-    def listed(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, pod: Pod) -> None:
         if pod.status.phase == "Running":

@@ -25,6 +25,7 @@ from cryptography.x509.oid import NameOID
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection
 from mooring.objects import KubeObject
+from mooring.objects.object_store import Present
 
 # For a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_SECONDS = 90.0
@@ -287,9 +288,14 @@ class RememberingFeed:
 
     def __init__(self) -> None:
         self.received: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self.parts: list[str] = []
+        """What lists have brought so far, complete or not."""
 
-    def listed(self, objects: list[KubeObject]) -> None:
-        self.received.put_nowait(("listed", [object.name for object in objects]))
+    def found(self, object: KubeObject) -> None:
+        self.parts.append(object.name)
+
+    def listed(self, present: Present) -> None:
+        self.received.put_nowait(("listed", [key.rpartition("/")[2] for key in present]))
 
     def changed(self, object: KubeObject) -> None:
         self.received.put_nowait(("changed", object.name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.lists import list_into
+
 from mooring.client import ObjectCache
 from mooring.objects import Pod
 from mooring.testing import a_pod
@@ -17,15 +19,15 @@ def test_each_object_is_added_once():
     web = a_pod("web")
     cache.changed(web)
     cache.changed(web)
-    cache.listed([web, a_pod("db")])
+    list_into(cache, [web, a_pod("db")])
     assert added == ["web", "db"]
 
 
 def test_what_a_new_list_lacks_is_gone():
     cache, _ = a_cache()
     web, db = a_pod("web"), a_pod("db")
-    cache.listed([web, db])
-    cache.listed([db])
+    list_into(cache, [web, db])
+    list_into(cache, [db])
     assert list(cache.all()) == [db]
     assert web not in cache
     cache.deleted(db)
@@ -36,8 +38,8 @@ def test_what_a_new_list_lacks_is_gone():
 def test_another_object_of_the_same_name_is_a_new_one():
     cache, added = a_cache()
     first, second = a_pod("web", uid="first"), a_pod("web", uid="second")
-    cache.listed([first])
-    cache.listed([second])
+    list_into(cache, [first])
+    list_into(cache, [second])
     assert added == ["web", "web"]
     assert second in cache
     assert first not in cache

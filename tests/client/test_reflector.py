@@ -20,6 +20,7 @@ from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.client.reflector import AWAY_BACKOFF, BACKOFF, REMINDER_SECONDS, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
+from mooring.objects.object_store import Present
 
 
 class Quota(CustomResource, group="example.com", version="v1", plural="quotas", scope="Cluster", kw_only=True):
@@ -459,7 +460,8 @@ def test_it_does_not_matter_how_the_network_cuts_the_stream(names: list[str], cu
             yield stream[start:end]
 
     class Names(list[str]):
-        def listed(self, objects: list[Pod]) -> None: ...
+        def found(self, object: Pod) -> None: ...
+        def listed(self, present: Present) -> None: ...
         def deleted(self, object: Pod) -> None: ...
         def changed(self, object: Pod) -> None:
             self.append(object.name)

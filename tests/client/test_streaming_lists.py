@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 import pytest
+from tests.client.conftest import until
 from tests.client.test_reflector import a_list, a_pod, a_status, bookmark, event, reflecting, watched_from
 
 from mooring.client import Reflector, reflector
@@ -50,7 +51,7 @@ async def test_one_response_brings_the_list_and_then_every_change(client, server
     assert watched_from(server) == ["12"]  # it goes on where the stream ended
 
 
-async def test_what_changes_during_the_list_is_delivered_as_it_is_at_its_end(client, server, feed, watch):
+async def test_what_changes_during_the_list_is_part_of_it(client, server, feed, watch):
     server.streams = deque(
         [
             watch(
@@ -65,7 +66,8 @@ async def test_what_changes_during_the_list_is_delivered_as_it_is_at_its_end(cli
         ]
     )
     async with reflecting(Reflector(client, Pod, feed)):
-        await feed.receives(("listed", ["b"]))
+        await feed.receives(("deleted", "a"), ("listed", ["b"]))
+    assert feed.parts == ["a", "b", "b"]
 
 
 @pytest.mark.parametrize(
@@ -97,13 +99,23 @@ async def test_a_server_whose_storage_cannot_do_it_reports_that_in_the_stream(cl
     assert clock.slept == []
 
 
-async def test_a_stream_that_ends_early_delivers_nothing(client, server, feed, watch):
+async def test_a_stream_that_ends_early_is_no_complete_list(client, server, feed, watch):
     server.streams = deque([watch(event("ADDED", a_pod("a", 3)))])
     server.lists.append(a_list(a_pod("b"), version=20))
     async with reflecting(Reflector(client, Pod, feed)):
         await feed.receives(("listed", ["b"]))
         await server.held.wait()
+    assert feed.parts == ["a", "b"]
     assert watched_from(server) == ["20"]
+
+
+async def test_what_a_stream_brings_is_passed_on_before_it_is_complete(client, server, feed, watch):
+    server.streams = deque([watch(event("ADDED", a_pod("a", 3)), event("ADDED", a_pod("b", 4)), then="hold")])
+    pods: Reflector[Any] = Reflector(client, Pod, feed)
+    async with reflecting(pods):
+        await until(lambda: feed.parts == ["a", "b"])
+        assert not pods.is_listed
+        assert feed.received.empty()
 
 
 async def test_a_server_that_never_sends_the_final_bookmark_is_listed(client, server, feed, watch, monkeypatch):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.examples.conftest import EXAMPLES
+from tests.lists import list_into
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import MooringError
@@ -22,6 +23,7 @@ from mooring.cli.demo import random_scheduler
 from mooring.cli.demo.random_scheduler import EVENTS, NAME, QUEUE_SIZE, RETRY_SECONDS, RandomScheduler
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects import Node, Pod
+from mooring.objects.object_store import Present
 from mooring.testing import a_node_object, a_pod
 
 PATIENCE_SECONDS = 90.0
@@ -71,7 +73,7 @@ def a_scheduler(dice: random.Random, *nodes: str) -> RandomScheduler:
     """One that knows these nodes and is called directly; it never sends anything."""
     client = ApiClient(Connection(server="http://nowhere.invalid", source="the test"), clock=PatientClock())
     scheduler = RandomScheduler(client, dice)
-    scheduler.nodes.listed([a_node_object(name) for name in nodes])
+    list_into(scheduler.nodes, [a_node_object(name) for name in nodes])
     return scheduler
 
 
@@ -142,7 +144,7 @@ async def test_each_node_is_logged_once_and_forgotten_when_it_goes(log):
     scheduler = a_scheduler(Loaded(), "a")
     scheduler.nodes.changed(next(iter(scheduler.nodes.all())))
     assert log.messages == ["New node is added. a"]
-    scheduler.nodes.listed([])
+    scheduler.nodes.listed({})
     assert scheduler.find_node(a_pod()) is None
 
 
@@ -152,7 +154,7 @@ async def test_more_pods_than_the_queue_holds_wait_and_none_is_lost():
     assert isinstance(clock, PatientClock)
     pods = [a_pod(f"pod-{number}", uid=str(number)) for number in range(QUEUE_SIZE + 2)]
     async with asyncio.timeout(PATIENCE_SECONDS), scheduler.tasks:
-        scheduler.pods.listed(pods)
+        list_into(scheduler.pods, pods)
         taken = [await scheduler.queue.get() for _ in range(QUEUE_SIZE)]
         assert scheduler.queue.empty()
         scheduler.pods.deleted(pods[-1])
@@ -169,9 +171,10 @@ class Shown(dict[str, Pod]):
         super().__init__()
         self._news = asyncio.Event()
 
-    def listed(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, pod: Pod) -> None:
         self[pod.name] = pod

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.lists import list_into
 
 from mooring.objects import ObjectMeta
 from mooring.objects.core import Node
@@ -115,11 +116,11 @@ def test_after_a_list_the_store_holds_what_was_listed(steps: list[tuple[str, str
         if step == "assumed":
             store.assume(node)
         elif step == "listed":
-            store.listed([node])
+            list_into(store, [node])
         else:
             getattr(store, step)(node)
     last = [of_version(100, "a"), of_version(101, "c")]
-    store.listed(last)
+    list_into(store, last)
     assert {node.key: node.metadata.resource_version for node in store.all()} == {"a": "100", "c": "101"}
     assert [index.at(name) for name in ("a", "b", "c")] == [[last[0]], (), [last[1]]]
     added = sum(1 for old, _ in store.emitted if old is None)

@@ -23,6 +23,7 @@ from mooring.base.errors import ApiError
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait, WaitingPods
 from mooring.objects import Kind, Node
+from mooring.objects.object_store import Present
 from mooring.objects.placed import placed
 
 ELSEWHERE = "elsewhere"
@@ -118,10 +119,12 @@ class Witness:
         self.wrongs: list[str] = []
         self._pods: dict[str, Pod] = {}
 
-    def listed(self, pods: list[Pod]) -> None:
-        self._pods = {pod.uid: pod for pod in pods}
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None:
+        for uid in self._pods.keys() - set(present.values()):
+            del self._pods[uid]
 
     def changed(self, pod: Pod) -> None:
         before = self._pods.get(pod.uid)

@@ -17,6 +17,7 @@ from mooring.config import load_configuration
 from mooring.framework.plugin import Plugin
 from mooring.objects import Kind, Node, Pod
 from mooring.objects.core import PodCondition
+from mooring.objects.object_store import Present
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler import Scheduler
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
@@ -47,8 +48,11 @@ class Live:
 
     # The feed of pods
 
-    def listed(self, pods: list[Pod]) -> None:
-        self.pods = {pod.name: pod for pod in pods}
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None:
+        self.pods = {name: pod for name, pod in self.pods.items() if pod.key in present}
         self._changed.set()
 
     def changed(self, pod: Pod) -> None:

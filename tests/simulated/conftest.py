@@ -13,6 +13,7 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import Clock, ManualClock, SystemClock
 from mooring.client import ApiClient, Connection, Reflector
 from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.object_store import Present
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.cluster_file import InitialObjects, parse_cluster, plain_nodes
@@ -108,9 +109,12 @@ class _Keeper:
         self._seen = seen
         self._kept = seen._kept[type_.KIND.plural]
 
-    def listed(self, objects: list[Any], /) -> None:
-        self._kept.clear()
-        self._kept.update({each.key: each for each in objects})
+    def found(self, object: Any, /) -> None:
+        self._kept[object.key] = object
+
+    def listed(self, present: Present, /) -> None:
+        for key in self._kept.keys() - present.keys():
+            del self._kept[key]
         self._seen.moved()
 
     def changed(self, object: Any, /) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from tests.lists import list_into
 from tests.simulated.builders import a_pod
 
 from mooring.base.clock import SystemClock
@@ -35,7 +36,7 @@ def names(found: list[PodRecord]) -> list[str]:
 
 
 async def test_objects_are_found_by_key_and_by_owner(pods):
-    pods.listed([owned("a"), owned("b"), owned("c", owner="other"), a_pod("free")])
+    list_into(pods, [owned("a"), owned("b"), owned("c", owner="other"), a_pod("free")])
 
     assert names(pods.owned_by("rs")) == ["a", "b"]
     assert pods.get("default/free") is not None
@@ -52,8 +53,8 @@ async def test_an_object_that_changes_hands_has_one_owner(pods):
 async def test_what_is_missing_from_a_new_list_is_gone(pods):
     gone: list[str] = []
     pods.subscribe(deleted=lambda pod: gone.append(pod.name))
-    pods.listed([owned("a"), owned("b")])
-    pods.listed([owned("b")])
+    list_into(pods, [owned("a"), owned("b")])
+    list_into(pods, [owned("b")])
 
     assert gone == ["a"]
     assert names(pods.owned_by("rs")) == ["b"]

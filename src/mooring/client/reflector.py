@@ -26,9 +26,10 @@ from mooring.client.api import PAGE, ApiClient, RawList, path_of, selectors
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
 from mooring.objects import CustomResource, KubeObject, Pod
+from mooring.objects.object_store import Present
 
 T = TypeVar("T", bound=KubeObject)
-Received = TypeVar("Received")
+Received = TypeVar("Received", contravariant=True)
 
 GONE = 410
 WATCH_SECONDS = 300
@@ -53,8 +54,13 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 class Feed(Protocol[Received]):
     """Receives the objects. Called on the event loop, in order; must neither wait nor raise."""
 
-    def listed(self, objects: list[Received], /) -> None:
-        """This is everything there is now; what is not among it is gone. After every list, first and later ones."""
+    def found(self, object: Received, /) -> None:
+        """Part of a list, first or later, that is under way: one by one, so that a large list is never in memory as a
+        whole. A list that fails is begun again."""
+        ...
+
+    def listed(self, present: Present, /) -> None:
+        """The list is complete, and every object of it was `found`; what is not among it is gone."""
         ...
 
     def changed(self, object: Received, /) -> None:
@@ -101,12 +107,13 @@ _meta_decoder = Decoder(_JustMeta)
 _raw_meta_decoder = Decoder(_RawMeta)
 
 
-class _Gathered(Generic[T]):
-    """What a streaming list has brought so far. Changes may come among what there is."""
+class _StreamingList(Generic[T]):
+    """A streaming list under way: passes on what it brings, and notes what there is. Changes may come among it."""
 
-    def __init__(self, limit: asyncio.Timeout) -> None:
+    def __init__(self, limit: asyncio.Timeout, feed: Feed[T]) -> None:
         self._limit = limit
-        self.objects: dict[str, T] = {}
+        self._feed = feed
+        self.present: dict[str, str] = {}
 
     def extend(self) -> None:
         self._limit.reschedule(asyncio.get_running_loop().time() + SILENT_LIST_SECONDS)
@@ -115,10 +122,12 @@ class _Gathered(Generic[T]):
         self._limit.reschedule(None)
 
     def changed(self, object: T) -> None:
-        self.objects[object.key] = object
+        self.present[object.key] = object.uid
+        self._feed.found(object)
 
     def deleted(self, object: T) -> None:
-        self.objects.pop(object.key, None)
+        self.present.pop(object.key, None)
+        self._feed.deleted(object)
 
 
 class Reflector(Generic[T]):
@@ -157,8 +166,8 @@ class Reflector(Generic[T]):
         self._query = selectors(label_selector, field_selector)
         self._log = log if log is not None else Log("reflector")
         self._version: str | None = None
-        self._gathered: _Gathered[T] | None = None
-        """What a streaming list has brought so far; None while none is under way."""
+        self._streaming: _StreamingList[T] | None = None
+        """None while no streaming list is under way."""
         self._logged_at = float("-inf")
         self._undecodable: dict[tuple[str, str], str] = {}
         self._retry = Retry(BACKOFF, self._clock)
@@ -208,29 +217,29 @@ class Reflector(Generic[T]):
         """List and watch in one response, until that ends. False: the server does not offer it, so list."""
         try:
             async with asyncio.timeout(SILENT_LIST_SECONDS) as limit:
-                self._gathered = _Gathered(limit)
+                self._streaming = _StreamingList(limit, self._feed)
                 await self._watch_with({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
                 why = "it ended before everything had come"
         except ApiError as error:
-            if self._gathered is None or error.code in NO_REASON_TO_LIST:
+            if self._streaming is None or error.code in NO_REASON_TO_LIST:
                 raise
             why = error.message
         except TimeoutError:
             why = f"it was silent for {SILENT_LIST_SECONDS:g} s without the bookmark that ends the initial events"
         finally:
-            if is_partial := self._gathered is not None:
-                self._gathered, self._version = None, None
+            if is_partial := self._streaming is not None:
+                self._streaming, self._version = None, None
         if is_partial:
             self._log.v(4).info("Streaming list is not available; listing instead", kind=self.kind.name, why=why)
         return not is_partial
 
     async def _list(self) -> None:
-        objects, version = await self._pages(PAGE)
-        self._listed(objects, version)
+        present, version = await self._pages(PAGE)
+        self._listed(present, version)
 
-    async def _pages(self, limit: int) -> tuple[list[T], str]:
-        """All objects, and the version of the list. The server prepares the next page while one is decoded."""
-        objects: list[T] = []
+    async def _pages(self, limit: int) -> tuple[Present, str]:
+        """What there is, and the version of the list. The server prepares the next page while one is decoded."""
+        present: dict[str, str] = {}
         token, coming = "", self._page(limit, "")
         try:
             while True:
@@ -239,9 +248,12 @@ class Reflector(Generic[T]):
                 if token:
                     coming = self._page(limit, token)
                     await asyncio.sleep(0)  # the request leaves
-                objects += [found for raw in page.items or () if (found := self._decoded(raw)) is not None]
+                for raw in page.items or ():
+                    if (found := self._decoded(raw)) is not None:
+                        present[found.key] = found.uid
+                        self._feed.found(found)
                 if not token:
-                    return objects, page.metadata.resource_version
+                    return present, page.metadata.resource_version
         except ApiError as error:
             if error.code != GONE or not token:
                 raise
@@ -253,11 +265,11 @@ class Reflector(Generic[T]):
         page = self._client.list_page(self.kind, self._namespace, self._query, limit=limit, token=token)
         return asyncio.get_running_loop().create_task(page)
 
-    def _listed(self, objects: list[T], version: str) -> None:
+    def _listed(self, present: Present, version: str) -> None:
         self._version = version
         self._recovered()
         self.is_listed = True
-        self._feed.listed(objects)
+        self._feed.listed(present)
         self.synced.set()
         self.settled.set()
 
@@ -273,17 +285,17 @@ class Reflector(Generic[T]):
         # The server ends the watch; the extra seconds are for one that forgets to.
         is_urgent = self.kind == Pod.KIND  # decisions wait for it
         async with self._client.transport.stream(path, seconds=seconds + 30, is_urgent=is_urgent) as chunks:
-            if self._gathered is None:
+            if self._streaming is None:
                 self._recovered()
             try:
                 await self._follow(chunks)
             except Unreachable as error:
-                if self._gathered is not None:
+                if self._streaming is not None:
                     raise
                 # Not a problem yet: it is one if the next request fails too.
                 is_cut = True
                 self._log.v(2).info("Watch closed; resuming it", kind=self.kind.name, err=error)
-        if self._gathered is not None:
+        if self._streaming is not None:
             return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
             self._retry.reset()
@@ -308,8 +320,8 @@ class Reflector(Generic[T]):
                 size = len(others[-1])
             if size > LARGEST_EVENT_BYTES:
                 raise Fault(f"the watch of {self.kind.name} brought an event of more than {LARGEST_EVENT_BYTES} bytes")
-            if self._gathered is not None:
-                self._gathered.extend()
+            if self._streaming is not None:
+                self._streaming.extend()
 
     def _apply(self, line: bytes) -> None:
         if not line:
@@ -326,7 +338,7 @@ class Reflector(Generic[T]):
             case "ADDED" | "MODIFIED":
                 if (found := self._decoded(event.object)) is not None:
                     self._version = self._place_of(found)
-                    (self._gathered or self._feed).changed(found)
+                    (self._streaming or self._feed).changed(found)
             case "DELETED":
                 self._delete(event.object)
             case "ERROR":
@@ -344,10 +356,10 @@ class Reflector(Generic[T]):
     def _mark(self, bookmark: _Meta) -> None:
         """All events up to here have arrived; and perhaps all initial events of a streaming list."""
         self._version = bookmark.resource_version or self._version
-        if self._gathered is not None and (bookmark.annotations or {}).get(INITIAL_EVENTS_END) == "true":
-            gathered, self._gathered = self._gathered, None
-            gathered.is_complete()
-            self._listed(list(gathered.objects.values()), self._version or "")
+        if self._streaming is not None and (bookmark.annotations or {}).get(INITIAL_EVENTS_END) == "true":
+            streaming, self._streaming = self._streaming, None
+            streaming.is_complete()
+            self._listed(streaming.present, self._version or "")
 
     def _delete(self, raw: msgspec.Raw) -> None:
         found = self._decoded(raw, quietly=True)
@@ -360,7 +372,7 @@ class Reflector(Generic[T]):
                 raise ApiError(GONE, "Expired", "a deleted object could not be read") from None
         self._undecodable.pop((found.metadata.namespace, found.metadata.name), None)
         self._version = self._place_of(found)
-        (self._gathered or self._feed).deleted(found)
+        (self._streaming or self._feed).deleted(found)
 
     def _decoded(self, raw: msgspec.Raw, *, quietly: bool = False) -> T | None:
         """The object, or None (and an error in the log, once per version) when it does not have our shape."""
@@ -438,7 +450,7 @@ class Reflector(Generic[T]):
             # The kind was served before and is not any more; its objects are gone with it. A kind of Kubernetes' own
             # that the server does not serve has no objects: an older server must not keep every pod waiting for what
             # it cannot know.
-            self._feed.listed([])
+            self._feed.listed({})
         self.is_listed = not is_custom
         self._report_problem(f"the server has no {self.kind.name} ({self.kind.version}); {hint}", is_unserved=True)
 

@@ -6,7 +6,7 @@ small client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
@@ -16,6 +16,8 @@ from mooring.objects.meta import KubeObject
 _log = Log("watch")
 
 K = TypeVar("K", bound=KubeObject)
+Present = Mapping[str, str]
+"""All objects of a list: `namespace/name` → uid."""
 
 
 class ObjectIndex(Generic[K]):
@@ -120,11 +122,12 @@ class WatchedStore(IndexedStore[K]):
     def emit(self, old: K | None, new: K | None) -> None:
         """Called after an object was added (`old` is None), replaced, or removed (`new` is None)."""
 
-    def listed(self, objects: list[K], /) -> None:
-        for key in self.keys() - {found.key for found in objects}:
+    def found(self, found: K, /) -> None:
+        self.changed(found)
+
+    def listed(self, present: Present, /) -> None:
+        for key in self.keys() - present.keys():
             self._remove(key)
-        for found in objects:
-            self.changed(found)
 
     def changed(self, found: K, /) -> None:
         if self._assumed and (version := self._assumed.get(found.key)) is not None:

@@ -14,6 +14,7 @@ from mooring.bench.processes import Usage
 from mooring.bench.scheduler_perf.measuring import MeasuredScheduler
 from mooring.bench.scheduler_perf.pod_watch import PodWatch, WatchedPod
 from mooring.client import ApiClient, Connection, Reflector
+from mooring.objects.object_store import Present
 
 NODE = "node-a"
 
@@ -42,9 +43,10 @@ class BindingScheduler(MeasuredScheduler):
         self._client, self.is_on, self.bound = client, True, 0
         self.tasks: list[asyncio.Task[None]] = []
 
-    def listed(self, objects: list[WatchedPod], /) -> None:
-        for pod in objects:
-            self.changed(pod)
+    def found(self, pod: WatchedPod, /) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present, /) -> None: ...
 
     def changed(self, pod: WatchedPod, /) -> None:
         if self.is_on and not pod.is_scheduled:

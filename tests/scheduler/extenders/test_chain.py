@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import pytest
 from msgspec import Raw
+from tests.lists import list_into
 
 from mooring.base.errors import OperatorMistake
 from mooring.config.model import Extender, ExtenderTls, ManagedResource
 from mooring.engine import ExtenderScores
 from mooring.framework import UNRESOLVABLE, Pod, Rejection
+from mooring.objects.object_store import Present
 from mooring.scheduler.extenders.chain import NO_REASON, Extenders, accepted, refusals
 from mooring.scheduler.extenders.client import ExtenderClient, ExtenderFault
 from mooring.scheduler.extenders.documents import Documents, DocumentStore, trimmed
@@ -57,7 +59,8 @@ def test_why_a_node_is_out():
 class NoListener:
     """A feed that passes nothing on."""
 
-    def listed(self, objects: list[Any]) -> None: ...
+    def found(self, found: Any) -> None: ...
+    def listed(self, present: Present) -> None: ...
     def changed(self, found: Any) -> None: ...
     def deleted(self, found: Any) -> None: ...
 
@@ -226,7 +229,7 @@ def test_documents_go_with_their_objects():
     one, two, three = a_pod("one"), a_pod("two"), a_pod("three")
     for pod in (one, two, three):
         kept.keep(pod, DOCUMENT)
-    kept.listed([one, two])
+    list_into(kept, [one, two])
     assert len(kept) == 2
     kept.deleted(one)
     assert len(kept) == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.lists import list_into
 
 from mooring.objects import Pod
 from mooring.objects.core import Container, ResourceRequirements
@@ -124,7 +125,7 @@ def test_pods_come_change_and_go():
     resources = PodResources()
     page = resources.served()
     web, db = a_pod("web", cpu="1"), a_pod("db", cpu="2")
-    resources.listed([web, db])
+    list_into(resources, [web, db])
     assert {pod for _, pod, _, _ in shown(page())} == {"web", "db"}
     resources.deleted(web)
     resources.changed(a_pod("db", uid=db.uid, cpu="3"))
@@ -133,7 +134,7 @@ def test_pods_come_change_and_go():
 
 def test_nothing_is_kept_where_it_is_not_served():
     resources = PodResources()
-    resources.listed([a_pod("web", cpu="1")])
+    list_into(resources, [a_pod("web", cpu="1")])
     assert resources.text() == b""
 
 

@@ -15,6 +15,7 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import SystemClock
 from mooring.client import Reflector
 from mooring.objects import Pod
+from mooring.objects.object_store import Present
 from mooring.objects.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -51,9 +52,10 @@ class Claims:
         self.claims: dict[str, PersistentVolumeClaim] = {}
         self._changed = asyncio.Event()
 
-    def listed(self, claims: list[PersistentVolumeClaim]) -> None:
-        for claim in claims:
-            self.changed(claim)
+    def found(self, claim: PersistentVolumeClaim) -> None:
+        self.changed(claim)
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, claim: PersistentVolumeClaim) -> None:
         self.claims[claim.name] = claim

@@ -47,7 +47,7 @@ def test_one_that_is_gone_or_has_a_node_is_not(world):
 
 def test_one_that_a_new_list_does_not_show_is_not(world):
     world.pods.changed(pod := a_foreigner())
-    world.pods.listed([])
+    world.pods.listed({})
     after(world, OURS, THEIRS)
     assert world.where(pod) == "absent"
 

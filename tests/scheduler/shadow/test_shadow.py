@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.builders import made, rejecting, scoring
+from tests.lists import list_into
 from tests.scheduler.shadow.watched import Watched, emptiest
 
 from mooring.engine import decide
@@ -218,7 +219,7 @@ def test_a_pod_that_has_its_node_when_it_is_first_seen():
 def test_pods_placed_before_we_came_are_history():
     watched = Watched(emptiest(), is_started=False)
     pod = a_pod("web", node="a")
-    watched.feed.listed([pod])
+    list_into(watched.feed, [pod])
     watched.changed(pod, node="a")
     assert not watched.reported
 
@@ -226,10 +227,10 @@ def test_pods_placed_before_we_came_are_history():
 def test_a_pod_that_got_its_node_while_we_could_not_look():
     watched = Watched(emptiest())
     web = watched.comes("web")
-    watched.feed.listed([a_pod("web", uid=web.uid, node="a"), a_pod("other", node="b")])
+    list_into(watched.feed, [a_pod("web", uid=web.uid, node="a"), a_pod("other", node="b")])
     assert {reported.judgement.why for reported in watched.reported} == {MISSED}
     assert watched.results() == {"web": "not_comparable", "other": "not_comparable"}
-    watched.feed.listed([a_pod("web", uid=web.uid, node="a")])
+    list_into(watched.feed, [a_pod("web", uid=web.uid, node="a")])
     assert len(watched.reported) == 2
 
 
@@ -237,7 +238,7 @@ def test_a_pod_that_goes_before_it_gets_a_node():
     watched = Watched(emptiest())
     watched.feed.deleted(watched.comes("deleted"))
     watched.comes("not-in-the-next-list")
-    watched.feed.listed([])
+    watched.feed.listed({})
     assert [reported.judgement.why for reported in watched.reported] == [GONE, GONE]
     assert watched.shadow.waiting == 0
 

@@ -57,7 +57,7 @@ class Watched:
         metrics = SchedulerMetrics(FeatureGates(), self.clock)
         self.feed = ObservedFeed(pods, metrics, [before], [after])
         if is_started:
-            self.feed.listed([])
+            self.feed.listed({})
         self._versions = 1
 
     def comes(self, name: str, *, is_decided: bool = True, **more: Any) -> Pod:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.lists import list_into
 
 from mooring.framework.events import ClusterEvent
 from mooring.objects import KubeObject, ObjectMeta
@@ -22,7 +23,7 @@ class Cluster:
     def __init__(self) -> None:
         self.received: list[str] = []
         self.store = ObjectStore(ResourceClaim, self.publish, lambda: None)
-        self.store.listed([a_claim(9)])
+        list_into(self.store, [a_claim(9)])
         self.received.clear()
 
     def publish(self, event: ClusterEvent, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -55,7 +56,7 @@ def test_indexes_know_it_too(cluster):
 def test_the_watch_does_not_bring_back_what_was_before(cluster):
     cluster.store.assume(a_claim(11, "web"))
     cluster.store.changed(a_claim(10))  # as it compares numbers, not texts: 9 < 11
-    cluster.store.listed([a_claim(9)])
+    list_into(cluster.store, [a_claim(9)])
     assert cluster.users == ["web"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.lists import list_into
 
 from mooring.base.clock import ManualClock
 from mooring.framework import PodsWhere
@@ -66,7 +67,7 @@ class World:
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.nodes.listed([a_node_object("node-1"), a_node_object("node-2")])
+    list_into(world.nodes, [a_node_object("node-1"), a_node_object("node-2")])
     world.received.clear()
     return world
 
@@ -201,7 +202,7 @@ def test_a_pod_that_another_scheduler_bound_leaves_the_queue(world):
 def test_a_pod_that_lost_its_node_has_none_in_the_cache(world):
     pod = a_pod("web", node="node-1", cpu="1")
     world.pods.changed(pod)
-    world.pods.listed([newer(pod, node_name="")])
+    list_into(world.pods, [newer(pod, node_name="")])
     assert world.state.pod(pod.uid) is None
     assert world.where(pod) == "active"
     assert world.received == ["AssignedPodAdd", "AssignedPodDelete"]
@@ -275,7 +276,7 @@ def test_a_list_replaces_what_was_known(world):
     for pod in (stays, goes, runs, ends):
         world.pods.changed(pod)
     comes = a_pod("comes")
-    world.pods.listed([stays, runs, comes])
+    list_into(world.pods, [stays, runs, comes])
     assert [world.where(pod) for pod in (stays, goes, comes)] == ["active", "absent", "active"]
     assert world.state.pod(runs.uid) is not None
     assert world.state.pod(ends.uid) is None
@@ -283,9 +284,9 @@ def test_a_list_replaces_what_was_known(world):
 
 def test_the_same_list_again_changes_nothing(world):
     pods = [a_pod("waits"), a_pod("runs", node="node-1")]
-    world.pods.listed(pods)
+    list_into(world.pods, pods)
     received = list(world.received)
-    world.pods.listed(pods)
+    list_into(world.pods, pods)
     assert world.received == received
 
 
@@ -313,7 +314,7 @@ def test_a_heartbeat_requeues_no_pod(world):
 
 
 def test_a_list_without_a_node_removes_it(world):
-    world.nodes.listed([a_node_object("node-2")])
+    list_into(world.nodes, [a_node_object("node-2")])
     assert world.received == ["NodeDelete"]
     assert world.state.node_count == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.lists import list_into
 
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection
@@ -48,7 +49,7 @@ def listener() -> Listener:
 
 def test_what_was_listed_can_be_read(listener):
     assert not listener.store.synced
-    listener.store.listed([a_quota("red"), a_quota("red", namespace="farm")])
+    list_into(listener.store, [a_quota("red"), a_quota("red", namespace="farm")])
     assert listener.store.synced
     assert listener.store.get("red", "shop").metadata.namespace == "shop"
     assert listener.store.get("blue", "shop") is None
@@ -74,15 +75,15 @@ def test_an_update_without_a_change_is_no_event(listener):
 
 
 def test_a_list_brings_and_takes(listener):
-    listener.store.listed([a_quota("stays"), a_quota("goes")])
+    list_into(listener.store, [a_quota("stays"), a_quota("goes")])
     listener.received.clear()
-    listener.store.listed([a_quota("stays"), a_quota("comes")])
-    assert [received.rpartition(".com")[2] for received in listener.received] == ["Delete goes", "Add comes"]
+    list_into(listener.store, [a_quota("stays"), a_quota("comes")])
+    assert [received.rpartition(".com")[2] for received in listener.received] == ["Add comes", "Delete goes"]
     assert listener.synced == 2
 
 
 def test_who_reads_all_may_be_interrupted_by_a_change(listener):
-    listener.store.listed([a_quota("red"), a_quota("blue")])
+    list_into(listener.store, [a_quota("red"), a_quota("blue")])
     for quota in listener.store.all():
         listener.store.deleted(quota)
     assert list(listener.store.all()) == []

@@ -79,7 +79,7 @@ ENDS = {
     "deleted": lambda world: world.pods.deleted(a_version(1, nominated="node-1")),
     "bound": lambda world: world.pods.changed(a_version(2, nominated="node-1", node="node-1")),
     "assumed": lambda world: world.state.assume(a_version(1), "node-1", at=1.0),
-    "missing from the next list": lambda world: world.pods.listed([]),
+    "missing from the next list": lambda world: world.pods.listed({}),
 }
 
 

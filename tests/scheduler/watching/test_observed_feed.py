@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tests.lists import list_into
+
 from mooring.base.clock import ManualClock
 from mooring.framework import FeatureGates
 from mooring.objects import Pod
+from mooring.objects.object_store import Present
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.watching.observed_feed import ObservedFeed
 from mooring.testing import a_pod
@@ -18,8 +21,11 @@ class Observer:
     def __init__(self, name: str, events: list[str]) -> None:
         self._name, self._events = name, events
 
-    def listed(self, pods: list[Pod]) -> None:
-        self._events.append(f"{self._name} listed {len(pods)}")
+    def found(self, pod: Pod) -> None:
+        self._events.append(f"{self._name} found {pod.name}")
+
+    def listed(self, present: Present) -> None:
+        self._events.append(f"{self._name} listed {len(present)}")
 
     def changed(self, pod: Pod) -> None:
         self._events.append(f"{self._name} changed {pod.name}")
@@ -60,11 +66,11 @@ def handled(metrics: SchedulerMetrics, label: str) -> float | None:
 
 def test_observers_see_an_event_before_or_after_the_handler():
     feed, events, _ = a_feed()
-    feed.listed([a_pod("web")])
+    list_into(feed, [a_pod("web")])
     feed.changed(a_pod("web"))
     feed.deleted(a_pod("web"))
-    order = ("first", "second", "handler", "after")
-    assert events == [f"{name} {what}" for what in ("listed 1", "changed web", "deleted web") for name in order]
+    calls = ("found web", "listed 1", "changed web", "deleted web")
+    assert events == [f"{name} {call}" for call in calls for name in ("first", "second", "handler", "after")]
 
 
 def test_an_event_is_timed_under_the_label_of_its_cluster_event():

@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.client import ApiClient, Reflector
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import Present
 from mooring.objects.wire import Wire
 
 
@@ -67,12 +68,12 @@ class PodWatch:
 
     # The feed of the reflector
 
-    def listed(self, objects: list[WatchedPod], /) -> None:
-        known = {pod.key for pod in objects}
-        for pod in [pod for pods in self._pods.values() for pod in pods.values() if pod.key not in known]:
+    def found(self, pod: WatchedPod, /) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present, /) -> None:
+        for pod in [pod for pods in self._pods.values() for pod in pods.values() if pod.key not in present]:
             self.deleted(pod)
-        for pod in objects:
-            self.changed(pod)
 
     def changed(self, pod: WatchedPod, /) -> None:
         pods = self._pods.setdefault(pod.namespace, {})

@@ -23,6 +23,7 @@ from mooring.client import ApiClient, Reflector, load_kubeconfig
 from mooring.config import load_configuration
 from mooring.framework.definitions import definition_of
 from mooring.objects import CustomResource, Kind, Node, Pod
+from mooring.objects.object_store import Present
 from mooring.scheduler import Scheduler, build_scheduler
 
 PATIENCE_SECONDS = 45.0
@@ -49,8 +50,11 @@ class DemoPods:
         self.by_name: dict[str, Pod] = {}
         self._changed = asyncio.Event()
 
-    def listed(self, pods: list[Pod]) -> None:
-        self.by_name = {pod.name: pod for pod in pods}
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None:
+        self.by_name = {name: pod for name, pod in self.by_name.items() if pod.key in present}
         self._changed.set()
 
     def changed(self, pod: Pod) -> None:

@@ -16,6 +16,7 @@ from mooring.base.nesting import Decoder
 from mooring.config.model import Extender
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import Present
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -47,8 +48,11 @@ class DocumentStore(Generic[T]):
     def __len__(self) -> int:
         return len(self._documents)
 
-    def listed(self, objects: list[T]) -> None:
-        for key in self._documents.keys() - {self._key(found) for found in objects}:
+    def found(self, found: T) -> None:
+        """`keep` has its document already."""
+
+    def listed(self, present: Present) -> None:
+        for key in self._documents.keys() - present.keys() - set(present.values()):  # nodes by name, pods by uid
             del self._documents[key]
 
     def changed(self, found: T) -> None:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from mooring.objects.core import Pod, Quantities, ResourceRequirements
+from mooring.objects.object_store import Present
 from mooring.objects.quantity import BadQuantity, exact
 from mooring.objects.requests import is_pod_level
 
@@ -89,9 +90,13 @@ class PodResources:
         self._is_served = True
         return lambda: self.text() if is_leading() else b""
 
-    def listed(self, pods: list[Pod]) -> None:
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None:
         if self._is_served:
-            self._records = {pod.uid: self._record(pod) for pod in pods}
+            for uid in self._records.keys() - set(present.values()):
+                del self._records[uid]
 
     def changed(self, pod: Pod) -> None:
         if self._is_served:

@@ -8,6 +8,7 @@ from typing import Any
 from mooring.base.foreign_code import described
 from mooring.base.log import Log
 from mooring.objects.core import Pod
+from mooring.objects.object_store import Present
 from mooring.scheduler.shadow.shadow import Shadow
 from mooring.state import State
 
@@ -23,16 +24,17 @@ class BeforeUpdate:
         self._schedulers = schedulers
         self._is_first = True
 
-    def listed(self, pods: list[Pod]) -> None:
+    def found(self, pod: Pod) -> None:
         """A list does not show in which order bindings came; before the first list they are history."""
-        for pod in pods:
-            if pod.spec.scheduler_name not in self._schedulers:
-                continue
-            if not pod.spec.node_name:
-                _contained(self._shadow.shown, pod)
-            elif not self._is_first:
-                _contained(self._shadow.missed, pod, self._state.pod(pod.uid) is None)
-        _contained(self._shadow.absent, [pod.uid for pod in pods])
+        if pod.spec.scheduler_name not in self._schedulers:
+            return
+        if not pod.spec.node_name:
+            _contained(self._shadow.shown, pod)
+        elif not self._is_first:
+            _contained(self._shadow.missed, pod, self._state.pod(pod.uid) is None)
+
+    def listed(self, present: Present) -> None:
+        _contained(self._shadow.absent, present.values())
         self._is_first = False
 
     def changed(self, pod: Pod) -> None:
@@ -53,7 +55,9 @@ class AfterUpdate:
     def __init__(self, shadow: Shadow) -> None:
         self._shadow = shadow
 
-    def listed(self, pods: list[Pod]) -> None: ...
+    def found(self, pod: Pod) -> None: ...
+
+    def listed(self, present: Present) -> None: ...
 
     def changed(self, pod: Pod) -> None:
         _contained(self._shadow.applied, pod.uid)

@@ -19,6 +19,7 @@ from mooring.framework.events import (
     placed_pod_changes,
 )
 from mooring.objects.core import Node, Pod
+from mooring.objects.object_store import Present
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import PodRequests
@@ -104,14 +105,14 @@ class PodFeed:
         pod = self._state.pod(uid)
         return pod.node if pod is not None and pod.assumed_at is None else None
 
-    def listed(self, pods: list[Pod]) -> None:
-        present = {pod.uid for pod in pods}
-        self._foreign.clear()
-        for key, uid in list(self._uids.items()):
-            if uid not in present:
-                self._remove(key, uid)
-        for pod in pods:
-            self.changed(pod)
+    def found(self, pod: Pod) -> None:
+        self.changed(pod)
+
+    def listed(self, present: Present) -> None:
+        for key in self._foreign.keys() - present.keys():
+            del self._foreign[key]
+        for key in self._uids.keys() - present.keys():
+            self._remove(key, self._uids[key])
 
     def changed(self, pod: Pod) -> str:
         """Added or modified. The label of the last event that was published; "" for none."""
@@ -227,11 +228,12 @@ class NodeFeed:
         self._queue = queue
         self._names: set[str] = set()
 
-    def listed(self, nodes: list[Node]) -> None:
-        for name in self._names - {node.name for node in nodes}:
+    def found(self, node: Node) -> None:
+        self.changed(node)
+
+    def listed(self, present: Present) -> None:
+        for name in self._names - present.keys():
             self._remove(name)
-        for node in nodes:
-            self.changed(node)
 
     def changed(self, node: Node) -> str:
         label = ""

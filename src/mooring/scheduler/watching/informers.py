@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from mooring.client import ApiClient, Reflector
 from mooring.framework.events import Action, ClusterEvent, resource_name
 from mooring.objects.meta import KubeObject
-from mooring.objects.object_store import WatchedStore
+from mooring.objects.object_store import Present, WatchedStore
 
 K = TypeVar("K", bound=KubeObject)
 Publish = Callable[[ClusterEvent, Any, Any], None]
@@ -30,8 +30,8 @@ class ObjectStore(WatchedStore[K]):
         self._resource = resource_name(kind)
         self.synced = False
 
-    def listed(self, objects: list[K], /) -> None:
-        super().listed(objects)
+    def listed(self, present: Present, /) -> None:
+        super().listed(present)
         self.synced = True
         self._on_synced()
 

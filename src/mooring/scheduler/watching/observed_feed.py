@@ -10,16 +10,19 @@ from typing import Generic, Protocol, TypeVar
 
 from mooring.client.reflector import Feed
 from mooring.objects.meta import KubeObject
+from mooring.objects.object_store import Present
 from mooring.scheduler.metrics.scheduler_metrics import SchedulerMetrics
 
 T = TypeVar("T", bound=KubeObject)
-Handled = TypeVar("Handled")
+Handled = TypeVar("Handled", contravariant=True)
 
 
 class EventHandler(Protocol[Handled]):
     """A `Feed` that returns the label of the last cluster event it published; "" for none."""
 
-    def listed(self, objects: list[Handled], /) -> None: ...
+    def found(self, object: Handled, /) -> None: ...
+
+    def listed(self, present: Present, /) -> None: ...
 
     def changed(self, object: Handled, /) -> str: ...
 
@@ -41,13 +44,20 @@ class ObservedFeed(Generic[T]):
         self._before = before
         self._after = after
 
-    def listed(self, objects: list[T]) -> None:
-        """Not timed: it stands for many events."""
+    def found(self, object: T) -> None:
+        """Not timed: what a list brings is no event."""
         for observer in self._before:
-            observer.listed(objects)
-        self._handler.listed(objects)
+            observer.found(object)
+        self._handler.found(object)
         for observer in self._after:
-            observer.listed(objects)
+            observer.found(object)
+
+    def listed(self, present: Present) -> None:
+        for observer in self._before:
+            observer.listed(present)
+        self._handler.listed(present)
+        for observer in self._after:
+            observer.listed(present)
 
     def changed(self, object: T) -> None:
         began = self._metrics.now()
