@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework.verdicts import BoolArray, Candidate, IntArray
-from mooring.framework.what_if import LowerPriorityPods
+from mooring.framework.verdicts import Candidate, FloatArray, IntArray
 from mooring.objects.placed import PlacedPod
 
 MESSAGE_PREFIX = "preemption: "
@@ -43,47 +42,39 @@ def by_importance(pods: Iterable[PlacedPod]) -> list[PlacedPod]:
     return pods
 
 
-def disruption(candidate: Candidate) -> tuple[int, int, int, int, float]:
+def disruption(candidates: Sequence[Candidate]) -> list[NDArray[Any]]:
+    """The disruption that each candidate causes, as the columns of `disruption_by`."""
+    victims = [victim for candidate in candidates for victim in candidate.victims]
+    counts = np.array([len(candidate.victims) for candidate in candidates])
+    return disruption_by(
+        np.array([candidate.budget_violations for candidate in candidates]),
+        np.cumsum(counts) - counts,
+        np.array([victim.priority for victim in victims]),
+        np.array([math.inf if victim.started is None else victim.started for victim in victims]),
+    )
+
+
+def disruption_by(violations: IntArray, first: IntArray, priority: IntArray, started: FloatArray) -> list[NDArray[Any]]:
     """Compared in order: violated budgets, highest priority of a victim, sum of priorities, number of victims, and
-    the earliest start among the victims of highest priority: the latest is best."""
-    victims = candidate.victims
-    highest = victims[0].priority
-    earliest = min(
-        victim.started if victim.started is not None else math.inf for victim in victims if victim.priority == highest
-    )
-    return (
-        candidate.budget_violations,
-        highest,
-        sum(victim.priority + _OFFSET for victim in victims),
-        len(victims),
-        -earliest,
-    )
+    the earliest start among the victims of highest priority: the latest is best.
+
+    `first`: where the victims of each candidate begin, the most important first, whose priority and start these are.
+    """
+    counts, highest = np.diff(first, append=len(priority)), priority.take(first)
+    is_highest = priority == np.repeat(highest, counts)
+    earliest = np.minimum.reduceat(np.where(is_highest, started, math.inf), first)
+    return [violations, highest, np.add.reduceat(priority + _OFFSET, first), counts, -earliest]
 
 
 def least_disruptive(candidates: Sequence[Candidate], seed: int) -> Candidate:
     """The candidate with the least disruption; the seed breaks ties."""
-    columns = [np.array(column) for column in zip(*map(disruption, candidates), strict=True)]
-    return candidates[least_disruption(columns, seed)]
+    return candidates[least_disruption(disruption(candidates), seed)]
 
 
 def least_disruption(columns: Sequence[NDArray[Any]], seed: int) -> int:
-    """The position of the least, by what `disruption` compares as columns; the seed breaks ties."""
+    """The position of the least, by the columns of `disruption`; the seed breaks ties."""
     ties = np.arange(len(columns[0]))
     for column in columns:
         left = column.take(ties)
         ties = ties[left == left.min()]
     return int(ties[seed % len(ties)])
-
-
-def disruption_columns(lower: LowerPriorityPods, is_victim: BoolArray, violations: IntArray) -> list[NDArray[Any]]:
-    """`disruption`, for every node; of no meaning where a node has no victim."""
-    first, priority = lower.first, lower.priority
-    highest = np.maximum.reduceat(np.where(is_victim, priority, -_OFFSET), first)
-    is_highest = is_victim & (priority == highest.take(lower.node))
-    return [
-        violations,
-        highest,
-        np.add.reduceat(np.where(is_victim, priority + _OFFSET, 0), first),
-        np.add.reduceat(is_victim, first, dtype=np.int64),
-        -np.minimum.reduceat(np.where(is_highest, lower.started, math.inf), first),
-    ]

@@ -26,6 +26,8 @@ LARGEST_AMOUNT = 2**53
 class Eviction:
     """Which pods of lower priority are evicted, and what they hold on each node."""
 
+    only_frees = True
+
     def __init__(self, pods: LowerPriorityPods) -> None:
         self.pods = pods
         self._is_evicted = np.ones(len(pods), np.bool_)
@@ -60,6 +62,8 @@ class Eviction:
 class Addition:
     """Pods that are added to nodes."""
 
+    only_frees = False
+
     def __init__(self, pods: Sequence[PlacedPod], node: Sequence[int], nodes: int) -> None:
         """`node`: for each pod the position of its node among so many."""
         self._pods = pods
@@ -77,6 +81,11 @@ class Addition:
 
 class Change(Protocol):
     """What a what-if changes."""
+
+    @property
+    def only_frees(self) -> bool:
+        """Whether no node has less room than it has now."""
+        ...
 
     def moved(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
         """How it changes the sum of a number that each pod has, per node."""
@@ -149,7 +158,7 @@ class WhatIfRows:
         return requested
 
     def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
-        return False  # what is free is known row by row
+        return self._change.only_frees and self._nodes.is_room_everywhere(resource, amount, nonzero=nonzero)
 
     def free(self, resource: str) -> IntArray:
         free: IntArray = self.allocatable(resource) - self.requested(resource)

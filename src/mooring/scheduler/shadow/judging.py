@@ -214,7 +214,7 @@ def judge_room(plan: Plan, node: str) -> Judgement:
         return Judgement(Result.DIFFER, why, Cause.ROOM, "", evidence)
     evidence["evictThere"] = [pod.key for pod in theirs.victims]
     ours = candidates.get(plan.nominate or "")
-    if ours is not None and disruption(ours) == disruption(theirs):
+    if ours is not None and all(one == other for one, other in disruption([ours, theirs])):
         return Judgement(Result.AGREE, f"room is made on {node}, which hurts no more than others", None, "", evidence)
     why = f"they make room on {node} ({len(theirs.victims)} would go), we on {plan.nominate} ({len(plan.evict)})"
     return Judgement(Result.DIFFER, why, Cause.ROOM, "", evidence)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework import BoolArray, Candidate, IntArray, LowerPriorityPods, NodeView, PlacedPod
-from mooring.framework.preemption import by_importance, disruption_columns, least_disruption
+from mooring.framework.preemption import by_importance, disruption_by, least_disruption
 
 
 class _Batch(NamedTuple):
@@ -79,11 +79,15 @@ class Candidates(Sequence[Candidate]):
         violating: BoolArray | None,
         violations: IntArray,
     ) -> None:
-        """These nodes are candidates. `violating`: pods whose eviction would violate a budget."""
+        """These nodes, which have victims, are candidates. `violating`: pods whose eviction would violate a budget."""
         places = np.flatnonzero(is_candidate)
         if not len(places):
             return
-        columns = [column.take(places) for column in disruption_columns(lower, is_victim, violations)]
+        victims = np.flatnonzero(is_victim & is_candidate.take(lower.node))
+        begins = np.flatnonzero(np.diff(lower.node.take(victims), prepend=-1))
+        columns = disruption_by(
+            violations.take(places), begins, lower.priority.take(victims), lower.started.take(victims)
+        )
         first, counts = lower.first.take(places), lower.counts.take(places)
         self._batches.append(_Batch(len(self), first, counts, is_victim, violating, columns))
         self._nodes += lower.nodes.take(places)
