@@ -9,7 +9,7 @@ from mooring.framework import Cycle, NodeView, Plugin, Pod, Point, Rejection
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_workload_can_be_measured(workload):
-    figure = measure(workload, nodes=5, pods=10, running=5)
+    [figure] = measure(workload, nodes=5, pods=10, running=5)
     assert figure.workload == workload
     assert figure.decide_micros > 0
 
@@ -27,4 +27,6 @@ class Added(Plugin):
 
 def test_a_plugin_is_added_behind_the_default_ones():
     assert default_profile(added=[Added]).at(Point.FILTER)[-1].name == "Added"
-    assert measure("basic", nodes=5, pods=10, added=[Added]).decide_micros > 0
+    without, added = measure("basic", nodes=5, pods=10, added=[Added], rounds=2)
+    assert (without.added, added.added) == ((), ("Added",))
+    assert added.decide_micros > 0

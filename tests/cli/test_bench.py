@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.cli.conftest import Mooring
 
+FORMS = Path(__file__).parents[2] / "examples" / "forms" / "headroom.py"
 SMALL = ("--nodes=2", "--pods=2", "--running=2")
 
 
@@ -22,6 +24,15 @@ def test_decisions_are_reported_as_json(mooring: Mooring):
     figure = json.loads(result.out)
     assert figure["workload"] == "basic"
     assert figure["pods_per_second"] > 0
+
+
+def test_a_plugin_is_measured_in_turn_with_the_profile_without_it(mooring: Mooring):
+    plugins = (f"--plugins={FORMS}", "--with=SignedHeadroom")
+    result = mooring("bench", "decide", *SMALL, "--workload=basic", *plugins, "--rounds=3", "--json")
+    without, added = map(json.loads, result.out.splitlines())
+    assert (without["added"], without["share"]) == ([], 1.0)
+    assert added["added"] == ["SignedHeadroom"]
+    assert added["share"] > 0
 
 
 def test_a_workload_that_is_not_there_is_named(mooring: Mooring):

@@ -44,8 +44,9 @@ bench.add_command(scheduler_perf)
     "added",
     multiple=True,
     metavar="PLUGIN",
-    help="Add this plugin to the default profile; may be given several times.",
+    help="Measure the default profile with this plugin as well; may be given several times.",
 )
+@click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="Medians of so many rounds.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line instead of a table.")
 def decide(
     nodes: int,
@@ -54,17 +55,19 @@ def decide(
     workload: tuple[str, ...],
     plugins: tuple[str, ...],
     added: tuple[str, ...],
+    rounds: int,
     as_json: bool,
 ) -> None:
     """Decide pods of a workload one after the other, in this process and without an API server.
 
     Measures the CPU time per pod of deciding, of assuming the pod on its node and of keeping the evidence, and how many
-    pods a second one core decides and assumes.
+    pods a second one core decides and assumes. With --with, profiles without and with the plugins take turns, and the
+    last column is the share of pods a second that is left.
 
     \b
     Example:
       mooring bench decide --nodes 5000 --pods 1000 --workload basic --workload services
-      mooring bench decide --workload basic --plugins my_plugin.py --with MyPlugin
+      mooring bench decide --workload basic --plugins my_plugin.py --with MyPlugin --rounds 5
     """
     import msgspec
 
@@ -80,13 +83,14 @@ def decide(
     if not as_json:
         print_line(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
     for name in workload or WORKLOADS:
-        figure = measure(name, nodes, pods, running, classes)
-        print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
+        for figure in measure(name, nodes, pods, running, classes, rounds):
+            print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
 
 
 def _figures(figure: DecisionCost) -> str:
     micros = (figure.decide_micros, figure.assume_micros, figure.evidence_micros)
-    return _row(figure.workload, figure.nodes, *(f"{each:.0f}" for each in micros), f"{figure.pods_per_second:.0f}")
+    row = _row(figure.workload, figure.nodes, *(f"{each:.0f}" for each in micros), f"{figure.pods_per_second:.0f}")
+    return f"{row}{figure.share:>8.0%}  with {', '.join(figure.added)}" if figure.added else row
 
 
 def _row(name: str, *cells: object) -> str:
