@@ -10,6 +10,7 @@ from tests.scheduler.world import World
 from mooring.base.errors import ApiError, Unreachable
 from mooring.framework import Plan, Pod
 from mooring.objects.placed import placed
+from mooring.scheduler.cycle.preemption import MOST_PREEMPTIONS
 from mooring.testing import a_node_object, a_pod
 
 NODE = "node-1"
@@ -75,6 +76,24 @@ async def test_the_last_victim_goes_after_all_others(world):
     held.set()
     await world.settle()
     assert requested(world, "last") == [("patch", "last"), ("delete", "last")]
+
+
+async def test_of_many_preemptions_a_few_are_carried_out_at_once(world):
+    """4.7.b: evictions leave room for bindings."""
+    victims = [a_victim(f"low-{number}") for number in range(MOST_PREEMPTIONS + 1)]
+    *first, last = (victim.name for victim in victims)
+    for victim in victims:
+        world.server.held["patch", victim.name] = asyncio.Event()
+        world.pods.changed(victim)
+        plan = Plan(nominate=NODE, evict=(placed(victim),))
+        world.evictions.start(plan, a_pod(f"for-{victim.name}", uid=f"for-{victim.uid}", priority=10))
+    await world.settle()
+    assert world.server.requested == [("patch", name) for name in first]
+    assert world.under_way.is_under_way(f"for-uid-{last}")
+
+    world.server.held["patch", first[0]].set()
+    await world.settle()
+    assert world.server.requested[len(first) :] == [("delete", first[0]), ("patch", last)]
 
 
 FAILURES = {

@@ -8,7 +8,7 @@ import pytest
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, OperatorMistake, Unreachable
 from mooring.objects.core import Pod, PodCondition
-from mooring.scheduler.cycle.reporting import BACKOFF, Reporter
+from mooring.scheduler.cycle.reporting import BACKOFF, MOST_WRITERS, Reporter
 from mooring.testing import a_pod
 
 
@@ -17,6 +17,7 @@ class Server:
 
     def __init__(self) -> None:
         self.patches: list[dict[str, Any]] = []
+        self.begun: list[str] = []
         self.open = asyncio.Event()
         self.open.set()
         self.refusals: list[Exception] = []
@@ -27,6 +28,7 @@ class Server:
         self.clock = ManualClock()
 
     async def patch(self, kind, name, namespace, body, *, subresource=None):
+        self.begun.append(name)
         await self.open.wait()
         if self.fails_every_patch_with is not None:
             raise self.fails_every_patch_with
@@ -319,6 +321,28 @@ async def test_nothing_is_remembered_of_a_pod_that_waits_no_longer(server, repor
     for pod in pods[1:]:
         reporter.not_pending(pod)
     assert (reporter._written, reporter._unsent, reporter._writers) == ({}, {}, {})
+
+
+async def test_many_patches_leave_room_for_bindings(server, reporter):
+    pods = [a_pod(f"pod-{number}") for number in range(MOST_WRITERS + 5)]
+    server.open.clear()
+    for pod in pods:
+        reporter.condition(pod, "Unschedulable", "no", None)
+    await settle()
+    assert server.begun == [pod.name for pod in pods[:MOST_WRITERS]]
+
+    await reporter.settle(pods[-1])  # it is about to be bound: its patch is dropped, and waits for no other
+    server.open.set()
+    await settle()
+    assert server.begun == [pod.name for pod in pods[:-1]]
+
+
+async def test_a_flush_sends_all_patches(server, reporter):
+    pods = [a_pod(f"pod-{number}") for number in range(3 * MOST_WRITERS)]
+    for pod in pods:
+        reporter.condition(pod, "Unschedulable", "no", None)
+    await reporter.flush(60.0)
+    assert len(server.patches) == len(pods)
 
 
 async def test_the_end_leaves_no_writer_behind(server, reporter):

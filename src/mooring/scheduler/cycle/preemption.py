@@ -30,6 +30,9 @@ from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 
 AFTER_FAILURE_SECONDS, AFTER_DELETION_SECONDS = 10.0, 1.0
+MOST_PREEMPTIONS, MOST_EVICTIONS = 16, 32
+"""Carried out at once; the others wait for their turn. A client has few requests in flight for all: with thousands of
+evictions, bindings would wait for them, and the first preemptor for most of the victims of all others."""
 
 _log = Log("scheduler")
 
@@ -90,6 +93,8 @@ class Preemption:
         self._reporter = reporter
         self._metrics = metrics
         self._tasks = BackgroundTasks()
+        self._turns = asyncio.Semaphore(MOST_PREEMPTIONS)
+        self._evictions = asyncio.Semaphore(MOST_EVICTIONS)
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -114,8 +119,9 @@ class Preemption:
         )
         is_done, began = False, self._clock.monotonic()
         try:
-            is_cleared = await self._clear_lower_nominations(node, preemptor)
-            is_done = await self._evict_all(victims, preemptor) and is_cleared
+            async with self._turns:
+                is_cleared = await self._clear_lower_nominations(node, preemptor)
+                is_done = await self._evict_all(victims, preemptor) and is_cleared
         finally:
             self._in_progress.end(preemptor.uid)
             self._metrics.preempted(succeeded=is_done, seconds=self._clock.monotonic() - began)
@@ -168,8 +174,9 @@ class Preemption:
             self._reporter.preempted(about, preemptor, victim.node, in_memory=True)
             return True
         try:
-            await self._mark(victim, preemptor)
-            await self._client.delete(Pod.KIND, victim.name, victim.namespace, uid=victim.uid)
+            async with self._evictions:
+                await self._mark(victim, preemptor)
+                await self._client.delete(Pod.KIND, victim.name, victim.namespace, uid=victim.uid)
         except Exception as error:  # in any case the preemptor must not wait for what does not happen
             if is_gone(error):
                 _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor, victim=victim.key)

@@ -25,6 +25,9 @@ BACKOFF = Backoff(initial_seconds=1.0, limit_seconds=30.0)
 _RETRIABLE = (401, 403, 408, CONFLICT, 429)
 """Beside 5xx. A server that is starting has not loaded its RBAC rules yet, and forbids what it will allow later."""
 
+MOST_WRITERS = 16
+"""Patches in flight. A client has few requests in flight for all: bindings would wait for thousands of patches."""
+
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 _log = Log("scheduler")
@@ -69,6 +72,7 @@ class Reporter(PodObserver):
         self._written: dict[str, tuple[str, str, str | None]] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
         self._unsent: dict[str, _StatusPatch] = {}
+        """uid → the patch that is sent next, in the order in which they are sent."""
         self._writers: dict[str, asyncio.Task[None]] = {}
         self._retry_queue: dict[str, _StatusPatch] = {}
         """Patches that failed, in the order in which they are retried."""
@@ -200,10 +204,18 @@ class Reporter(PodObserver):
         return not same or (nominate is not None and nominate != pod.status.nominated_node_name)
 
     def _send(self, patch: _StatusPatch) -> None:
-        uid = patch.pod.uid
-        self._unsent[uid] = patch
-        if uid not in self._writers:
-            self._writers[uid] = asyncio.get_running_loop().create_task(self._write(uid))
+        self._unsent[patch.pod.uid] = patch
+        self._start_writers()
+
+    def _start_writers(self) -> None:
+        while len(self._writers) < MOST_WRITERS:
+            uid = next((uid for uid in self._unsent if uid not in self._writers), None)
+            if uid is None:
+                return
+            self._start_writer(uid)
+
+    def _start_writer(self, uid: str) -> None:
+        self._writers[uid] = asyncio.get_running_loop().create_task(self._write(uid))
 
     async def _write(self, uid: str) -> None:
         try:
@@ -214,6 +226,7 @@ class Reporter(PodObserver):
                     self._patch_failed(patch, error)
         finally:
             del self._writers[uid]
+            self._start_writers()
 
     def _patch_failed(self, patch: _StatusPatch, error: Exception) -> None:
         uid = patch.pod.uid
@@ -243,7 +256,9 @@ class Reporter(PodObserver):
     async def _retry_all(self) -> bool:
         while self._retry_queue:
             uid = next(iter(self._retry_queue))
-            self._send(self._retry_queue.pop(uid))
+            self._unsent[uid] = self._retry_queue.pop(uid)
+            if uid not in self._writers:
+                self._start_writer(uid)
             await asyncio.wait([self._writers[uid]])
             if uid in self._retry_queue:  # behind the others: the next retry starts with another one
                 return False
@@ -282,8 +297,10 @@ class Reporter(PodObserver):
 
     async def flush(self, seconds: float) -> None:
         """Send what is queued."""
-        if self._writers:
-            await asyncio.wait(list(self._writers.values()), timeout=seconds)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self._writers and (left := until - loop.time()) > 0:
+            await asyncio.wait(list(self._writers.values()), timeout=left)
         await self.recorder.flush(seconds)
 
     async def close(self, seconds: float) -> None:
@@ -291,6 +308,7 @@ class Reporter(PodObserver):
         await self.flush(seconds)
         if self._retrier is not None:
             self._retrier.cancel()
+        self._unsent.clear()
         for writer in self._writers.values():
             writer.cancel()
         if self._event_client is not None:
