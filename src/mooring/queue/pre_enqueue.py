@@ -48,22 +48,28 @@ class PreEnqueueGate:
         return False
 
     def _first_gating(self, queued: QueuedPodInfo) -> Gating | None:
-        rules = self._profiles.get(queued.pod.spec.scheduler_name, NO_RULES)
-        in_order = rules.pre_enqueue
-        if queued.gating is not None:
+        in_order = self._profiles.get(queued.pod.spec.scheduler_name, NO_RULES).pre_enqueue
+        known = queued.gating
+        if known is not None:
             # The plugin that gated it last time probably still does: run it first, and the others need not run.
-            in_order = sorted(in_order, key=lambda entry: entry[0] != queued.gating_plugin)
+            for plugin, pre_enqueue in in_order:
+                if plugin == known.plugin and (gating := self._run(plugin, pre_enqueue, queued.pod, known)) is not None:
+                    return gating
         for plugin, pre_enqueue in in_order:
-            if (gating := self._run(plugin, pre_enqueue, queued.pod)) is not None:
+            has_run = known is not None and plugin == known.plugin
+            if not has_run and (gating := self._run(plugin, pre_enqueue, queued.pod)) is not None:
                 return gating
         return None
 
-    def _run(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Gating | None:
+    def _run(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod, known: Gating | None = None) -> Gating | None:
+        """`known`: returned where the plugin gates the pod for the same reasons again."""
         try:
             refusal = pre_enqueue(pod)
             if refusal is None:
                 return None
             if isinstance(refusal, Refusal):
+                if known is not None and (known.code, known.reasons) == (refusal.code, refusal.reasons):
+                    return known
                 return Gating(plugin, refusal.code, refusal.reasons)
             fault = f"pre_enqueue returned {refusal!r}, neither None nor a Refusal"
         except KeyboardInterrupt:

@@ -213,8 +213,9 @@ class SchedulingQueue:
         if not self._hints.is_registered(event):
             return event.label
         with self._operation:
+            label = event.label
             for queued, strategy in self._moves_on(event, old, new, only):
-                self._move_waiting(queued, strategy, event)
+                self._move_waiting(queued, strategy, label)
             self._in_flight.record(event, old, new)
         return event.label
 
@@ -443,11 +444,11 @@ class SchedulingQueue:
 
     def _requeue_on(self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> None:
         if queued.place in (Place.UNSCHEDULABLE, Place.GATED):
-            self._move_waiting(queued, self._hints.strategy(queued, event, old, new), event)
+            self._move_waiting(queued, self._hints.strategy(queued, event, old, new), event.label)
 
-    def _move_waiting(self, queued: QueuedPodInfo, strategy: QueueingStrategy, event: ClusterEvent) -> None:
+    def _move_waiting(self, queued: QueuedPodInfo, strategy: QueueingStrategy, reason: str) -> None:
         if strategy is not QueueingStrategy.SKIP and queued.place in (Place.UNSCHEDULABLE, Place.GATED):
-            self._move(queued, strategy, event.label)
+            self._move(queued, strategy, reason)
 
     def _activate_requested(self) -> None:
         requested, self._to_activate = self._to_activate, []

@@ -24,6 +24,14 @@ class Alike:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
 
+    def includes(self, queued: QueuedPodInfo) -> bool:
+        return (
+            self.template is queued.pod.template
+            and self.gating_plugin == queued.gating_plugin
+            and self.unschedulable_plugins == queued.unschedulable_plugins
+            and self.pending_plugins == queued.pending_plugins
+        )
+
     @property
     def index_keys(self) -> Iterator[tuple[str, str]]:
         # Only the gating plugin's events can admit a gated pod.
@@ -61,6 +69,8 @@ class UnschedulablePods:
     def put(self, queued: QueuedPodInfo) -> None:
         """Add the pod, or group it again by its present template and rejectors."""
         uid, pod = queued.pod.uid, queued.pod
+        if (known := self._group_of.get(uid)) is not None and known.alike.includes(queued):
+            return
         self.remove(uid)
         queued.place = Place.UNSCHEDULABLE if queued.gating_plugin is None else Place.GATED
         queued.entry = next(self._entries)

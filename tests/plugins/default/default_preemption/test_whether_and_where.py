@@ -17,7 +17,7 @@ from tests.plugins.default.default_preemption.made import (
 from tests.plugins.verdicts import requeues
 
 from mooring.base.errors import OperatorMistake, PluginFault
-from mooring.framework import UNRESOLVABLE, Plugin, Pod, Refusal, Rejection
+from mooring.framework import Plugin, Pod, Rejection
 from mooring.objects.core import PodCondition
 from mooring.objects.placed import placed
 from mooring.plugins.default.default_preemption import DefaultPreemption
@@ -127,7 +127,7 @@ def test_while_room_is_made_the_pod_is_kept_out_of_the_queue():
     plugin, pod = a_plugin(DefaultPreemption, services), a_pod()
     assert plugin.pre_enqueue(pod) is None
     services.preemptions.under_way.add(pod.uid)
-    assert plugin.pre_enqueue(pod) == Refusal(UNDER_WAY, code=UNRESOLVABLE)
+    assert plugin.pre_enqueue(pod) == UNDER_WAY
 
 
 def test_it_names_deletions_of_pods_but_never_wakes_by_them():

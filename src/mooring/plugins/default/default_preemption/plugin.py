@@ -34,7 +34,7 @@ from mooring.plugins.default.default_preemption.search import Search
 NEVER = MESSAGE_PREFIX + "not eligible due to preemptionPolicy=Never."
 STILL_TERMINATING = MESSAGE_PREFIX + "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-UNDER_WAY = "waiting for the preemption for this pod to be finished"
+UNDER_WAY = Refusal("waiting for the preemption for this pod to be finished", code=UNRESOLVABLE)
 
 
 class DefaultPreemptionArgs(Args):
@@ -80,7 +80,7 @@ class DefaultPreemption(Plugin):
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         if self._preemptions.is_under_way(pod.uid):
-            return Refusal(UNDER_WAY, code=UNRESOLVABLE)
+            return UNDER_WAY
         return None
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
