@@ -80,6 +80,25 @@ def test_what_counts_when_nodes_are_ranked(parts, expected):
     assert (requested.nonzero_cpu_milli, requested.nonzero_memory_bytes) == expected
 
 
+def test_pods_on_different_nodes_that_request_the_same_share_it():
+    one, two = a_pod(containers=[{"cpu": "1"}]), a_pod(containers=[{"cpu": "1"}])
+    one.spec.node_name, two.spec.node_name = "a", "b"
+    assert one.requests is two.requests
+
+
+@pytest.mark.parametrize(
+    ("parts", "others"),
+    [
+        ({"containers": [{"cpu": "1"}]}, {"containers": [{"cpu": "1", "memory": "1Gi"}]}),
+        ({"init": [{"cpu": "1", "restart": "Always"}]}, {"init": [{"cpu": "1"}]}),
+    ],
+)
+def test_pods_that_request_something_else_share_nothing(parts, others):
+    parts = {"containers": [{"cpu": "1"}]} | parts
+    others = {"containers": [{"cpu": "1"}]} | others
+    assert requests_of(a_pod(**parts)) != requests_of(a_pod(**others))
+
+
 def test_an_incoming_pod_is_ranked_by_its_containers_alone():
     pod = a_pod(containers=[{"cpu": "1"}], pod_level={"cpu": "4", "memory": "1Mi"})
     assert requests_of_containers(pod) == PodRequests({"cpu": 1000}, 1000, 200 * MI)

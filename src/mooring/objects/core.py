@@ -251,12 +251,15 @@ class Pod(KubeObject, version="v1", plural="pods"):
     @cached_property
     def requests(self) -> PodRequests:
         """What scheduling counts for this pod, computed once per template."""
-        template = self.template
-        if template.requests is None:
-            from mooring.objects.requests import requests_of
+        template = None if self.spec.node_name else self.template  # a node is part of the spec: few pods have the same
+        if template is not None and template.requests is not None:
+            return template.requests
+        from mooring.objects.requests import requests_of
 
-            template.requests = requests_of(self)
-        return template.requests
+        requests = requests_of(self)
+        if template is not None:
+            template.requests = requests
+        return requests
 
     @cached_property
     def notes(self) -> dict[Hashable, Any]:

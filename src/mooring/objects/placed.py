@@ -56,26 +56,31 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None) -> PlacedPod:
     """The record of a pod on its node, or on the node we are about to bind it to."""
-    spec = pod.spec
+    metadata, spec = pod.metadata, pod.spec
+    is_terminating = pod.is_terminating
     return PlacedPod(
-        uid=pod.uid,
-        namespace=pod.namespace,
-        name=pod.name,
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
         node=node if node is not None else spec.node_name,
-        labels=pod.labels,
+        labels=metadata.labels,
         requests=requests_on_node(pod),
         priority=pod.priority,
         ports=host_ports(pod),
         affinity=spec.affinity,
-        volumes=pod.volumes,
+        volumes=pod.volumes if spec.volumes else (),
         started=parse_timestamp(pod.status.start_time) if pod.status.start_time else None,
-        owner_uid=next((owner.uid for owner in pod.metadata.owner_references if owner.controller), ""),
-        is_terminating=pod.is_terminating,
-        is_preempted=pod.is_terminating and _is_preempted(pod),
+        owner_uid=_controller_uid(pod) if metadata.owner_references else "",
+        is_terminating=is_terminating,
+        is_preempted=is_terminating and _is_preempted(pod),
         assumed_at=assumed_at,
-        resource_version=pod.metadata.resource_version,
-        generation=pod.metadata.generation,
+        resource_version=metadata.resource_version,
+        generation=metadata.generation,
     )
+
+
+def _controller_uid(pod: Pod) -> str:
+    return next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
 
 
 def _is_preempted(pod: Pod) -> bool:

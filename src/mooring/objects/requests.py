@@ -13,15 +13,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mooring.base.bounded import BoundedCache
 from mooring.objects.quantity import QuantityText, amount
 
 if TYPE_CHECKING:
     from mooring.objects.core import Container, Pod
 
+MOST_CACHED_BYTES = 16 * 1024 * 1024
+REQUESTS_BYTES = 512
+"""About what the requests of a pod take in memory, besides the text that they were read from."""
+
 NONZERO = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container that names none counts as when nodes are ranked."""
 
 Amounts = dict[str, int]
+
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class PodRequests(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +40,9 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
     nonzero_cpu_milli: int
     nonzero_memory_bytes: int
     """For scoring: a container that names no CPU or memory counts as 100m and 200Mi."""
+
+
+_known: BoundedCache[bytes, PodRequests] = BoundedCache(MOST_CACHED_BYTES)
 
 
 def is_counted(resource: str) -> bool:
@@ -54,11 +65,23 @@ def in_units(quantities: Mapping[str, QuantityText]) -> Amounts:
 
 
 def requests_of(pod: Pod) -> PodRequests:
-    """The requests of a pod by its spec: what it needs of a node that it is not on yet."""
+    """The requests of a pod by its spec: what it needs of a node that it is not on yet.
+
+    One object for all pods whose containers request the same: pods on nodes are many, and no two of them have the same
+    spec, because it names the node.
+    """
+    spec = pod.spec
+    inits = [(container.restart_policy, container.resources.requests) for container in spec.init_containers]
+    whole_pod = spec.resources.requests if spec.resources is not None else None
+    text = _encode(([container.resources.requests for container in spec.containers], inits, spec.overhead, whole_pod))
+    known = _known.get(text)
+    return _known.put(text, _read(pod), len(text) + REQUESTS_BYTES) if known is None else known
+
+
+def _read(pod: Pod) -> PodRequests:
     spec = pod.spec
     if len(spec.containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None:
-        # Most pods; and each pod is read once, so that this is a good part of what it costs to decide about it.
-        amounts = in_units(spec.containers[0].resources.requests)
+        amounts = in_units(spec.containers[0].resources.requests)  # most pods
         return PodRequests(amounts, amounts.get("cpu", NONZERO["cpu"]), amounts.get("memory", NONZERO["memory"]))
     return _requests(pod, lambda container: in_units(container.resources.requests), _pod_level(pod))
 

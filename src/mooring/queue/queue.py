@@ -431,6 +431,8 @@ class SchedulingQueue:
     ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
         """Which unschedulable pods the event moves, and how, in the order in which they came."""
         waiting = self._places.unschedulable
+        if not waiting:
+            return []
         groups: list[Mapping[str, QueuedPodInfo]]
         if not event.is_wildcard:
             groups = [group.pods for group in waiting.waiting_for(self._hints.hints_for(event))]

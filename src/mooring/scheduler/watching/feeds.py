@@ -116,17 +116,18 @@ class PodFeed:
 
     def changed(self, pod: Pod) -> str:
         """Added or modified. The label of the last event that was published; "" for none."""
-        known = self._uids.get(pod.key)
-        if known is not None and known != pod.uid:
-            self._remove(pod.key, known)
-        self._foreign.pop(pod.key, None)
+        key, uid = pod.key, pod.uid
+        known = self._uids.get(key)
+        if known is not None and known != uid:
+            self._remove(key, known)
+        self._foreign.pop(key, None)
         if pod.spec.node_name:
-            self._uids[pod.key] = pod.uid
+            self._uids[key] = uid
             return self._place(pod)
-        if self.is_ours(pod) or pod.uid in self._waiting:
-            self._uids[pod.key] = pod.uid
+        if self.is_ours(pod) or uid in self._waiting:
+            self._uids[key] = uid
             return self._wait(pod)
-        self._foreign[pod.key] = pod
+        self._foreign[key] = pod
         return ""
 
     def deleted(self, pod: Pod) -> str:
