@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
+import pytest
 
 from mooring.objects import Pod
-from mooring.objects.placed import host_ports, placed
+from mooring.objects.core import ContainerStatus
+from mooring.objects.placed import confirmed, host_ports, placed
 from mooring.testing import a_pod, requires
 
 
@@ -57,3 +61,65 @@ def test_host_ports_are_those_of_containers_and_sidecars():
         Pod,
     )
     assert host_ports(pod) == (("0.0.0.0", "TCP", 1), ("10.0.0.1", "UDP", 80))
+
+
+def _bound() -> Pod:
+    """The pod that `_assumed` is the record of, as the watch shows it bound."""
+    pod = a_pod("web-0", uid="u1", cpu="250m", labels={"a": "b"}, owner="o1", node="node-1", priority=7, ports=[80])
+    pod.metadata.generation = 1
+    pod.metadata.resource_version = "2"
+    return pod
+
+
+def _assumed(generation: int = 1) -> Pod:
+    pod = a_pod("web-0", uid="u1", cpu="250m", labels={"a": "b"}, owner="o1", priority=7, ports=[80])
+    pod.metadata.generation = generation
+    return pod
+
+
+def _with_labels_of_its_node(pod: Pod) -> None:
+    pod.metadata.labels["topology.kubernetes.io/zone"] = "z1"
+
+
+@pytest.mark.parametrize("change", [lambda _: None, _with_labels_of_its_node])
+def test_what_was_assumed_is_confirmed_without_reading_the_spec_again(change: Callable[[Pod], None]):
+    bound = _bound()
+    change(bound)
+    assert confirmed(placed(_assumed(), "node-1", assumed_at=5.0), bound) == placed(bound)
+
+
+def _resized(pod: Pod) -> None:
+    pod.metadata.generation = 2
+
+
+def _started(pod: Pod) -> None:
+    pod.status.start_time = "2023-11-14T22:13:20Z"
+
+
+def _reported(pod: Pod) -> None:
+    pod.status.container_statuses = [ContainerStatus(name="main")]
+
+
+def _elsewhere(pod: Pod) -> None:
+    pod.spec.node_name = "node-2"
+
+
+def _deleted(pod: Pod) -> None:
+    pod.metadata.deletion_timestamp = "2023-11-14T22:13:20Z"
+
+
+def _orphaned(pod: Pod) -> None:
+    pod.metadata.owner_references = []
+
+
+@pytest.mark.parametrize("change", [_resized, _started, _reported, _elsewhere, _deleted, _orphaned])
+def test_a_pod_that_changed_since_it_was_assumed_is_read_again(change: Callable[[Pod], None]):
+    bound = _bound()
+    change(bound)
+    assert confirmed(placed(_assumed(), "node-1", assumed_at=5.0), bound) is None
+
+
+def test_a_pod_without_a_generation_is_read_again():
+    bound = _bound()
+    bound.metadata.generation = 0
+    assert confirmed(placed(_assumed(generation=0), "node-1", assumed_at=5.0), bound) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import heapq
 import itertools
 import time
@@ -128,7 +129,14 @@ def timestamp(seconds: float) -> str:
 
 def micro_timestamp(seconds: float) -> str:
     """RFC 3339 with microseconds, as Kubernetes writes `metav1.MicroTime`."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    whole, micros = divmod(round(seconds * 1e6), 1_000_000)
+    return f"{_second(whole)}.{micros:06d}Z"
+
+
+@functools.lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    """Many events have the same second."""
+    return timestamp(seconds)[:-1]
 
 
 def parse_timestamp(text: str) -> float:

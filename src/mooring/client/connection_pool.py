@@ -114,38 +114,27 @@ class ConnectionPool:
         """
         until = self.loop.time() + seconds
         connection = None if is_new else self.take_idle(context)
-        if connection is not None:
+        may_repeat = connection is not None and is_idempotent
+        while True:
+            if connection is None:
+                connection = await self.connect(context, until, connect_seconds, is_new=is_new)
             try:
-                return await self._exchange_on(connection, request, context, until, fence, is_decision)
-            except Disconnected:
-                if connection.has_received or not is_idempotent:
+                if fence is None:
+                    response = await connection.send(request, until=until)
+                else:
+                    with fence.sending(connection.time_out, is_decision=is_decision, loop=self.loop):
+                        response = await connection.send(request, until=until, fence=fence)
+            except Fenced:
+                self.give_back(connection, context)
+                raise
+            except BaseException as error:
+                self.discard(connection)
+                if not may_repeat or connection.has_received or not isinstance(error, Disconnected):
                     raise
-        connection = await self.connect(context, until, connect_seconds, is_new=is_new)
-        return await self._exchange_on(connection, request, context, until, fence, is_decision)
-
-    async def _exchange_on(
-        self,
-        connection: HttpConnection,
-        request: bytes,
-        context: ssl.SSLContext | None,
-        until: float,
-        fence: WriteFence | None,
-        is_decision: bool,
-    ) -> Response:
-        try:
-            if fence is None:
-                response = await connection.send(request, until=until)
-            else:
-                with fence.sending(connection.time_out, is_decision=is_decision, loop=self.loop):
-                    response = await connection.send(request, until=until, fence=fence)
-        except Fenced:
+                connection, may_repeat = None, False
+                continue
             self.give_back(connection, context)
-            raise
-        except BaseException:
-            self.discard(connection)
-            raise
-        self.give_back(connection, context)
-        return response
+            return response
 
     async def stream(
         self, request: bytes, context: ssl.SSLContext | None, *, seconds: float, is_urgent: bool = False

@@ -41,12 +41,15 @@ class Credentials:
         self._ssl_files: tuple[object, ...] = ()
         self._from_plugin: ExecCredential | None = None
         self._token = connection.token
+        self._is_tls = connection.is_tls
         self._renewing = asyncio.Lock()
 
+    def valid_headers(self) -> CIMultiDict[str] | None:
+        """The authentication headers while nothing has expired; otherwise `headers` renews them."""
+        return self._headers if self._clock.monotonic() < self._headers_until else None
+
     async def headers(self) -> CIMultiDict[str]:
-        """The authentication headers; cheap while nothing has expired."""
-        if self._headers is not None and self._clock.monotonic() < self._headers_until:
-            return self._headers
+        """The authentication headers, renewed where they have expired."""
         async with self._renewing:
             if self._headers is None or self._clock.monotonic() >= self._headers_until:
                 await self._refresh()
@@ -109,7 +112,7 @@ class Credentials:
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Trust and identity for TLS, made again when the files it came from changed. None for plain HTTP."""
-        if not self._connection.is_tls:
+        if not self._is_tls:
             return None
         now = self._clock.monotonic()
         if self._ssl_context is not None and now < self._ssl_checked + FILE_CHECK_SECONDS:

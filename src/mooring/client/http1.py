@@ -40,13 +40,13 @@ class Response(NamedTuple):
     loop's time."""
 
     status: int
-    headers: list[tuple[bytes, bytes]]
+    headers: dict[bytes, bytes]
     body: bytes
     received_at: float
 
     def header(self, name: str) -> str | None:
         wanted = name.lower().encode()
-        for key, value in self.headers:
+        for key, value in self.headers.items():
             if key.lower() == wanted:
                 return value.decode("latin-1")
         return None
@@ -60,6 +60,7 @@ class HttpConnection(asyncio.Protocol):
         "_body_bytes",
         "_error",
         "_has_head",
+        "_head",
         "_head_bytes",
         "_headers",
         "_is_complete",
@@ -79,11 +80,15 @@ class HttpConnection(asyncio.Protocol):
         "_until",
         "_wake",
         "has_received",
+        "on_header",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
+        self._headers: dict[bytes, bytes] = {}
+        self.on_header = self._headers.__setitem__
+        """Called by the parser for each header: some eight in a response, so this is no Python function."""
         self._parser = httptools.HttpResponseParser(self)
         self._response: asyncio.Future[Response] | None = None
         self._wake: asyncio.Future[None] | None = None
@@ -100,7 +105,8 @@ class HttpConnection(asyncio.Protocol):
         """Whether a byte has arrived since the last request."""
         self._streams = streams
         self._status = 0
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers.clear()
+        self._head: dict[bytes, bytes] = {}
         self._head_bytes = 0
         self._has_head = False
         self._received_at = 0.0
@@ -232,18 +238,15 @@ class HttpConnection(asyncio.Protocol):
         if self._is_complete:  # a second response to one request
             self._is_reusable = False
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._has_head:  # what follows the body is ignored
-            self._headers.append((name, value))
-
     def on_headers_complete(self) -> None:
         self._status = status = self._parser.get_status_code()
         if status < 200:
             return
         self._has_head = True
+        self._head = self._headers.copy()  # what follows the body is ignored
         self._received_at = self._loop.time()
         if self._streams and self._response is not None and not self._response.done():
-            self._response.set_result(Response(status, self._headers, b"", self._received_at))
+            self._response.set_result(Response(status, self._head, b"", self._received_at))
 
     def on_body(self, data: bytes) -> None:
         self._body.append(data)
@@ -260,7 +263,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if not self._has_head:  # 1xx: the response is still to come
-            self._headers = []
+            self._headers.clear()
             return
         if self._is_complete:
             return
@@ -273,11 +276,11 @@ class HttpConnection(asyncio.Protocol):
         elif self._response is not None and not self._response.done():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             self._body = []
-            self._response.set_result(Response(self._status, self._headers, body, self._received_at))
+            self._response.set_result(Response(self._status, self._head, body, self._received_at))
 
     def _ends_with_connection(self) -> bool:
         """Whether the body has no other end."""
-        names = {name.lower() for name, _ in self._headers}
+        names = {name.lower() for name in self._head}
         return not names & {b"content-length", b"transfer-encoding"} and self._status not in WITHOUT_BODY
 
     def _stop_timer(self) -> None:

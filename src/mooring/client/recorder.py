@@ -29,9 +29,9 @@ QUEUED = 50_000
 """Events that can wait to be sent: those of a minute of bindings, some 40 MiB."""
 REMEMBERED = 10_000
 """How many events we can still turn into a series. The oldest is finished to make room."""
-SENDERS, MOST_SENDERS = 4, 64
+SENDERS, MOST_SENDERS = 1, 64
 LATE_SECONDS = 5.0
-"""An event costs the API server as much as a binding. Few are sent at once while bindings are in flight, so that those
+"""An event costs the API server as much as a binding. One is sent at a time while bindings are in flight, so that those
 come first; as many as bindings when there are none, or where the oldest event has waited so long."""
 TRIES = 12
 SECONDS_BETWEEN_TRIES = 10.0
@@ -396,6 +396,8 @@ def _event_name(regarding: str, nanoseconds: int) -> str:
 
 def shortened(note: str) -> str:
     """At most 1,024 bytes, cut between characters."""
+    if len(note) <= NOTE_BYTES and note.isascii():
+        return note
     encoded = note.encode("utf-8", "replace")
     if len(encoded) <= NOTE_BYTES:
         return encoded.decode("utf-8")

@@ -176,7 +176,9 @@ class Transport:
                     await self._clock.sleep(waited)
                 if self.observer is not None:
                     self.observer.held_back(method, self._host, waited)
-            headers = await self._credentials.headers()
+            headers = self._credentials.valid_headers()
+            if headers is None:
+                headers = await self._credentials.headers()
             response = await self._exchange(method, path, headers, body, content_type, seconds)
             if self.observer is not None:
                 self.observer.received(method, self._host, len(response.body))
@@ -210,38 +212,38 @@ class Transport:
         """Send and read the whole response. A write that may not leave now waits, and holds up no other request."""
         fence = self.fence if method not in READS else None
         while True:
+            await self._in_flight.acquire()
+            self.requests += 1
+            code = ""
+            began = ended = 0.0
             try:
-                async with self._in_flight:
-                    pool = self._pool or self._open()
-                    began, code = pool.loop.time(), "<error>"
-                    ended = began
-                    self.requests += 1
-                    try:
-                        response = await pool.exchange(
-                            self._request(method, path, headers, body, content_type),
-                            self._credentials.ssl_context(),
-                            seconds=seconds,
-                            fence=fence,
-                            is_decision=not path.startswith(EVENTS),  # events decide about no pod
-                            is_idempotent=method in IDEMPOTENT,
-                        )
-                        code, ended = str(response.status), response.received_at
-                    except (OSError, ValueError) as error:  # ValueError: an address that is none
-                        ended = pool.loop.time()
-                        raise self._unreachable(error) from error
-                    except Fenced:
-                        code = ""
-                        raise
-                    finally:
-                        self.requests -= 1
-                        if self.observer is not None and code:
-                            size = len(body) if body is not None else 0
-                            self.observer.responded(method, self._host, code, ended - began, size)
-                    self._contact.set()
-                    return response
+                pool = self._pool or self._open()
+                began = ended = pool.loop.time()
+                code = "<error>"
+                response = await pool.exchange(
+                    self._request(method, path, headers, body, content_type),
+                    self._credentials.ssl_context(),
+                    seconds=seconds,
+                    fence=fence,
+                    is_decision=not path.startswith(EVENTS),  # events decide about no pod
+                    is_idempotent=method in IDEMPOTENT,
+                )
+                code, ended = str(response.status), response.received_at
+                self._contact.set()
+                return response
+            except (OSError, ValueError) as error:  # ValueError: an address that is none
+                ended = asyncio.get_running_loop().time()
+                raise self._unreachable(error) from error
             except Fenced:
-                assert fence is not None
-                await fence.opened()
+                code = ""
+            finally:
+                self.requests -= 1
+                self._in_flight.release()
+                if self.observer is not None and code:
+                    size = len(body) if body is not None else 0
+                    self.observer.responded(method, self._host, code, ended - began, size)
+            assert fence is not None
+            await fence.opened()
 
     @asynccontextmanager
     async def stream(

@@ -29,11 +29,13 @@ class Kind(msgspec.Struct, frozen=True):
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of one object, of a namespace's, or of all."""
-        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
-        if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
-        parts += [part for part in (self.plural, name, subresource) if part]
-        return "/" + "/".join(parts)
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        path = (
+            f"{root}/namespaces/{namespace}/{self.plural}" if namespace and self.namespaced else f"{root}/{self.plural}"
+        )
+        if name:
+            path = f"{path}/{name}"
+        return f"{path}/{subresource}" if subresource else path
 
 
 class OwnerReference(Wire):

@@ -79,6 +79,29 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
     )
 
 
+def confirmed(assumed: PlacedPod, pod: Pod) -> PlacedPod | None:
+    """The record of a pod that was assumed and is bound now, from the one that was assumed; None: read all of the pod.
+
+    A generation is that of a spec: as long as it is the same, the node is all that is new there.
+    """
+    status, metadata = pod.status, pod.metadata
+    if (
+        not assumed.generation
+        or assumed.generation != metadata.generation
+        or assumed.node != pod.spec.node_name
+        or status.container_statuses
+        or status.init_container_statuses
+        or status.resources is not None
+        or status.start_time is not None
+        or metadata.deletion_timestamp is not None
+        or assumed.owner_uid != _controller_uid(pod)
+    ):
+        return None
+    return msgspec.structs.replace(
+        assumed, labels=metadata.labels, assumed_at=None, resource_version=metadata.resource_version
+    )
+
+
 def _controller_uid(pod: Pod) -> str:
     return next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
 

@@ -20,7 +20,7 @@ from mooring.framework.events import (
 )
 from mooring.objects.core import Node, Pod
 from mooring.objects.object_store import Present
-from mooring.objects.placed import PlacedPod, placed
+from mooring.objects.placed import PlacedPod, confirmed, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import PodRequests
 from mooring.queue import Place, SchedulingQueue
@@ -148,8 +148,8 @@ class PodFeed:
         old = self._state.pod(pod.uid)
         if old is not None and old.assumed_at is None and old.resource_version == pod.metadata.resource_version:
             return label
-        new = _record(pod)
         was_assumed = self._state.is_assumed(pod.uid)
+        new = (confirmed(old, pod) if was_assumed and old is not None else None) or _record(pod)
         self._state.set_pod(new)
         if old is None or was_assumed:
             _log.v(3).info("Add event for scheduled pod", pod=pod)
