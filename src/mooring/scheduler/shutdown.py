@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption
@@ -21,8 +22,7 @@ SHUTDOWN_SECONDS = 3.0
 """How long the shutdown may take where plugins delay it. Plugins have a third of it to end by themselves."""
 
 
-@dataclass
-class Shutdown:
+class Shutdown(msgspec.Struct):
     """Leaves nothing running."""
 
     bindings: BindingCycles

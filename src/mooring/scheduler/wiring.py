@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from mooring.base.clock import Clock, SystemClock
 from mooring.client import ApiClient, Feed, Reflector
@@ -62,8 +63,7 @@ ATTEMPT_TIMEOUT_SECONDS = 5.0
 async def at_once() -> None: ...
 
 
-@dataclass(frozen=True)
-class Core:
+class Core(msgspec.Struct, frozen=True):
     """All of a scheduler but its executor, the watches and the loop."""
 
     client: ApiClient

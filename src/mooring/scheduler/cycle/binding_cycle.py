@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
@@ -47,8 +48,7 @@ PREEMPTED = "the binding was cancelled: preempted by a pod of higher priority"
 _log = Log("scheduler")
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(msgspec.Struct):
     """A pod that is assumed on a node and being bound."""
 
     queued: QueuedPodInfo
@@ -56,7 +56,7 @@ class Placement:
     profile: Profile
     decision: Decision
     node: NodeView
-    waits: Mapping[str, float] = field(default_factory=dict)
+    waits: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Permit plugins that returned Wait, and how long."""
     pre_binders: Sequence[Sequence[Any]] = ()
     """The pre_bind plugins that have work to do for it; those of one group at the same time."""

@@ -16,7 +16,7 @@ cluster, or a plugin, and nothing would be gained.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from mooring.base.clock import Clock
 from mooring.queue import QueuedPodInfo, SchedulingQueue
@@ -35,12 +35,11 @@ RECENT_SECONDS = 120.0
 MOST_NAMESPACES = 1000
 
 
-@dataclass
-class Penalties:
+class Penalties(msgspec.Struct):
     """Until when the pods of which namespace wait."""
 
     clock: Clock
-    _until: dict[str, float] = field(default_factory=dict)
+    _until: dict[str, float] = msgspec.field(default_factory=dict)
 
     def add(self, namespace: str, lost_seconds: float) -> None:
         now = self.clock.monotonic()
@@ -57,17 +56,16 @@ class Penalties:
         self._until.clear()
 
 
-@dataclass
-class Overruns:
+class Overruns(msgspec.Struct):
     """Holds back the pods of namespaces that take too much time."""
 
     penalties: Penalties
     queue: SchedulingQueue
     failures: FailureHandler
     decision_log: DecisionLog
-    _last: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _last: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """By namespace how long its last attempt took, and when it ended."""
-    _owed: dict[str, float] = field(default_factory=dict)
+    _owed: dict[str, float] = msgspec.field(default_factory=dict)
     """How many seconds these namespaces may take before others."""
 
     def pop(self) -> QueuedPodInfo | None:

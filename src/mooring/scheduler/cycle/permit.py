@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.base.clock import Clock, ends_within
 from mooring.engine.reservation import waited_too_long
@@ -15,8 +16,7 @@ from mooring.framework import Pod, Refusal, WaitingPod
 from mooring.framework.verdicts import Code
 
 
-@dataclass(slots=True)
-class PermitOutcome:
+class PermitOutcome(msgspec.Struct):
     """How the wait ended: allowed, or rejected by a plugin."""
 
     plugin: str = ""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError
@@ -44,8 +45,7 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
-@dataclass(slots=True)
-class _StatusPatch:
+class _StatusPatch(msgspec.Struct):
     """A patch of a pending pod's status."""
 
     pod: Pod

@@ -8,8 +8,9 @@ loop.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypedDict
+
+import msgspec
 
 from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
@@ -206,8 +207,7 @@ class Inputs(TypedDict):
     budget: TimeBudget | None
 
 
-@dataclass
-class PreChecks:
+class PreChecks(msgspec.Struct):
     """Whether a popped pod can be scheduled now. A pod that cannot is requeued here, with the reason."""
 
     assembly: CurrentAssembly
@@ -263,8 +263,7 @@ class PreChecks:
             return True
 
 
-@dataclass
-class ClusterExecutor:
+class ClusterExecutor(msgspec.Struct):
     """Carries out decisions on the cluster: steps 4 to 6 of the scheduling cycle."""
 
     state: State

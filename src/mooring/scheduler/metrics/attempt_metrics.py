@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 from weakref import ref
+
+import msgspec
 
 from mooring.base.clock import Clock
 from mooring.base.errors import PluginFault
@@ -41,8 +42,7 @@ _NAMED = 3
 _log = Log("scheduler")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A stretch of an attempt, for traces: up to the choice of a node ("schedule"), or after it ("bind")."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from mooring.framework.gates import FeatureGates
@@ -33,8 +33,7 @@ STABLE, BETA, ALPHA = "STABLE", "BETA", "ALPHA"
 """What Kubernetes promises: stable ones stay as they are, alpha ones may change or go with any version."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One metric."""
 
     name: str

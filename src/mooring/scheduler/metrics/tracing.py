@@ -127,8 +127,7 @@ class OtlpTracer:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """A part of an attempt as it is sent: nothing of it changes any more, or keeps a decision alive."""
 
     trace: str

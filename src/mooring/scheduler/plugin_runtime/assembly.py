@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -60,8 +59,7 @@ from mooring.scheduler.watching.informers import Informers
 from mooring.state import State, StatePods
 
 
-@dataclass
-class PluginServices:
+class PluginServices(msgspec.Struct):
     """Everything a plugin's constructor may be given."""
 
     clock: Clock
@@ -78,7 +76,7 @@ class PluginServices:
     claim_writer: ClaimWriter
     events: PodEvents
     binder: Binder
-    claims_in_flight: ClaimsInFlight = field(default_factory=ClaimsInFlight)
+    claims_in_flight: ClaimsInFlight = msgspec.field(default_factory=ClaimsInFlight)
 
     def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
         """Returns what one plugin's constructor requires, by type."""
@@ -114,8 +112,7 @@ class PluginServices:
         return provide
 
 
-@dataclass(eq=False)
-class Instance:
+class Instance(msgspec.Struct, eq=False):
     """A plugin that was built, and what must end with it."""
 
     plugin: Plugin
@@ -128,17 +125,16 @@ InstanceKey = tuple[type[Plugin], bytes]
 """The class and the arguments: what makes two instances alike."""
 
 
-@dataclass
-class Assembly:
+class Assembly(msgspec.Struct):
     """The profiles, ready to decide, and what the queue must know of them."""
 
-    profiles: dict[str, Profile] = field(default_factory=dict)
-    rules: dict[str, ProfileRules] = field(default_factory=dict)
-    kinds: dict[str, dict[type[KubeObject], set[str]]] = field(default_factory=dict)
+    profiles: dict[str, Profile] = msgspec.field(default_factory=dict)
+    rules: dict[str, ProfileRules] = msgspec.field(default_factory=dict)
+    kinds: dict[str, dict[type[KubeObject], set[str]]] = msgspec.field(default_factory=dict)
     """Per profile: the kinds it cannot do without, and the plugins that read them."""
-    instances: dict[InstanceKey, Instance] = field(default_factory=dict)
+    instances: dict[InstanceKey, Instance] = msgspec.field(default_factory=dict)
     """Each once, in the order they were built."""
-    remedies: dict[type[KubeObject], str] = field(default_factory=dict)
+    remedies: dict[type[KubeObject], str] = msgspec.field(default_factory=dict)
     """The command that installs a custom kind."""
 
     @property

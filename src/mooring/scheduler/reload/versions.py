@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.base.foreign_code import described, is_its_own
@@ -50,8 +51,7 @@ class NotNow(Fault):
     """The cluster's state prevents the new version; the same files may be adopted later."""
 
 
-@dataclass(frozen=True)
-class Adopted:
+class Adopted(msgspec.Struct, frozen=True):
     """What a new version brought."""
 
     number: int
@@ -71,8 +71,7 @@ class Adopted:
 UNCHANGED = Adopted(0)
 
 
-@dataclass
-class Switched:
+class Switched(msgspec.Struct):
     """The parts of a running scheduler that a switch updates."""
 
     queue: SchedulingQueue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.objects.core import (
     ContainerExtendedResourceRequest,
@@ -131,8 +132,7 @@ def _add_new(parts: Sequence[NodeSelectorRequirement], to: list[NodeSelectorRequ
             to.append(part)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAllocation:
+class NodeAllocation(msgspec.Struct, frozen=True):
     """What was found for the pod on one node."""
 
     found: Sequence[FoundClaim]

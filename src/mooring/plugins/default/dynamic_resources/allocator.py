@@ -7,8 +7,9 @@ taken. The order is kube-scheduler's, so the devices are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from mooring.framework import NodeView
 from mooring.objects.quantity import billionths
@@ -57,8 +58,7 @@ Step = Generator["Step", Outcome, Outcome]
 """A part of the search: it yields the next part and is sent that one's outcome. So depth costs no recursion."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDevice:
+class FoundDevice(msgspec.Struct, frozen=True):
     """A device for a request."""
 
     offered: SliceDevice
@@ -68,8 +68,7 @@ class FoundDevice:
     is_share: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FoundClaim:
+class FoundClaim(msgspec.Struct, frozen=True):
     """The devices for a claim, and which alternative each of its requests got."""
 
     devices: Sequence[FoundDevice]
@@ -104,8 +103,7 @@ class Allocator:
         return None
 
 
-@dataclass(slots=True)
-class _DeviceInSearch:
+class _DeviceInSearch(msgspec.Struct):
     """What must be undone when the search deallocates a device."""
 
     claim: int

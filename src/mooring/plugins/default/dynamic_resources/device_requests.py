@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,8 +41,7 @@ class PoolsInvalid(Exception):
     """Pools of this node are invalid: the node is rejected with this text, other nodes are still searched."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResolvedRequest:
+class ResolvedRequest(msgspec.Struct, frozen=True, eq=False):
     """One request, or one alternative of a request."""
 
     request: str
@@ -69,8 +67,7 @@ class ResolvedRequest:
         return f"{self.request}/{self.alternative}" if self.alternative is not None else self.request
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RequestAlternatives:
+class RequestAlternatives(msgspec.Struct, frozen=True, eq=False):
     """A request: one of its alternatives, in the order of preference, is to be found. Most have only one."""
 
     alternatives: Sequence[ResolvedRequest]

@@ -8,7 +8,8 @@ exists in memory until the pod is bound.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mooring.framework import ClaimsInFlight, FeatureGates, IntArray, NodeRows, NodeView, Objects, Pod
 from mooring.objects.core import Container, ContainerExtendedResourceRequest
@@ -111,12 +112,11 @@ def claim_in_memory(pod: Pod) -> ResourceClaim:
     )
 
 
-@dataclass(slots=True)
-class ExtendedRequests:
+class ExtendedRequests(msgspec.Struct):
     """What a pod's extended resources request where devices provide them, and which container gets which."""
 
-    requests: list[DeviceRequest] = field(default_factory=list)
-    mappings: list[ResourceMapping] = field(default_factory=list)
+    requests: list[DeviceRequest] = msgspec.field(default_factory=list)
+    mappings: list[ResourceMapping] = msgspec.field(default_factory=list)
 
     def claim(self, extended_claim: ResourceClaim) -> ResourceClaim:
         spec = ResourceClaimSpec(devices=DeviceClaim(requests=self.requests))
@@ -212,8 +212,7 @@ def _count(request: DeviceRequest) -> int:
     return request.exactly.count if request.exactly is not None else 0
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(msgspec.Struct):
     """Devices of a node that provide a resource, with what they depend on; and how many of them are allocated."""
 
     index: ResourceSliceIndex

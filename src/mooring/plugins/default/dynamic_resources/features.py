@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from mooring.framework import FeatureGates
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     admin_access: bool = True
     prioritized_list: bool = True
     partitionable_devices: bool = True

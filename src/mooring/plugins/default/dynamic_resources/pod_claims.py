@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -68,8 +67,7 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
     return any(user.uid == pod.uid for user in claim.status.reserved_for)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimSearches:
+class ClaimSearches(msgspec.Struct, frozen=True):
     """Searches for the claims without allocation, with the one for extended resources that nodes lack."""
 
     searches: NodeSearches
@@ -78,11 +76,10 @@ class ClaimSearches:
     """Which container gets which."""
 
 
-@dataclass(slots=True, eq=False)
-class PodClaims:
+class PodClaims(msgspec.Struct, eq=False):
     """The claims of a pod. Without any, the plugin has nothing to do."""
 
-    claims: list[ResourceClaim] = field(default_factory=list)
+    claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     """Those of the pod's spec, then the one for extended resources if there is one; as written once that is done."""
     extended_claim: ResourceClaim | None = None
     """The claim for extended resources."""
@@ -90,17 +87,17 @@ class PodClaims:
     """The claims of the spec that have no allocation."""
     allocator: Allocator | None = None
     """None if every claim is allocated."""
-    searches: dict[frozenset[str], ClaimSearches] = field(default_factory=dict)
+    searches: dict[frozenset[str], ClaimSearches] = msgspec.field(default_factory=dict)
     """By the extended resources that devices must provide."""
-    unavailable: set[int] = field(default_factory=set)
+    unavailable: set[int] = msgspec.field(default_factory=set)
     """Indexes of allocated claims that some node could not use."""
-    found: dict[str, NodeAllocation] = field(default_factory=dict)
+    found: dict[str, NodeAllocation] = msgspec.field(default_factory=dict)
     """By node name."""
-    allocations: dict[int, Allocation] = field(default_factory=dict)
+    allocations: dict[int, Allocation] = msgspec.field(default_factory=dict)
     """Allocations on the chosen node, by index of the claim: set by reserve, written by pre_bind."""
-    in_flight: set[str] = field(default_factory=set)
+    in_flight: set[str] = msgspec.field(default_factory=set)
     """Uids of claims whose allocation is not written yet."""
-    unknown_writes: set[int] = field(default_factory=set)
+    unknown_writes: set[int] = msgspec.field(default_factory=set)
     """Indexes of claims whose write got no response: they may be written or not."""
 
     @property

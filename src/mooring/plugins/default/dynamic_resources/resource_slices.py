@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from mooring.framework import NodeView, Objects
 from mooring.objects.core import NodeSelector
@@ -81,15 +82,14 @@ class DeviceSlice:
         return self.spec.shared_counters
 
 
-@dataclass(slots=True)
-class Pool:
+class Pool(msgspec.Struct):
     """What a node can use of a pool."""
 
     id: PoolId
     devices: tuple[SliceDevice, ...] = ()
     elsewhere: tuple[SliceDevice, ...] = ()
     """Devices of the pool that other nodes use: they count against the shared counters."""
-    counters: Mapping[str, CounterSet] = field(default_factory=dict)
+    counters: Mapping[str, CounterSet] = msgspec.field(default_factory=dict)
     is_incomplete: bool = False
     is_invalid: bool = False
 
@@ -102,8 +102,7 @@ class Pool:
         return any(offered.device.binding_conditions is not None for offered in self.devices)
 
 
-@dataclass(frozen=True, slots=True)
-class UsablePools:
+class UsablePools(msgspec.Struct, frozen=True):
     """What a node can use."""
 
     pools: Sequence[Pool]

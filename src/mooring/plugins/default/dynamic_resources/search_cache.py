@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.framework import NodeView
 from mooring.objects.resource import ResourceClaim
@@ -23,8 +24,7 @@ MOST_TEMPLATES = 16
 """How many different requests are kept, each for all nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(msgspec.Struct, frozen=True):
     """A search that ended: what it read, and what it found."""
 
     usable: UsablePools

@@ -6,8 +6,6 @@ namespace selector), or one whose labels the term's namespace selector matches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from mooring.base.bounded import BoundedCache
@@ -27,8 +25,7 @@ NO_PODS = PodsWhere(namespaces=frozenset())
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingPodTerms:
+class IncomingPodTerms(msgspec.Struct, frozen=True):
     """The terms of a pod, as queries for other pods."""
 
     mistake: str | None = None

@@ -15,9 +15,9 @@ that select them, and of theirs that select the pod. Their required affinity cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from mooring.base.errors import Fault
@@ -66,8 +66,7 @@ class InterPodAffinityArgs(Args):
     ] = False
 
 
-@dataclass(frozen=True, slots=True)
-class FilterState:
+class FilterState(msgspec.Struct, frozen=True):
     """What filters read: which pods are in which domain."""
 
     near: tuple[DomainCounts, ...]
@@ -82,8 +81,7 @@ class FilterState:
     """The pods whose anti-affinity selects it."""
 
 
-@dataclass(frozen=True)
-class BetweenExtremes:
+class BetweenExtremes(msgspec.Struct, frozen=True):
     """The lowest becomes 0 and the highest 100; if they are equal, all become 0."""
 
     def measure(self, lowest: int, highest: int) -> tuple[int, int]:

@@ -6,7 +6,6 @@ Pods of one workload have the same constraints, so what is read of them is remem
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -29,8 +28,7 @@ NO_PODS = PodsWhere(namespaces=frozenset())
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(msgspec.Struct, frozen=True):
     """One constraint of one pod, ready to be counted."""
 
     key: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,8 +51,7 @@ NO_DOMAIN = 2**31 - 1
 """What kube-scheduler takes for the lowest count where there is no domain at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """A hard constraint: how many pods a domain may hold already."""
 
     tally: Tally
@@ -65,8 +64,7 @@ class Limit:
         return self.most if self.beyond_lowest is None else self.beyond_lowest + self.tally.lowest_at(nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+class Preference(msgspec.Struct, frozen=True):
     """A soft constraint: what each pod in a node's domain weighs."""
 
     tally: Tally
@@ -85,8 +83,7 @@ class Preference:
         return self.key == HOSTNAME
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(msgspec.Struct, frozen=True):
     """All soft constraints of a pod."""
 
     each: tuple[Preference, ...]

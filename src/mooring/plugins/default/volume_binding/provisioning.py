@@ -7,8 +7,8 @@ it: one CSIStorageCapacity of the class that the node has access to must take a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from mooring.framework import BoolArray, IntArray, NodeRows, NodeView, Objects
@@ -26,8 +26,7 @@ from mooring.objects.storage import (
 from mooring.plugins.default.volume_binding.matching import NONE
 
 
-@dataclass(frozen=True)
-class Provision:
+class Provision(msgspec.Struct, frozen=True):
     """A volume to be made for a claim."""
 
     claim: PersistentVolumeClaim

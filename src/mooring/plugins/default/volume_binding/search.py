@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from mooring.framework import BoolArray, IntArray, NodeRows, NodeView
@@ -24,27 +24,24 @@ Binding = tuple[PersistentVolumeClaim, PersistentVolume]
 Provided = tuple[PersistentVolumeClaim, CSIStorageCapacity | None]
 
 
-@dataclass
-class Found:
+class Found(msgspec.Struct):
     """What was found for one node: reasons against it, or what the claims get."""
 
-    reasons: list[str] = field(default_factory=list)
-    bindings: list[Binding] = field(default_factory=list)
-    provisions: list[Provided] = field(default_factory=list)
+    reasons: list[str] = msgspec.field(default_factory=list)
+    bindings: list[Binding] = msgspec.field(default_factory=list)
+    provisions: list[Provided] = msgspec.field(default_factory=list)
 
 
-@dataclass
-class Reservation:
+class Reservation(msgspec.Struct):
     """The volumes and claims that are changed for a pod, each as the scheduler wants it to be."""
 
-    volumes: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(default_factory=list)
+    volumes: list[tuple[PersistentVolume, PersistentVolumeClaim]] = msgspec.field(default_factory=list)
     """Volumes that exist, each with its claim."""
-    claims: list[PersistentVolumeClaim] = field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     """Claims for which volumes are to be made."""
 
 
-@dataclass
-class FoundRows:
+class FoundRows(msgspec.Struct):
     """The same for many nodes: a mask per reason, and choices per claim."""
 
     refused: list[tuple[str, BoolArray]]
