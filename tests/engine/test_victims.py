@@ -256,3 +256,10 @@ def test_nothing_is_computed_from_sums_that_no_64_bits_hold():
     state.set_pod(placed(a_drawn_pod(1, 16 * 1024 * 1024, 0, 0), "n"))
     at_once, tried = computed(state, a_pod(cpu="2", memory="1Gi", priority=5))
     assert (at_once, bool(tried["n"])) == ({}, True)
+
+
+def test_each_of_several_refused_nodes_has_its_refusal():
+    """Each takes one pod, and has one of higher priority besides one that may be evicted."""
+    nodes = [(4, 1, False, "a", [a_drawn_pod(0, 0, 5, 0), a_drawn_pod(0, 0, 0, 0)]) for _ in range(3)]
+    at_once, tried = computed(a_cluster_of(nodes, []), a_drawn_pod(0, 0, 1, 0))
+    assert at_once == tried == dict.fromkeys(["n0", "n1", "n2"], Rejection("Too many pods"))

@@ -33,6 +33,19 @@ from mooring.state import Eviction, Rows, RowView, WhatIfRows
 from mooring.state import LowerPriorityPods as StateLowerPriorityPods
 
 
+class _Refusals:
+    """The rows of nodes that filters rejected, by refusal. Read only where there is no candidate: computed then."""
+
+    def __init__(self, nodes: Rows, steps: Sequence[Step]) -> None:
+        self._nodes = nodes
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[tuple[IntArray, Refusal]]:
+        if self._steps:
+            for rows, verdict in Rejected.by_steps(self._nodes, self._steps).rows_by_verdict():
+                yield rows, verdict.refusal
+
+
 class EngineWhatIf:
     """The framework's `WhatIf` for one cycle."""
 
@@ -73,13 +86,7 @@ class EngineWhatIf:
             and self._reprieve_in_order(eviction, passing.places, reprieve_order, is_victim)
         ):
             is_known[passing.places] = False
-        return Victims(self._refusals(steps), is_refused, is_known, is_victim)
-
-    def _refusals(self, steps: Sequence[Step]) -> Iterator[tuple[IntArray, Refusal]]:
-        """Why nodes are no candidates: read only where there is no candidate, so computed when read."""
-        if steps:
-            for rows, verdict in Rejected.by_steps(self._cycle.nodes, steps).rows_by_verdict():
-                yield rows, verdict.refusal
+        return Victims(_Refusals(self._cycle.nodes, steps), is_refused, is_known, is_victim)
 
     def _vectorizable(self, pod: Pod, nodes: Rows) -> IntArray:
         """The positions of nodes where filters run once, without nominated pods."""

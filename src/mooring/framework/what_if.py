@@ -114,7 +114,7 @@ class Victims:
     """What evicting pods of lower priority would do, for many nodes."""
 
     refusals: Iterable[tuple[IntArray, Refusal]]
-    """The rows of nodes where the pod would not fit without all of them, by refusal; computed when read, once."""
+    """The rows of nodes where the pod would not fit without all of them, by refusal; computed when read."""
     is_refused: BoolArray
     """Per node, whether it is one of these."""
     is_known: BoolArray
