@@ -80,7 +80,7 @@ def test_the_columns_choose_the_candidate_that_is_the_least_disruptive(nodes, se
     is_candidate = has_victims & data.draw(masks(len(nodes)))
     violations = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(nodes), max_size=len(nodes))))
 
-    candidates = Candidates()
+    candidates = Candidates(cluster.state.nodes)
     half = len(nodes) // 2
     for batch in (np.arange(len(nodes)) < half, np.arange(len(nodes)) >= half):
         candidates.add(lower, is_candidate & batch, is_victim, None, violations)

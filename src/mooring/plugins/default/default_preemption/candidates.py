@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework import BoolArray, Candidate, IntArray, LowerPriorityPods, NodeView, PlacedPod
+from mooring.framework import BoolArray, Candidate, IntArray, LowerPriorityPods, NodeRows, PlacedPod
 from mooring.framework.preemption import by_importance, disruption_by, least_disruption
 
 
@@ -18,6 +18,7 @@ class _Batch(NamedTuple):
 
     begins: int
     """The place of the first."""
+    rows: IntArray
     first: IntArray
     """Per node, where its pods begin."""
     counts: IntArray
@@ -32,15 +33,15 @@ class _Batch(NamedTuple):
 class Candidates(Sequence[Candidate]):
     """Candidate nodes in the order in which they were found."""
 
-    def __init__(self) -> None:
-        self._nodes: list[NodeView] = []
+    def __init__(self, every_node: NodeRows) -> None:
+        self._names, self._rows = every_node.names, every_node.rows
         self._pods: list[Sequence[PlacedPod]] = []
         self._batches: list[_Batch] = []
         self.is_any_harmless = False
         """Whether one violates no disruption budget."""
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._pods)
 
     @overload
     def __getitem__(self, place: int) -> Candidate: ...
@@ -53,7 +54,8 @@ class Candidates(Sequence[Candidate]):
         batch = next(batch for batch in reversed(self._batches) if batch.begins <= place)
         at = place - batch.begins
         first, count = batch.first.item(at), batch.counts.item(at)
-        name, violations = self._nodes[place].name, batch.columns[0].item(at)
+        name = self._names[np.searchsorted(self._rows, batch.rows[at])]
+        violations = batch.columns[0].item(at)
         lower, is_out = self._pods[place][-count:], batch.is_victim[first : first + count]
         protected = None if batch.violating is None else batch.violating[first : first + count]
         if protected is None or protected.all() or not protected.any():
@@ -89,8 +91,8 @@ class Candidates(Sequence[Candidate]):
             violations.take(places), begins, lower.priority.take(victims), lower.started.take(victims)
         )
         first, counts = lower.first.take(places), lower.counts.take(places)
-        self._batches.append(_Batch(len(self), first, counts, is_victim, violating, columns))
-        self._nodes += lower.nodes.take(places)
+        rows = lower.nodes.rows.take(places)
+        self._batches.append(_Batch(len(self), rows, first, counts, is_victim, violating, columns))
         self._pods += lower.of_nodes(places)
         self.is_any_harmless |= bool((columns[0] == 0).any())
 

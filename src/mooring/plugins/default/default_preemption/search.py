@@ -44,7 +44,7 @@ class Search:
         self._pod = pod
         self._what_if = what_if
         self._budgets = budgets
-        self.candidates = Candidates()
+        self.candidates = Candidates(every_node)
         self._every_node = every_node
         self._refused: list[Iterable[tuple[IntArray, Refusal]]] = []
         self.faults: dict[str, PluginFault] = {}
