@@ -7,9 +7,9 @@ to do instead; an unknown one with a suggestion.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import click
+import msgspec
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.base.redaction import scrubbed
@@ -50,8 +50,7 @@ _HELP = "help"
 _FLAGS = "mooring.flags"
 
 
-@dataclass(frozen=True)
-class KnownFlags:
+class KnownFlags(msgspec.Struct, frozen=True):
     """The flags of a command: all, and those that stand for `true` without a value."""
 
     names: frozenset[str]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from mooring.base import log
 from mooring.cli.gotypes import Flag, GoBool, GoDuration, GoList
@@ -26,8 +26,7 @@ _SIZE = re.compile(r"\d+(\.\d+)?(k|K|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _log = log.Log("mooring")
 
 
-@dataclass(frozen=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """A flag without effect: how it is read, what it would be without being given, and why it does nothing."""
 
     kind: click.ParamType[Any]

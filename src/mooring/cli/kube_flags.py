@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from mooring.base import log
 from mooring.base.errors import OperatorMistake, Problem
@@ -47,8 +47,7 @@ def kube_scheduler_options(command: F) -> F:
     return command
 
 
-@dataclass(frozen=True)
-class KubeFlags:
+class KubeFlags(msgspec.Struct, frozen=True):
     """What the command line requests."""
 
     serving: ServingFlags

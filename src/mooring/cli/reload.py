@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.log import Log
@@ -81,8 +81,7 @@ def reload_problems(files: ReloadedFiles) -> list[Problem]:
     return problems
 
 
-@dataclass(frozen=True)
-class ReloadSource:
+class ReloadSource(msgspec.Struct, frozen=True):
     """Where configuration and plugins came from at the start, and come from again."""
 
     files: ReloadedFiles

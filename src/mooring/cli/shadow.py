@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from mooring.base.errors import OperatorMistake, Problem
@@ -47,8 +47,7 @@ class ShadowFlags(NamedTuple):
     report: str | None = None
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(msgspec.Struct, frozen=True):
     """What a scheduler is made of, and how its work is described."""
 
     client: Callable[..., ApiClient]

@@ -8,7 +8,8 @@ and appends the rest. Spreading puts first what a point configures itself of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mooring.base.documents import Tree
 from mooring.base.errors import did_you_mean
@@ -25,8 +26,7 @@ MULTI_POINT = "multiPoint"
 PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 
 
-@dataclass(frozen=True)
-class ListedPlugin:
+class ListedPlugin(msgspec.Struct, frozen=True):
     """A plugin in an `enabled` or `disabled` list."""
 
     name: str
@@ -34,12 +34,11 @@ class ListedPlugin:
     at: Tree
 
 
-@dataclass(frozen=True)
-class PluginSet:
+class PluginSet(msgspec.Struct, frozen=True):
     """What is enabled and disabled at one point."""
 
-    enabled: list[ListedPlugin] = field(default_factory=list)
-    disabled: list[ListedPlugin] = field(default_factory=list)
+    enabled: list[ListedPlugin] = msgspec.field(default_factory=list)
+    disabled: list[ListedPlugin] = msgspec.field(default_factory=list)
 
     @property
     def disabled_names(self) -> set[str]:
@@ -51,8 +50,7 @@ class PluginSet:
         return [(entry.name, entry.weight) for entry in self.enabled], [entry.name for entry in self.disabled]
 
 
-@dataclass(frozen=True)
-class WrittenPlugins:
+class WrittenPlugins(msgspec.Struct, frozen=True):
     """A profile's `plugins`, as written: the sets by point name, `multiPoint` among them."""
 
     sets: Mapping[str, PluginSet]

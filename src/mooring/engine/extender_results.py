@@ -7,8 +7,8 @@ then: filters run again on nodes that changed, and a node that was not sent to t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from mooring.engine.filtering import Feasible
@@ -23,8 +23,7 @@ SCALE = 10
 """Extenders score from 0 to 10 where plugins score from 0 to 100."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderScores:
+class ExtenderScores(msgspec.Struct, frozen=True):
     """One extender's scores by node name, before its weight."""
 
     extender: str
@@ -36,13 +35,12 @@ class ExtenderScores:
         return np.fromiter((self.scores.get(name, 0) for name in nodes.names), np.int64, len(nodes))
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderResults:
+class ExtenderResults(msgspec.Struct, frozen=True):
     """The results of all extenders for one pod."""
 
     sent: frozenset[str] = frozenset()
     """The nodes that were sent: those that had passed the filters."""
-    rejected: Mapping[str, Rejection] = field(default_factory=dict)
+    rejected: Mapping[str, Rejection] = msgspec.field(default_factory=dict)
     """The nodes among them that were rejected."""
     scores: tuple[ExtenderScores, ...] = ()
     is_nominated_out: bool = False

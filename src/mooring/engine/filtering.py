@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mooring.base.errors import PluginFault
@@ -38,8 +38,7 @@ FEWEST_NODES_TO_FIND = 100
 """kube-scheduler never samples below this."""
 
 
-@dataclass(slots=True)
-class Feasible:
+class Feasible(msgspec.Struct):
     """The nodes that passed every filter, and how we know."""
 
     nodes: Rows
@@ -53,7 +52,7 @@ class Feasible:
     """The plugins whose pre_filter left only some nodes."""
     is_nominated: bool = False
     """Only the node that the pod is nominated to was evaluated, and it passed."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = msgspec.field(default_factory=list)
     candidates: Rows | None = None
     """All nodes, or those that pre_filters left."""
     evaluated_nodes: Rows | None = None
@@ -116,8 +115,7 @@ def feasible(
     return _filtered(cycle, narrowed, start, cache)
 
 
-@dataclass(slots=True)
-class Narrowed:
+class Narrowed(msgspec.Struct):
     """What pre_filters left: a refusal, or the names of the only nodes to evaluate (None: all)."""
 
     refusal: PluginVerdict | None = None

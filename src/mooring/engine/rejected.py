@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,8 +48,7 @@ _FEW_REASONS = 10
 """So many reasons make patterns that are counted faster than sorted."""
 
 
-@dataclass(slots=True)
-class Step:
+class Step(msgspec.Struct):
     """What one filter plugin rejected among the rows it evaluated."""
 
     plugin: str
@@ -57,7 +56,7 @@ class Step:
     mask: BoolArray
     """True where it rejected."""
     at_once: Sequence[Rejections] = ()
-    one_by_one: Mapping[int, Refusal] = field(default_factory=dict)
+    one_by_one: Mapping[int, Refusal] = msgspec.field(default_factory=dict)
     """By position among the rows."""
     codes: NDArray[np.uint16] | None = None
     """By position, the number of the verdict; 0 where it rejected nothing."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from mooring.base.durations import go_duration
 from mooring.base.errors import PluginFault
@@ -23,8 +24,7 @@ from mooring.state import RowView
 LONGEST_WAIT_SECONDS = 15 * 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementRefused:
+class PlacementRefused(msgspec.Struct, frozen=True):
     """A plugin refused the pod after a node was chosen."""
 
     plugin: str
@@ -42,8 +42,7 @@ class PlacementRefused:
         return Rejectors(pending=names) if self.refusal.code is PENDING else Rejectors(names)
 
 
-@dataclass(frozen=True, slots=True)
-class Permitted:
+class Permitted(msgspec.Struct, frozen=True):
     """The binding cycle may start; or first wait for these plugins, each at most so many seconds."""
 
     waits: Mapping[str, float]

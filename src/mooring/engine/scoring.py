@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,15 +23,14 @@ from mooring.state import Column, Rows, RowView
 log = Log("engine")
 
 
-@dataclass(slots=True)
-class ScoreColumns:
+class ScoreColumns(msgspec.Struct):
     """Every feasible node's scores: per plugin one number per node, in the order of `nodes`."""
 
     nodes: tuple[str, ...]
     total: IntArray
-    raw: dict[str, IntArray] = field(default_factory=dict)
-    normalized: dict[str, IntArray] = field(default_factory=dict)
-    weights: dict[str, int] = field(default_factory=dict)
+    raw: dict[str, IntArray] = msgspec.field(default_factory=dict)
+    normalized: dict[str, IntArray] = msgspec.field(default_factory=dict)
+    weights: dict[str, int] = msgspec.field(default_factory=dict)
 
     def copy(self) -> ScoreColumns:
         """The same in arrays of its own: a plugin may have returned a column of the table."""
@@ -44,8 +43,7 @@ class ScoreColumns:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The winner, its scores per plugin and their sum; every node's, as long as they are kept."""
 
     view: RowView
