@@ -146,7 +146,7 @@ def a_cluster_of(nodes: Any, nominated: Any) -> State:
     return state
 
 
-@given(NODES, INCOMING, st.lists(st.tuples(RUNNING, st.integers(0, 3)), max_size=2), st.booleans(), st.booleans())
+@given(NODES, INCOMING, st.lists(st.tuples(RUNNING, st.integers(0, 3)), max_size=4), st.booleans(), st.booleans())
 def test_it_agrees_with_every_dry_run(nodes, pod, nominated, backwards, ahead):
     state = a_cluster_of(nodes, nominated)
     at_once, tried = computed(state, pod, backwards=backwards, ahead=ahead)
@@ -167,6 +167,18 @@ def test_a_pod_stays_where_the_others_make_enough_room():
     at_once, tried = computed(a_full_node(), a_pod("wanted", cpu="2", priority=5))
     assert at_once == tried
     assert sum(each.requests.amounts["cpu"] for each in at_once["n"]) == 2000
+
+
+def test_a_node_that_is_kept_for_a_nominated_pod_is_rejected_at_once():
+    state = a_full_node()
+    state.nominations.set(a_pod("first", cpu="3", priority=5), "n")
+    at_once, tried = computed(state, a_pod("wanted", cpu="2", priority=5))
+    assert at_once == tried == {"n": Rejection("Insufficient cpu")}
+
+    state.nominations.set(a_pod("second", uid="second", cpu="1", priority=4), "n")
+    at_once, tried = computed(state, a_pod("wanted", cpu="2", priority=6))
+    assert at_once == tried
+    assert isinstance(at_once["n"], list), "pods of lower priority do not count"
 
 
 def test_pods_of_other_than_lower_priority_are_not_evicted():

@@ -23,6 +23,7 @@ from mooring.framework import (
     UNRESOLVABLE,
     UNSCHEDULABLE,
     BoolArray,
+    IntArray,
     OnlyNodes,
     PlacedPod,
     Plugin,
@@ -30,7 +31,7 @@ from mooring.framework import (
     Rejection,
     Skip,
 )
-from mooring.state import Addition, Rows, RowView, WhatIfRows
+from mooring.state import NominatedAhead, Rows, RowView, WhatIfRows
 
 log = Log("engine")
 
@@ -266,61 +267,44 @@ def passing(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
 
 def _with_nominated(cycle: EngineCycle, nodes: Rows, steps: list[Step]) -> Rows:
     """The nodes that filters accept with the pods that are nominated to them."""
-    names = cycle.state.nominations.nodes
-    if not names:
+    if not cycle.state.nominations.nodes:
         return nodes
-    there = [view for name in names if (view := cycle.state.node(name)) is not None]
-    return _feasible_with_nominated(cycle, nodes, there, steps) if there else nodes
-
-
-def _feasible_with_nominated(cycle: EngineCycle, nodes: Rows, with_nominated: list[RowView], steps: list[Step]) -> Rows:
-    candidates = set(nodes.rows.tolist())
-    left = [view for view in with_nominated if view.row in candidates]
-    if len(left) > 1:
-        tried, refused = _refused_among_nominated(cycle, left)
-        steps += refused
+    ahead = cycle.state.nominated_ahead_of(cycle.pod)
+    is_candidate = slice(None) if nodes is cycle.nodes else np.isin(ahead.rows, nodes.rows)
+    places = np.arange(len(ahead.rows))[is_candidate]
+    if len(places) > 1:
+        places, refused = _refused_among_nominated(cycle, ahead, places)
         for step in refused:
-            nodes = nodes.where(~np.isin(nodes.rows, step.rows[step.mask]))
-        left = [view for view in left if view.row not in tried]
-    for view in left:
-        verdict = refusal_among_nominated(cycle, view)
-        if verdict is not None:
+            steps.append(step)
+            nodes = nodes.without_rows(step.rows[step.mask])
+    for row in ahead.rows.take(places).tolist():
+        view = cycle.state.views[row]
+        if view is not None and (verdict := refusal_among_nominated(cycle, view)) is not None:
             plugin, refusal = verdict
-            row = np.array([view.row])
-            steps.append(Step(plugin, row, np.ones(1, np.bool_), one_by_one={0: refusal}))
-            nodes = nodes.where(nodes.rows != view.row)
+            at = np.array([row])
+            steps.append(Step(plugin, at, np.ones(1, np.bool_), one_by_one={0: refusal}))
+            nodes = nodes.without_rows(at)
     return nodes
 
 
-def _refused_among_nominated(cycle: EngineCycle, views: Sequence[RowView]) -> tuple[set[int], list[Step]]:
-    """`refusal_among_nominated` for many nodes at once: the rows that were tried, and the rejections.
+def _refused_among_nominated(
+    cycle: EngineCycle, ahead: NominatedAhead, places: IntArray
+) -> tuple[IntArray, list[Step]]:
+    """`refusal_among_nominated` for many nodes at once: the places that are left to it, and the rejections.
 
     Preemption may nominate hundreds of pods. Pods with affinity to others are left to a what-if of their own: the
     PreFilter state does not count their terms.
     """
     filters = WhatIfFilters(cycle)
     if not filters.are_states_valid:
-        return set(), []
-    rows: list[int] = []
-    pods: list[PlacedPod] = []
-    places: list[int] = []
-    tried: set[int] = set()
-    for view in views:
-        ahead = _ahead(cycle, view)
-        if any(pod.affinity is not None for pod in ahead):
-            continue
-        tried.add(view.row)
-        if ahead:
-            pods += ahead
-            places += [len(rows)] * len(ahead)
-            rows.append(view.row)
-    if not rows:
-        return tried, []
-    nodes = cycle.nodes.of_rows(np.array(rows))
-    steps, passing = filters.run(WhatIfRows(nodes, Addition(pods, places, len(rows)), np.arange(len(rows))))
+        return places, []
+    has_affinity = ahead.has_affinity.take(places)
+    left, places = places[has_affinity], places[~has_affinity]
+    nodes = cycle.nodes.of_rows(ahead.rows.take(places))
+    steps, passing = filters.run(WhatIfRows(nodes, ahead.addition, places))
     if not passing.are_certain:
-        tried -= set(nodes.rows.take(passing.places).tolist())
-    return tried, steps
+        left = np.sort(np.concatenate([left, passing.places]))
+    return left, steps
 
 
 def _ahead(cycle: EngineCycle, view: RowView) -> list[PlacedPod]:

@@ -29,7 +29,7 @@ from mooring.framework import (
     Refusal,
     Victims,
 )
-from mooring.state import Eviction, Rows, RowView, WhatIfRows
+from mooring.state import Eviction, EvictionBeside, Rows, RowView, WhatIfRows
 from mooring.state import LowerPriorityPods as StateLowerPriorityPods
 
 
@@ -72,12 +72,16 @@ class EngineWhatIf:
         """
         pods = cast(StateLowerPriorityPods, lower)
         is_known, is_victim = np.zeros(len(pods.nodes), np.bool_), np.zeros(len(pods), np.bool_)
-        places = self._vectorizable(pod, pods.nodes)
-        if not len(places):
+        places, nominated = self._vectorizable(pod, pods.nodes)
+        if not len(places) and not len(nominated):
             return Victims((), is_known, is_known, is_victim)
         eviction = Eviction(pods)
         steps, passing = self._filters.run(WhatIfRows.of(eviction, places))
         is_known[places] = True
+        if len(nominated):
+            refused, refusing = self._refused_among_nominated(eviction, nominated)
+            is_known[refused] = True
+            steps += refusing
         is_refused = is_known.copy()
         is_refused[passing.places] = False
         if not (
@@ -88,17 +92,31 @@ class EngineWhatIf:
             is_known[passing.places] = False
         return Victims(_Refusals(self._cycle.nodes, steps), is_refused, is_known, is_victim)
 
-    def _vectorizable(self, pod: Pod, nodes: Rows) -> IntArray:
-        """The positions of nodes where filters run once, without nominated pods."""
+    def _vectorizable(self, pod: Pod, nodes: Rows) -> tuple[IntArray, IntArray]:
+        """The positions of nodes where filters run once, and of those where they run with nominated pods first."""
         cycle = self._cycle
-        if pod is not cycle.pod:
-            return np.empty(0, np.int64)
-        is_left = np.ones(len(nodes), np.bool_)
-        if nominated := cycle.state.nominations.nodes:
-            is_left &= ~nodes.where_named(nominated)
+        is_left = np.full(len(nodes), pod is cycle.pod)
         for names in cycle.limits.values():
             is_left &= nodes.where_named(names)
-        return np.flatnonzero(is_left)
+        if not cycle.state.nominations.nodes:
+            return np.flatnonzero(is_left), np.empty(0, np.int64)
+        is_nominated = np.isin(nodes.rows, cycle.state.nominated_ahead_of(pod).rows)
+        return np.flatnonzero(is_left & ~is_nominated), np.flatnonzero(is_left & is_nominated)
+
+    def _refused_among_nominated(self, eviction: Eviction, places: IntArray) -> tuple[IntArray, list[Step]]:
+        """Those of these nodes that filters reject with the pods that are nominated to them, and the rejections.
+
+        The others are left to a what-if about each of them.
+        """
+        ahead, nodes = self._cycle.state.nominated_ahead_of(self._cycle.pod), eviction.pods.nodes
+        by_row = np.argsort(ahead.rows)
+        nominated = by_row.take(np.searchsorted(ahead.rows, nodes.rows.take(places), sorter=by_row))
+        # PreFilter states do not count the terms of nominated pods.
+        is_countable = ~ahead.has_affinity.take(nominated) & self._filters.are_states_valid
+        places, nominated = places[is_countable], nominated[is_countable]
+        beside = EvictionBeside(eviction, ahead.addition, places, nominated)
+        steps, passing = self._filters.run(WhatIfRows(nodes.take(places), beside, places))
+        return np.setdiff1d(places, passing.places), steps
 
     def _reprieve_in_order(
         self, eviction: Eviction, fitting: IntArray, order: IntArray | None, is_victim: BoolArray

@@ -20,7 +20,7 @@ from mooring.state.affinity_terms import AffinityTerms, TermTally
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
-from mooring.state.nominations import Nominations
+from mooring.state.nominations import NominatedAhead, Nominations
 from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
@@ -64,6 +64,10 @@ class State:
     def nodes(self) -> Rows:
         """Every node, in the order of rows."""
         return self._table.all()
+
+    def nominated_ahead_of(self, pod: Pod) -> NominatedAhead:
+        """The nominated pods that count as being on their nodes for this pod."""
+        return self.nominations.ahead_of(pod, self._table)
 
     def node(self, name: str) -> RowView | None:
         return self._table.get(name)

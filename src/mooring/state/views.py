@@ -196,6 +196,12 @@ class Rows:
         """Those of them where the mask is true."""
         return Rows(self._table, self.rows[mask])
 
+    def without_rows(self, rows: IntArray) -> Rows:
+        """Those of them that are not on these rows of the table."""
+        is_left = np.ones(self._table.capacity, np.bool_)
+        is_left[rows] = False
+        return self.where(is_left.take(self.rows))
+
     def take(self, positions: IntArray) -> Rows:
         """Those at these places, in this order."""
         return Rows(self._table, self.rows[positions])

@@ -21,6 +21,8 @@ from mooring.state.views import NotComputable, Rows, RowView
 
 LARGEST_AMOUNT = 2**53
 """Sums of these on one node stay within 64 bits."""
+MOST_SUMS = 64
+"""Of added pods, by what was read: many pods are decided while the same ones are nominated."""
 
 
 class Eviction:
@@ -74,9 +76,28 @@ class Addition:
     def moved(self, key: Hashable, number: Number, _: Alike | None) -> IntArray:
         sums = self._sums.get(key)
         if sums is None:
-            sums = self._sums[key] = np.zeros(self._nodes, np.int64)
+            sums = np.zeros(self._nodes, np.int64)
             np.add.at(sums, self._node, [number(pod) for pod in self._pods])
+            if len(self._sums) >= MOST_SUMS:
+                self._sums.clear()
+            self._sums[key] = sums
         return sums
+
+
+class EvictionBeside:
+    """Pods that are evicted from nodes to which others are added."""
+
+    only_frees = False
+
+    def __init__(self, eviction: Eviction, addition: Addition, evicted: IntArray, added: IntArray) -> None:
+        """`evicted`, `added`: the positions of these nodes in the one and in the other."""
+        self._eviction, self._addition = eviction, addition
+        self._evicted, self._added = evicted, added
+
+    def moved(self, key: Hashable, number: Number, alike: Alike | None) -> IntArray:
+        moved = self._eviction.moved(key, number, alike)
+        moved[self._evicted] += self._addition.moved(key, number, alike).take(self._added)
+        return moved
 
 
 class Change(Protocol):
