@@ -50,13 +50,14 @@ class Candidates(Sequence[Candidate]):
     def __getitem__(self, place: int | slice) -> Candidate | list[Candidate]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
-        batch = next(batch for batch in reversed(self._batches) if batch.begins <= place)
+        pods, place = self._pods[place], place % len(self)
+        for batch in reversed(self._batches):  # the last that begins there or before
+            if batch.begins <= place:
+                break
         at = place - batch.begins
-        first, count = batch.first.item(at), batch.counts.item(at)
-        name = self._names[np.searchsorted(self._rows, batch.rows[at])]
-        violations = batch.columns[0].item(at)
-        lower, is_out = self._pods[place][-count:], batch.is_victim[first : first + count]
+        first, count, violations = batch.first.item(at), batch.counts.item(at), batch.columns[0].item(at)
+        name = self._names[self._rows.searchsorted(batch.rows[at])]
+        lower, is_out = pods[-count:], batch.is_victim[first : first + count]
         protected = None if batch.violating is None else batch.violating[first : first + count]
         if protected is None or protected.all() or not protected.any():
             return Candidate(name, tuple(compress(lower, is_out.tolist())), violations)
