@@ -6,11 +6,11 @@ Fields that only a kubelet or a person reads are not here; the embedded API serv
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from mooring.base.computed import computed_once
 from mooring.objects.meta import Kind, KubeObject, ObjectMeta
 from mooring.objects.pod_templates import PodTemplate, template_of
 from mooring.objects.quantity import QuantityText
@@ -243,12 +243,12 @@ class Pod(KubeObject, version="v1", plural="pods"):
     def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
-    @cached_property
+    @computed_once
     def template(self) -> PodTemplate:
         """The same for all pods that differ in nothing but their names."""
         return template_of(self)
 
-    @cached_property
+    @computed_once
     def requests(self) -> PodRequests:
         """What scheduling counts for this pod, computed once per template."""
         template = None if self.spec.node_name else self.template  # a node is part of the spec: few pods have the same
@@ -261,19 +261,19 @@ class Pod(KubeObject, version="v1", plural="pods"):
             template.requests = requests
         return requests
 
-    @cached_property
+    @computed_once
     def notes(self) -> dict[Hashable, Any]:
         """What was parsed of a large spec, by its reader: cached as long as the object exists."""
         return {}
 
-    @cached_property
+    @computed_once
     def tolerations(self) -> Tolerations:
         """What it tolerates, read once per object."""
         from mooring.objects.placement_rules import Tolerations
 
         return Tolerations(self.spec.tolerations)
 
-    @cached_property
+    @computed_once
     def volumes(self) -> tuple[PodVolume, ...]:
         """Those of its volumes that matter to where it can run, read once per object."""
         if not self.spec.volumes:

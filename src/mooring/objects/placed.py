@@ -65,7 +65,7 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         node=node if node is not None else spec.node_name,
         labels=metadata.labels,
         requests=requests_on_node(pod),
-        priority=pod.priority,
+        priority=spec.priority or 0,
         ports=host_ports(pod),
         affinity=spec.affinity,
         volumes=pod.volumes if spec.volumes else (),

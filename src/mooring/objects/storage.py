@@ -6,11 +6,11 @@ in-tree sources that have migrated to CSI.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
 
+from mooring.base.computed import computed_once
 from mooring.objects.core import NodeSelector, ObjectReference, Quantities, ResourceRequirements
 from mooring.objects.meta import Kind, KubeObject
 from mooring.objects.quantity import QuantityText, whole
@@ -70,11 +70,11 @@ class PersistentVolume(KubeObject, version="v1", plural="persistentvolumes", sco
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
     status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
 
-    @cached_property
+    @computed_once
     def storage_class(self) -> str:
         return self.metadata.annotations.get(BETA_CLASS, self.spec.storage_class_name)
 
-    @cached_property
+    @computed_once
     def capacity_bytes(self) -> int:
         return whole(self.spec.capacity.get("storage", 0))
 
@@ -202,7 +202,7 @@ class CSINode(KubeObject, group="storage.k8s.io", version="v1", plural="csinodes
 
     spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)
 
-    @cached_property
+    @computed_once
     def limits(self) -> dict[str, int]:
         """Driver → how many of its volumes can be attached; a driver without a limit is not there."""
         return {
@@ -211,7 +211,7 @@ class CSINode(KubeObject, group="storage.k8s.io", version="v1", plural="csinodes
             if driver.allocatable is not None and driver.allocatable.count is not None
         }
 
-    @cached_property
+    @computed_once
     def migrated(self) -> frozenset[str]:
         """The in-tree plugins whose work a CSI driver does on this node."""
         return frozenset(self.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")) - {""}
