@@ -233,3 +233,26 @@ def test_a_terminating_pod_that_a_what_if_evicts_is_taken_off_a_count_that_count
         evicted.evict(record)
         assert (standing.total, fresh.total) == (0, 0)
     assert (standing.total, fresh.total) == (1, 1)
+
+
+def test_a_mask_by_domain_follows_the_labels_of_nodes() -> None:
+    state = zones("a1", "b1")
+    put(state, "a1")
+    tally = state.tally(WEB, "zone")
+
+    def with_pods() -> list[bool]:
+        return list(tally.compute(state.nodes, lambda there: there > 0))
+
+    assert with_pods() == with_pods() == [True, False]
+    state.set_node(a_node_object("b1", labels={"zone": "a"}))
+    assert with_pods() == [True, True]
+    state.set_node(a_node_object("a2", labels={"zone": "a"}))
+    assert with_pods() == [True, True, True]
+
+
+def test_nodes_without_those_of_a_mask_are_listed_again_where_the_mask_shows_a_column() -> None:
+    state = zones("a1", "b1")
+    nodes = state.nodes
+    assert list(nodes.without(nodes.is_unschedulable).names) == ["a1", "b1"]
+    state.set_node(a_node_object("a1", labels={"zone": "a"}, unschedulable=True))
+    assert list(nodes.without(nodes.is_unschedulable).names) == ["b1"]

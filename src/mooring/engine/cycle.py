@@ -130,24 +130,22 @@ class EngineCycle:
             raise StateMissing(f'reading "PreScore{plugin.name}" from cycleState: not found') from None
 
     def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
-        if self.stage in (Stage.FILTER, Stage.SCORE):
+        if self.stage is Stage.FILTER or self.stage is Stage.SCORE:
             raise Fault(
                 f"cycle.tally was called in {self.stage.value}; call it in pre_filter or pre_score and keep the tally"
             )
-        self._check_budget()
+        if self.budget is not None:  # the state is never interrupted: an attempt that spends its time there ends here
+            self.budget.check()
         return self.state.tally(pods, key, on)
 
-    def _check_budget(self) -> None:
-        """Code of the state is never interrupted: an attempt that spends its time there is stopped here."""
+    def total(self, pods: PodsWhere, resource: str) -> int:
         if self.budget is not None:
             self.budget.check()
-
-    def total(self, pods: PodsWhere, resource: str) -> int:
-        self._check_budget()
         return self.state.total(pods, resource)
 
     def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
-        self._check_budget()
+        if self.budget is not None:
+            self.budget.check()
         return self.state.existing_affinity_terms(self.pod, kind, namespace_labels)
 
     def claim_uses(self, claims: Collection[str]) -> int:

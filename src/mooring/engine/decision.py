@@ -18,6 +18,7 @@ from mooring.framework.verdicts import no_node_available
 from mooring.state import RowView
 
 NO_NODES = "no nodes available to schedule pods"
+NOT_POST_FILTERED = PostFiltered()
 
 
 class Decision:
@@ -45,11 +46,12 @@ class Decision:
         self.fault: PluginFault | None = None
         self.is_premature = False
         """A refusal, though a node passed that was not sent to the extenders: it was added while they were called."""
-        self.post_filtered = PostFiltered()
+        self.post_filtered = NOT_POST_FILTERED
         self.node_count = cycle.state.node_count
-        self.evaluated_nodes = found.evaluated if found else 0
-        self.feasible_nodes = len(found.nodes) if found else 0
-        self.next_start = found.next_start if found else 0
+        self.evaluated_nodes = self.feasible_nodes = self.next_start = 0
+        if found is not None:
+            self.evaluated_nodes, self.next_start = found.evaluated, found.next_start
+            self.feasible_nodes = len(found.nodes)
         self._no_fit = ""
         self._found = found
         self._rejected: Rejected | None = None

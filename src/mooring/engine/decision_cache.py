@@ -16,8 +16,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from mooring.base.foreign_code import is_its_own
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.plugin_call import calling
-from mooring.engine.plugin_columns import Changes, FilterColumn, ScoreColumn
-from mooring.engine.plugin_scores import PluginScores
+from mooring.engine.plugin_columns import Changes, FilterColumn, PluginColumn, ScoreColumn
+from mooring.engine.plugin_scores import CachedScores
 from mooring.engine.profile import FilterPlugin, Profile, ScorePlugin
 from mooring.engine.ranking import Ranking, can_rank
 from mooring.engine.time_budget import AttemptTimeout
@@ -38,32 +38,40 @@ V = TypeVar("V")
 class _Kept(Generic[V]):
     """Values by key, from a key's second use on; the least recently used are dropped."""
 
-    __slots__ = ("_seen", "_values", "most")
+    __slots__ = ("_seen", "_seen_before", "_values", "most")
 
     def __init__(self, most: int) -> None:
         self._values: dict[Hashable, V] = {}
-        self._seen: dict[int, None] = {}
+        self._seen: set[int] = set()
+        self._seen_before: set[int] = set()
         """Hashes of keys: the keys themselves may be large. Two with the same hash do no harm."""
         self.most = most
 
-    def take(self, key: Hashable) -> V | None:
-        """Take it out, to be put back after use."""
-        return self._values.pop(key, None)
+    def get(self, key: Hashable) -> V | None:
+        values = self._values
+        value = values.get(key)
+        if value is not None and 2 * len(values) > self.most:  # as long as there is room, the order does not matter
+            values[key] = values.pop(key)
+        return value
 
     def put(self, key: Hashable, value: V) -> None:
         self._values[key] = value
         while len(self._values) > self.most:
             del self._values[next(iter(self._values))]
 
+    def drop(self, key: Hashable) -> None:
+        self._values.pop(key, None)
+
     def is_new(self, key: Hashable) -> bool:
         """Whether this is the first use of the key, as far as is known."""
         code = hash(key)
-        if code in self._seen:
-            del self._seen[code]
+        if code in self._seen or code in self._seen_before:
+            self._seen.discard(code)
+            self._seen_before.discard(code)
             return False
-        self._seen[code] = None
-        if len(self._seen) > MOST_SEEN:
-            del self._seen[next(iter(self._seen))]
+        self._seen.add(code)
+        if len(self._seen) > MOST_SEEN // 2:
+            self._seen, self._seen_before = set(), self._seen
         return True
 
 
@@ -96,8 +104,10 @@ class ProfileCache:
         self._of: State | None = None
         self._capacity = 0
         self._changes: Changes
-        self._signs: dict[str, Hashable] = {}
+        self._signs: Mapping[str, Hashable] = {}
         """What plugins signed of the pod that is being decided."""
+        self._signature: tuple[Hashable, ...] = ()
+        """The same of all plugins together."""
         self._common: _Kept[Common] = _Kept(MOST_KEPT)
         self.common: Common | None = None
         """What plugins return for all pods like the one that is being decided."""
@@ -109,8 +119,11 @@ class ProfileCache:
             previous.release()
         self._latest = weakref.ref(decision)
 
-    def begin(self, cycle: EngineCycle, call: calling) -> None:
-        """A pod is about to be decided: what plugins sign of it, and what they return for all pods like it."""
+    def begin(self, cycle: EngineCycle, call: calling) -> Sequence[Plugin]:
+        """A pod is about to be decided: what plugins sign of it, and what they return for all pods like it.
+
+        Returns the PreFilter plugins that are left to run; all of them where plugins are timed.
+        """
         state = cycle.state
         if self._of is not state or self._capacity != state.row_capacity:
             self._of, self._capacity = state, state.row_capacity
@@ -119,26 +132,43 @@ class ProfileCache:
             self._rankings: _Kept[Ranking] = _Kept(_most(state, RANKING_BYTES))
         self._changes.look()
         template = cycle.pod.template
-        common = self._common.take(template)
+        self.common = common = self._common.get(template)
         if common is None and self._common.is_new(template):
-            self.common, self._signs = None, _signs(self._signed, cycle, call)
-        else:
-            if common is None:
-                common = Common(_signs(self._per_template, cycle, call))
+            self._signs = _signs(self._signed, cycle, call)
+            self._signature = self._signature_of(self._signs)
+            return cycle.profile.pre_filters
+        if common is None:
+            self.common = common = Common(_signs(self._per_template, cycle, call))
+            if not self._signed_each_time:
+                common.signature = self._signature_of(common.signs)
             self._common.put(template, common)
-            self.common, self._signs = common, common.signs
-            if self._signed_each_time:
-                self._signs = common.signs | _signs(self._signed_each_time, cycle, call)
-            common.give(cycle)
+        self._signs, self._signature = common.signs, common.signature
+        if self._signed_each_time:
+            self._signs = common.signs | _signs(self._signed_each_time, cycle, call)
+            self._signature = self._signature_of(self._signs)
+        common.give(cycle)
+        if common.pre_filters is None or cycle.watch is not None:
+            return cycle.profile.pre_filters
+        return common.pre_filters
+
+    def _signature_of(self, signs: Mapping[str, Hashable]) -> tuple[Hashable, ...]:
+        return tuple([signs[plugin.name] for plugin in self._signed])
 
     def pre_filtered(self, cycle: EngineCycle) -> None:
         """All pre_filters have run, and none refused the pod."""
-        if self.common is not None and not self.common.is_filtered:
+        if self.common is not None and self.common.pre_filters is None:
             self.common.take_filters(cycle)
+
+    def pre_scores(self, cycle: EngineCycle) -> Sequence[Plugin]:
+        """The PreScore plugins that are left to run, as `begin` returns PreFilter plugins."""
+        common = self.common
+        if common is None or common.pre_scores is None or cycle.watch is not None:
+            return cycle.profile.pre_scores
+        return common.pre_scores
 
     def pre_scored(self, cycle: EngineCycle) -> None:
         """All pre_scores have run."""
-        if self.common is not None and not self.common.is_scored:
+        if self.common is not None and self.common.pre_scores is None:
             self.common.take_scores(cycle)
 
     # Filters
@@ -150,78 +180,86 @@ class ProfileCache:
         if not filterer.is_cacheable or (sign := self._signs[filterer.name]) is None:
             return None
         key = (FilterColumn, filterer.name, sign)
-        column = self._columns.take(key)
-        if column is None and not is_seen and self._columns.is_new(key):
+        column: FilterColumn | None = self._column(key, filterer, is_seen=is_seen)
+        if column is not None and not self._advance(key, column, cycle, cycle.filter_states.get(filterer.name)):
             return None
-        state = cycle.filter_states.get(filterer.name)
-        advanced: FilterColumn | None = self._advanced(key, column or FilterColumn(filterer), cycle, state)
-        return advanced
+        return column
 
-    def scores(self, scorer: ScorePlugin, cycle: EngineCycle, ranking: Ranking | None) -> PluginScores | None:
+    def scores(self, scorer: ScorePlugin, cycle: EngineCycle, ranking: Ranking | None) -> CachedScores | None:
         """The plugin's scores for pods like this one, up to date; None: run it."""
         if not scorer.is_cacheable or (sign := self._signs[scorer.name]) is None:
             return None
-        state = cycle.score_states.get(scorer.name)
-        known = ranking.scores.get(scorer.name) if ranking is not None else None
-        if known is not None and known.column is not None and known.column.is_current(self._changes.now, state):
-            return known
-        key = (ScoreColumn, scorer.name, sign)
-        kept = self._columns.take(key)
-        if known is None and kept is None and self._columns.is_new(key):
+        name = scorer.name
+        scores = ranking.scores.get(name) if ranking is not None else None
+        if scores is None:
+            column: ScoreColumn | None = self._column((ScoreColumn, name, sign), scorer)
+            if column is None:
+                return None
+            scores = CachedScores(scorer, column)
+            if ranking is not None:
+                ranking.scores[name] = scores
+        state = cycle.score_states.get(name)
+        if not scores.column.is_current(self._changes.now, state) and not self._advance(
+            (ScoreColumn, name, sign), scores.column, cycle, state
+        ):
+            if ranking is not None:
+                del ranking.scores[name]
             return None
-        column = known.column if known is not None else kept or ScoreColumn(scorer)
-        column = self._advanced(key, column, cycle, state)
-        if column is None:
-            known = None
-        elif known is None:
-            known = PluginScores(scorer, column)
-        if ranking is not None:
-            ranking.scores[scorer.name] = known
-        return known
+        if scores.shape != scores.column.shape:
+            scores.settle()
+        return scores
 
-    def _advanced(self, key: Hashable, column: Any, cycle: EngineCycle, state: Any) -> Any:
-        if column is not _FAILED:
-            try:
-                column.advance(cycle, self._changes, state)
-            except BaseException as error:
-                _raise_unless_its_own(error)
-                column = _FAILED
-        self._columns.put(key, column)
+    def _column(self, key: tuple[Any, ...], plugin: FilterPlugin | ScorePlugin, *, is_seen: bool = False) -> Any:
+        """What is kept under this key; None: nothing yet, or the plugin fails on some node."""
+        column = self._columns.get(key)
+        if column is None and (is_seen or not self._columns.is_new(key)):
+            column = key[0](plugin)
+            self._columns.put(key, column)
         return None if column is _FAILED else column
+
+    def _advance(self, key: Hashable, column: PluginColumn, cycle: EngineCycle, state: Any) -> bool:
+        """Bring it up to date. False: the plugin fails on some node, and there is no column from now on."""
+        try:
+            column.advance(cycle, self._changes, state)
+        except BaseException as error:
+            _raise_unless_its_own(error)
+            self._columns.put(key, _FAILED)
+            return False
+        return True
 
     def ranking(self, cycle: EngineCycle, call: calling) -> Ranking | None:
         """The nodes as pods like this one see them; None: filters run one by one."""
         if not self._can_rank:
             return None
-        cacheable = self._cacheable_filters(cycle.skipped_filters)
-        signature = tuple([self._signs[plugin.name] for plugin in self._signed])
-        ranking = self._rankings.take(signature)
+        signature, skipped = self._signature, cycle.skipped_filters
+        ranking = self._rankings.get(signature)
         if ranking is None and self._rankings.is_new(signature):
             return None
-        if ranking is None or ranking.cacheable != cacheable:
-            ranking = Ranking(cacheable, self._filter_columns(cacheable, cycle))
+        if ranking is None or ranking.skipped != skipped:
+            filterers = [filterer for filterer in self._filterers if filterer.name not in skipped]
+            cacheable = self._cacheable(filterers)
+            if ranking is None or ranking.cacheable != cacheable:
+                ranking = Ranking(cacheable, self._filter_columns(cacheable, cycle))
+                self._rankings.put(signature, ranking)
+            ranking.skipped, ranking.others = frozenset(skipped), filterers[len(ranking.filters) :]
         try:
             ranking.advance(cycle, self._changes, call)
         except BaseException as error:
+            self._rankings.drop(signature)
             _raise_unless_its_own(error)
             call.restart()
             return None
-        self._rankings.put(signature, ranking)
         if not ranking.count:
             call.restart()
             return None
         return ranking
 
-    def _cacheable_filters(self, skipped: set[str]) -> list[FilterPlugin]:
-        """The profile's first filters that run for this pod, as far as they can be cached."""
-        first: list[FilterPlugin] = []
-        for filterer in self._filterers:
-            if filterer.name in skipped:
-                continue
+    def _cacheable(self, filterers: Sequence[FilterPlugin]) -> Sequence[FilterPlugin]:
+        """The first of these filters, as far as they can be cached."""
+        for place, filterer in enumerate(filterers):
             if not filterer.is_cacheable or self._signs[filterer.name] is None:
-                break
-            first.append(filterer)
-        return first
+                return filterers[:place]
+        return filterers
 
     def _filter_columns(self, filterers: Sequence[FilterPlugin], cycle: EngineCycle) -> list[FilterColumn]:
         """Their columns, up to the first that fails."""
@@ -248,7 +286,7 @@ def _signs(plugins: Iterable[Plugin], cycle: EngineCycle, call: calling) -> dict
     """What each plugin signs of the pod. None: its results are not shared; nor where it cannot sign the pod."""
     signs: dict[str, Hashable] = {}
     for plugin in plugins:
-        call.attribute_to(plugin)
+        call.plugin = plugin  # whose turn it is not, but what is raised now is its own
         try:
             sign = plugin.sign(cycle.pod)
             hash(sign)
@@ -266,50 +304,52 @@ class Common:
         "_score_states",
         "_skipped_filters",
         "_skipped_scores",
-        "is_filtered",
-        "is_scored",
+        "pre_filters",
+        "pre_scores",
+        "signature",
         "signs",
     )
 
-    def __init__(self, signs: Mapping[str, Hashable]) -> None:
-        self.signs = dict(signs)
+    def __init__(self, signs: dict[str, Hashable]) -> None:
+        self.signs = signs
+        self.signature: tuple[Hashable, ...] = ()
+        """What all plugins sign together, where it is the same for all pods of the template."""
         self._filter_states: dict[str, Any] = {}
         self._skipped_filters: set[str] = set()
         self._score_states: dict[str, Any] = {}
         self._skipped_scores: set[str] = set()
-        self.is_filtered = self.is_scored = False
-        """Whether pre_filters, and pre_scores, have run for such a pod."""
+        self.pre_filters: tuple[Plugin, ...] | None = None
+        self.pre_scores: tuple[Plugin, ...] | None = None
+        """The plugins that run for each pod; None: all, because they have not run for such a pod yet."""
 
     def give(self, cycle: EngineCycle) -> None:
         """Leave what is known in a cycle: these plugins do not run again."""
-        cycle.filter_states.update(self._filter_states)
-        cycle.skipped_filters.update(self._skipped_filters)
-        cycle.score_states.update(self._score_states)
-        cycle.skipped_scores.update(self._skipped_scores)
+        cycle.filter_states = self._filter_states.copy()
+        cycle.skipped_filters = self._skipped_filters.copy()
+        cycle.score_states = self._score_states.copy()
+        cycle.skipped_scores = self._skipped_scores.copy()
 
     def take_filters(self, cycle: EngineCycle) -> None:
         """All pre_filters have run, and none refused the pod."""
-        self.is_filtered = True
-        for plugin in cycle.profile.pre_filters:
-            name = plugin.name
-            if self.signs.get(name) is None or name in cycle.limits:
-                continue
-            if name in cycle.filter_states:
-                self._filter_states[name] = cycle.filter_states[name]
-            if name in cycle.skipped_filters:
-                self._skipped_filters.add(name)
+        shared = self._shared(cycle.profile.pre_filters, cycle)
+        self._filter_states = {name: state for name, state in cycle.filter_states.items() if name in shared}
+        self._skipped_filters = cycle.skipped_filters & shared
+        self.pre_filters = tuple(plugin for plugin in cycle.profile.pre_filters if plugin.name not in shared)
 
     def take_scores(self, cycle: EngineCycle) -> None:
         """All pre_scores have run."""
-        self.is_scored = True
-        for plugin in cycle.profile.pre_scores:
-            name = plugin.name
-            if self.signs.get(name) is None:
-                continue
-            if name in cycle.score_states:
-                self._score_states[name] = cycle.score_states[name]
-            if name in cycle.skipped_scores:
-                self._skipped_scores.add(name)
+        shared = self._shared(cycle.profile.pre_scores, cycle)
+        self._score_states = {name: state for name, state in cycle.score_states.items() if name in shared}
+        self._skipped_scores = cycle.skipped_scores & shared
+        self.pre_scores = tuple(plugin for plugin in cycle.profile.pre_scores if plugin.name not in shared)
+
+    def _shared(self, plugins: Iterable[Plugin], cycle: EngineCycle) -> set[str]:
+        """The plugins whose results hold for all pods of the template."""
+        return {
+            plugin.name
+            for plugin in plugins
+            if self.signs.get(plugin.name) is not None and plugin.name not in cycle.limits
+        }
 
 
 class DecisionCache:

@@ -83,11 +83,7 @@ def _check_mask(filterer: FilterPlugin, rejections: Rejections, which: str, mask
     raise fault(filterer.plugin, ExtensionPoint.FILTER, what)
 
 
-def score_of_one(scorer: ScorePlugin, cycle: EngineCycle, view: RowView) -> int:
-    assert scorer.one_by_one is not None
-    score = scorer.one_by_one(cycle.pod, view, cycle)
-    if type(score) is int:
-        return score
+def checked_score(scorer: ScorePlugin, cycle: EngineCycle, view: RowView, score: Any) -> int:
     return _whole_number(scorer, ExtensionPoint.SCORE, score, cycle.nodes.of_rows(np.array([view.row])), 0)
 
 
@@ -108,6 +104,8 @@ def normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArr
         return constant_score(_normalized_constant(scorer, raw.item(0), nodes), nodes)
     # `min` and `max` are these and a Python call.
     lowest, highest = int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))
+    if lowest == highest:
+        return constant_score(_normalized_constant(scorer, lowest, nodes), nodes)
     measure = scorer.normalizer.measure(lowest, highest)
     if highest - lowest < len(raw) // 8:
         # Each score is scaled independently of the others: where few numbers occur, they are scaled once.
@@ -137,6 +135,8 @@ def is_constant(scores: IntArray) -> bool:
 
 def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
     """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
+    if type(scores) is np.ndarray and scores.dtype == np.int64 and scores.shape == (len(nodes),):
+        return scores
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
         try:

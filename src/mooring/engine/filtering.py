@@ -60,14 +60,10 @@ class Feasible(msgspec.Struct):
     """The nodes that filters evaluated: fewer where enough were found earlier."""
     ranking: Ranking | None = None
     """What the first filters let pass, where their results were kept; the steps are those of the filters after them."""
-
+    is_ranking: bool = False
+    """Whether the ranking alone decides which nodes are feasible."""
     cache: ProfileCache | None = None
     """The cache that knows what plugins signed of the pod, if filters used it."""
-
-    @property
-    def is_ranking(self) -> bool:
-        """Whether the ranking alone decides which nodes are feasible."""
-        return self.ranking is not None and self.nodes is self.ranking.nodes(self.all_nodes)
 
     def rejected(self) -> Rejected:
         """Every node that was evaluated and is not feasible, with the first plugin that rejected it."""
@@ -103,7 +99,7 @@ def feasible(
 
     `is_nominated_out`: an extender rejected the node that the pod is nominated to, so all nodes are evaluated.
     """
-    nodes = cycle.nodes
+    nodes = cycle.state.nodes
     if not len(nodes):
         return Feasible(nodes, nodes, next_start=start)
     narrowed = run_pre_filters(cycle, cache)
@@ -113,7 +109,7 @@ def feasible(
     nominated = None if is_nominated_out else _nominated(cycle, narrowed)
     if nominated is not None:
         return Feasible(nominated, nodes, evaluated=1, next_start=start, is_nominated=True)
-    return _filtered(cycle, narrowed, start, cache)
+    return _filtered(cycle, nodes, narrowed, start, cache)
 
 
 class Narrowed(msgspec.Struct):
@@ -129,10 +125,9 @@ def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Na
     cycle.stage = Stage.PRE_FILTER
     narrowed = Narrowed()
     with calling(cycle, None, ExtensionPoint.PRE_FILTER) as call:
-        if cache is not None:
-            cache.begin(cycle, call)
+        plugins = cycle.profile.pre_filters if cache is None else cache.begin(cycle, call)
         skipped, states, is_timed = cycle.skipped_filters, cycle.filter_states, cycle.watch is not None
-        for plugin in cycle.profile.pre_filters:
+        for plugin in plugins:
             # States that cannot have changed are there: of pods of the same template, or in a what-if of this pod,
             # where plugins that skipped still skip.
             if plugin.name in skipped or plugin.name in states:
@@ -142,7 +137,7 @@ def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Na
             call.switch_to(plugin)
             result = plugin.pre_filter(cycle.pod, cycle)
             if isinstance(result, Skip):
-                cycle.skipped_filters.add(plugin.name)
+                skipped.add(plugin.name)
             elif isinstance(result, Refusal):
                 result = with_reasons(plugin, ExtensionPoint.PRE_FILTER, result)
                 narrowed.refusal = PluginVerdict(plugin.name, result)
@@ -154,7 +149,7 @@ def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Na
                 if not narrowed.only:
                     return narrowed
             else:
-                cycle.filter_states[plugin.name] = result
+                states[plugin.name] = result
     if cache is not None and narrowed.refusal is None:
         cache.pre_filtered(cycle)
     return narrowed
@@ -204,15 +199,15 @@ def _nominated(cycle: EngineCycle, narrowed: Narrowed) -> Rows | None:
     return passed if len(passed) else None
 
 
-def _filtered(cycle: EngineCycle, narrowed: Narrowed, start: int, cache: ProfileCache | None) -> Feasible:
-    nodes = cycle.nodes
+def _filtered(cycle: EngineCycle, nodes: Rows, narrowed: Narrowed, start: int, cache: ProfileCache | None) -> Feasible:
     candidates = nodes if narrowed.only is None else nodes.where(_named(nodes, narrowed.only))
     found = Feasible(candidates, nodes, narrowed_by=narrowed.by, candidates=candidates, evaluated_nodes=candidates)
-    wanted = nodes_to_find(cycle.profile, len(candidates))
-    if wanted >= len(candidates):
+    count = len(candidates)
+    wanted = nodes_to_find(cycle.profile, count)
+    if wanted >= count:
         found.nodes = _with_nominated(cycle, candidates, found.steps)
         found.nodes = _passing(cycle, found, cache)
-        found.evaluated = len(candidates)
+        found.evaluated = count
     else:
         _sample(cycle, found, candidates, wanted, start)
     found.next_start = (start + found.evaluated) % len(nodes)
@@ -362,13 +357,16 @@ def _passing(cycle: EngineCycle, found: Feasible, cache: ProfileCache | None) ->
     cycle.stage = Stage.FILTER
     nodes, skipped = found.nodes, cycle.skipped_filters
     with calling(cycle, None, ExtensionPoint.FILTER) as call:
-        filterers = [filterer for filterer in cycle.profile.filterers if filterer.name not in skipped]
         if cache is not None:
             found.cache = cache
-            if nodes is cycle.nodes:
-                found.ranking = ranking = cache.ranking(cycle, call)
-                if ranking is not None:
-                    nodes, filterers = ranking.nodes(nodes), filterers[len(ranking.filters) :]
+            if nodes is found.all_nodes:
+                found.ranking = cache.ranking(cycle, call)
+        filterers: Sequence[FilterPlugin]
+        if found.ranking is not None:
+            nodes, filterers = found.ranking.nodes(nodes), found.ranking.others
+        else:
+            filterers = [filterer for filterer in cycle.profile.filterers if filterer.name not in skipped]
+        found.is_ranking = found.ranking is not None
         for filterer in filterers:
             if not len(nodes):
                 break
@@ -377,5 +375,6 @@ def _passing(cycle: EngineCycle, found: Feasible, cache: ProfileCache | None) ->
             step = column.step(nodes) if column is not None else run_filter(filterer, cycle, nodes)
             if step is not None:
                 found.steps.append(step)
-                nodes = nodes.where(~step.mask)
+                found.is_ranking = False
+                nodes = nodes.without(step.mask)
     return nodes

@@ -24,31 +24,25 @@ from mooring.framework.plugin_files import is_of_package
 class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin, ExtensionPoint.FILTER):`
     """Inside, the plugin runs; what it raises leaves as a fault. `switch_to` goes on to the point's next plugin."""
 
-    __slots__ = ("_cycle", "_now", "_plugin", "_point", "_turns", "_watch")
+    __slots__ = ("_cycle", "_point", "_turns", "plugin")
 
     def __init__(self, cycle: EngineCycle, plugin: Plugin | None, point: ExtensionPoint) -> None:
         self._cycle = cycle
-        self._plugin = plugin
+        self.plugin = plugin
+        """What is raised now is raised by this one."""
         self._point = point
-        self._watch = watch = cycle.watch
-        self._turns: list[tuple[str, float]] | None = None
-        if watch is not None:
-            self._turns, self._now = [], watch.now
+        self._turns: list[tuple[str, float]] | None = None if cycle.watch is None else []
 
     def __enter__(self) -> calling:
-        if self._plugin is not None:
-            self.switch_to(self._plugin)
+        if self.plugin is not None:
+            self.switch_to(self.plugin)
         return self
 
     def switch_to(self, plugin: Plugin) -> None:
-        self._plugin = plugin
+        self.plugin = plugin
         self._cycle.plugin = name = plugin.name
         if self._turns is not None:
-            self._turns.append((name, self._now()))
-
-    def attribute_to(self, plugin: Plugin) -> None:
-        """What is raised now is this plugin's, though it is not its turn."""
-        self._plugin = plugin
+            self._turns.append((name, self._cycle.watch.now()))  # type: ignore[union-attr]  # there are turns with it
 
     def restart(self) -> None:
         """The turns so far do not count: the point begins again."""
@@ -58,22 +52,22 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._watch is not None and self._turns:
-            self._watch.runs.append(Run(self._point, self._turns, self._now()))
+        if self._turns and (watch := self._cycle.watch) is not None:
+            watch.runs.append(Run(self._point, self._turns, watch.now()))
         if error is None or isinstance(error, PluginFault):
             return
         if isinstance(error, AttemptTimeout):
             raise self._budget_exceeded(error) from None
         if not is_its_own(error):
             return
-        assert self._plugin is not None, "no plugin was called"
-        raised = fault(self._plugin, self._point, described(error))
+        assert self.plugin is not None, "no plugin was called"
+        raised = fault(self.plugin, self._point, described(error))
         if not isinstance(error, MooringError):  # our own messages are complete
-            raised.raised_at = line_of(error, type(self._plugin))
+            raised.raised_at = line_of(error, type(self.plugin))
         raise raised from error
 
     def _budget_exceeded(self, error: AttemptTimeout) -> BudgetExceeded:
-        plugin, budget = self._plugin, self._cycle.budget
+        plugin, budget = self.plugin, self._cycle.budget
         assert plugin is not None, "only a plugin's code is interrupted"
         assert budget is not None, "there is no interruption without a budget"
         message = f"{self._point.error_prefix(plugin.name)}{budget.overrun}"

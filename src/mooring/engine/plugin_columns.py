@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.evaluation import (
     checked_refusal,
+    checked_score,
     is_constant,
     run_filter,
     run_score,
-    score_of_one,
 )
 from mooring.engine.profile import FilterPlugin, ScorePlugin
 from mooring.engine.rejected import Step, numbered
@@ -70,11 +70,12 @@ class Changes:
 
     def _since(self, moment: Moment, reads_pods: bool) -> Sequence[int] | None:
         nodes, pods = moment
-        many = max(64, self._state.node_count // 8)
-        if self.now[0] - nodes > many or (reads_pods and self.now[1] - pods > many):
+        changed_nodes = self.now[0] - nodes
+        changed_pods = self.now[1] - pods if reads_pods else 0
+        if changed_nodes + changed_pods > 64 and max(changed_nodes, changed_pods) > self._state.node_count // 8:
             return None
-        rows = self._state.node_changes.since(nodes)
-        if rows is None or not reads_pods:
+        rows = self._state.node_changes.since(nodes) if changed_nodes else ()
+        if rows is None or not changed_pods:
             return rows
         more = self._state.pod_changes.since(pods)
         if more is None or not rows:
@@ -102,7 +103,7 @@ class PluginColumn(ABC):
     def advance(self, cycle: EngineCycle, changes: Changes, state: Any) -> None:
         """Be up to date for the cycle's pod. `state` is what the plugin's pre_filter or pre_score returned for it."""
         rows: Sequence[int] | None = None
-        if self._moment is not NEVER and _equal(self._state, state):
+        if self._moment is not NEVER and (self._state is state or _equal(self._state, state)):
             rows = changes.since(self._moment, reads_pods=self.reads_pods)
         if rows is None:
             self._moment = NEVER
@@ -165,7 +166,7 @@ class FilterColumn(PluginColumn):
             self._evaluate_all(cycle)
             self.epoch += 1
             return
-        run, views = self._filterer.one_by_one, cycle.state.views
+        run, views, cells = self._filterer.one_by_one, cycle.state.views, self.codes.cells
         if run is None or (len(rows) > FEW_ROWS and self._filterer.at_once is not None):
             self._evaluate_at_once(cycle, rows)
             return
@@ -173,7 +174,8 @@ class FilterColumn(PluginColumn):
             view, code = views[row], 0
             if view is not None and (result := run(cycle.pod, view, cycle)) is not None:
                 code = self._number(checked_refusal(self._filterer, view, result))
-            self._put(row, code)
+            if cells[row] != code:
+                self._put(row, code)
 
     def _evaluate_at_once(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
         views = cycle.state.views
@@ -208,7 +210,7 @@ class TooManyVerdicts(Exception):
 class ScoreColumn(PluginColumn):
     """A plugin's raw score of every node."""
 
-    __slots__ = ("_scorer", "constant", "is_in_range", "scores", "version")
+    __slots__ = ("_scorer", "constant", "is_in_range", "scores", "shape")
 
     def __init__(self, scorer: ScorePlugin) -> None:
         super().__init__(scorer.plugin.reads)
@@ -218,22 +220,18 @@ class ScoreColumn(PluginColumn):
         self.scores = Column(0, np.int64)
         self.is_in_range = False
         """Whether no score is below 0 or above 100, be it normalized later or not."""
-        self.version = 0
-        """Changes with any score."""
+        self.shape = 0
+        """Changes where one of the two may have changed."""
 
     def raw(self, nodes: Rows) -> IntArray:
         if self.constant is not None:
             return constant_score(self.constant, nodes)
         return nodes.cells(self.scores)
 
-    def at(self, row: int) -> int:
-        score: int = self.scores.cells[row] if self.constant is None else self.constant
-        return score
-
     def _evaluate_all(self, cycle: EngineCycle) -> None:
         nodes = cycle.nodes
         scores = run_score(self._scorer, cycle, nodes)
-        self.version += 1
+        self.shape += 1
         if is_constant(scores) and len(nodes):
             self.constant = scores.item(0)
             self.is_in_range = 0 <= self.constant <= HIGHEST_SCORE
@@ -244,15 +242,19 @@ class ScoreColumn(PluginColumn):
         self.scores.data[nodes.rows] = scores
 
     def _evaluate(self, cycle: EngineCycle, rows: Sequence[int]) -> None:
-        views = cycle.state.views
-        live = [view for row in rows if (view := views[row]) is not None]
-        if self._scorer.one_by_one is not None and (len(live) <= FEW_ROWS or self._scorer.at_once is None):
-            scores = [score_of_one(self._scorer, cycle, view) for view in live]
-        else:
-            nodes = cycle.nodes.of_rows(np.array([view.row for view in live], np.intp))
-            scores = run_score(self._scorer, cycle, nodes).tolist() if live else []
-        for view, score in zip(live, scores, strict=True):
-            self._put(view.row, score, cycle)
+        scorer, views = self._scorer, cycle.state.views
+        run = scorer.one_by_one
+        if run is not None and (len(rows) <= FEW_ROWS or scorer.at_once is None):
+            for row in rows:
+                if (view := views[row]) is not None:
+                    score = run(cycle.pod, view, cycle)
+                    self._put(row, score if type(score) is int else checked_score(scorer, cycle, view, score), cycle)
+            return
+        live = [row for row in rows if views[row] is not None]
+        if live:
+            scores = run_score(scorer, cycle, cycle.nodes.of_rows(np.array(live, np.intp)))
+            for row, score in zip(live, scores.tolist(), strict=True):
+                self._put(row, score, cycle)
 
     def _put(self, row: int, score: int, cycle: EngineCycle) -> None:
         if self.constant is not None:
@@ -261,10 +263,13 @@ class ScoreColumn(PluginColumn):
             self.scores = Column(cycle.state.row_capacity, np.int64)
             self.scores.data[:] = self.constant
             self.constant = None
-        if self.scores.cells[row] != score:
-            self.scores.cells[row] = score
-            self.is_in_range &= 0 <= score <= HIGHEST_SCORE
-            self.version += 1
+            self.shape += 1
+        cells = self.scores.cells
+        if cells[row] != score:
+            cells[row] = score
+            if self.is_in_range and not 0 <= score <= HIGHEST_SCORE:
+                self.is_in_range = False
+                self.shape += 1
 
 
 def _highest_unsigned(scores: IntArray) -> Any:
@@ -275,8 +280,6 @@ def _highest_unsigned(scores: IntArray) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     """Whether two states of a plugin are equal. What cannot be compared is not."""
-    if one is other:
-        return True
     try:
         return bool(one == other)
     except Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,50 +25,47 @@ class Score(NamedTuple):
     weight: int
 
 
+_score = partial(tuple.__new__, Score)
+"""`Score(…)`, without a Python call: a decision makes one for each plugin."""
+
+
 class PluginScores:
-    """In a cached column, which has a row for every node, or as the plugin returned them for these nodes."""
+    """As the plugin returned them, or an extender, for these nodes."""
 
-    __slots__ = ("_normalized", "_raw", "column", "constant", "name", "scorer", "weight")
+    __slots__ = ("_normalized", "_raw", "constant", "is_settled", "is_summed", "name", "scorer", "weight")
 
-    def __init__(self, scorer: ScorePlugin, column: ScoreColumn | None, raw: IntArray | None = None) -> None:
+    def __init__(self, scorer: ScorePlugin, raw: IntArray) -> None:
         self.scorer = scorer
         self.name = scorer.name
         self.weight = scorer.weight
-        self.column = column
         self._raw = raw
+        self.is_summed = False
+        """Whether the scores of a column are added up as they are: not normalized, and none out of range."""
+        self._settle(raw.item(0) if is_constant(raw) and len(raw) else None)
+
+    def _settle(self, raw: int | None) -> None:
+        """`raw`: the score of every node, if it is the same."""
+        scorer = self.scorer
         self._normalized: IntArray | None = None
         self.constant: int | None = None
         """The normalized score, where it is the same for all nodes."""
+        if raw is not None and scorer.normalize is None:
+            self.constant = raw if scorer.normalizer is None else scorer.normalized_constants.get(raw)
+        self.is_settled = self.constant is not None and 0 <= self.constant <= HIGHEST_SCORE
+        """Whether the constant is known and valid whichever nodes are scored."""
 
     @classmethod
     def given(cls, name: str, weight: int, raw: IntArray, normalized: IntArray) -> PluginScores:
         """Scores that no plugin returned."""
         scores = cls.__new__(cls)
         scores.name, scores.weight = name, weight
-        scores.column, scores.constant = None, None
+        scores.constant, scores.is_settled, scores.is_summed = None, True, False
         scores._raw, scores._normalized = raw, normalized
         return scores
 
-    @property
-    def is_summed(self) -> bool:
-        """Whether the column's scores are added up as they are: not normalized, and none out of range."""
-        column, scorer = self.column, self.scorer
-        return (
-            column is not None
-            and scorer.normalizer is None
-            and scorer.normalize is None
-            and column.constant is None
-            and column.is_in_range
-        )
-
     def normalize(self, cycle: EngineCycle, nodes: Rows) -> None:
         self._normalized = self.constant = None
-        scorer, score = self.scorer, self._raw_constant()
-        if score is not None and scorer.normalize is None:
-            self.constant = score if scorer.normalizer is None else scorer.normalized_constants.get(score)
-            if self.constant is not None:
-                return
-        scores = normalized(scorer, cycle, nodes, self.raw(nodes))
+        scores = normalized(self.scorer, cycle, nodes, self.raw(nodes))
         if is_constant(scores):
             self.constant = scores.item(0)
         else:
@@ -83,17 +81,7 @@ class PluginScores:
         elif scores is not None and np.maximum.reduce(scores.view(np.uint64)) > HIGHEST_SCORE:
             raise out_of_range(self.scorer, scores)
 
-    def _raw_constant(self) -> int | None:
-        """The raw score, where it is the same for all nodes as far as one look shows."""
-        if self.column is not None:
-            return self.column.constant
-        raw = self._raw
-        return raw.item(0) if raw is not None and is_constant(raw) else None
-
     def raw(self, nodes: Rows) -> IntArray:
-        if self.column is not None:
-            return self.column.raw(nodes)
-        assert self._raw is not None
         return self._raw
 
     def normalized(self, nodes: Rows) -> IntArray:
@@ -103,8 +91,38 @@ class PluginScores:
 
     def at(self, place: int, row: int) -> Score:
         """The score of one node: at this place among those that are scored, and on this row of the table."""
-        raw = self.column.at(row) if self.column is not None else self._raw.item(place)  # type: ignore[union-attr]
-        score = self.constant
+        raw, score = self._raw.item(place), self.constant
         if score is None:
             score = raw if self._normalized is None else self._normalized.item(place)
-        return Score(raw, score, score * self.weight, self.weight)
+        return _score((raw, score, score * self.weight, self.weight))
+
+
+class CachedScores(PluginScores):
+    """In a column, which has a row for every node."""
+
+    __slots__ = ("column", "shape")
+
+    def __init__(self, scorer: ScorePlugin, column: ScoreColumn) -> None:
+        self.scorer = scorer
+        self.name = scorer.name
+        self.weight = scorer.weight
+        self.column = column
+        self.shape = -1
+        """That of the column when they were settled."""
+
+    def settle(self) -> None:
+        column, scorer = self.column, self.scorer
+        self.shape = column.shape
+        self._settle(column.constant)
+        is_plain = scorer.normalizer is None and scorer.normalize is None
+        self.is_summed = is_plain and column.constant is None and column.is_in_range
+
+    def raw(self, nodes: Rows) -> IntArray:
+        return self.column.raw(nodes)
+
+    def at(self, place: int, row: int) -> Score:
+        column, score = self.column, self.constant
+        raw = column.constant if column.constant is not None else column.scores.cells[row]
+        if score is None:
+            score = raw if self._normalized is None else self._normalized.item(place)
+        return _score((raw, score, score * self.weight, self.weight))

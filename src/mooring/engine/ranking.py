@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.plugin_call import calling
 from mooring.engine.plugin_columns import NEVER, Changes, FilterColumn
-from mooring.engine.plugin_scores import PluginScores
+from mooring.engine.plugin_scores import CachedScores
 from mooring.engine.profile import FilterPlugin, Profile
 from mooring.engine.rejected import Step
 from mooring.framework import BoolArray
@@ -39,8 +39,12 @@ class Ranking:
         """The profile's first filters that run for such pods, as far as they can be cached."""
         self.filters = list(zip(cacheable, columns, strict=False))
         """Those of them that are: up to the first that failed."""
+        self.skipped: frozenset[str] = frozenset()
+        """The plugins whose filters did not run for the latest such pod…"""
+        self.others: Sequence[FilterPlugin] = ()
+        """…and the filters that did, after those of the ranking."""
         self._moment = NEVER
-        self._epochs: list[int] = []
+        self._epochs = 0
         self._rejected: BoolArray = np.ones(0, np.bool_)
         self.count = 0
         """How many nodes pass."""
@@ -48,7 +52,7 @@ class Ranking:
         """Changes with the feasible nodes."""
         self._nodes: tuple[int, Rows] | None = None
         self._steps: tuple[Rows, list[int], list[Step]] | None = None
-        self.scores: dict[str, PluginScores | None] = {}
+        self.scores: dict[str, CachedScores] = {}
         """The cached scores of such pods, by plugin."""
         self._totals = _Totals(())
         self._unscored: set[int] | None = None
@@ -59,6 +63,7 @@ class Ranking:
     def advance(self, cycle: EngineCycle, changes: Changes, call: calling) -> None:
         """Bring filters up to date for the cycle's pod."""
         states, now, is_timed = cycle.filter_states, changes.now, cycle.watch is not None
+        epochs = 0
         for filterer, column in self.filters:
             state = states.get(filterer.name)
             is_current = column.is_current(now, state)
@@ -66,7 +71,7 @@ class Ranking:
                 call.switch_to(filterer.plugin)
             if not is_current:
                 column.advance(cycle, changes, state)
-        epochs = [column.epoch for _, column in self.filters]
+            epochs += column.epoch  # they only grow: the same sum means that all are the same
         rows: Sequence[int] | None = None
         if self._moment is not NEVER and epochs == self._epochs:
             # Scores read pods though filters may not.
@@ -134,7 +139,7 @@ class Ranking:
 
     # Scores
 
-    def totals(self, each: Sequence[PluginScores]) -> Column:
+    def totals(self, each: Sequence[CachedScores]) -> Column:
         """Per row the sum of these cached scores, which are up to date; `OUT` where a filter rejects."""
         if not self._totals.is_of(each):
             self._totals = _Totals(each)
@@ -151,12 +156,12 @@ class Ranking:
 class _Totals:
     """The weighted sum of score columns, none of them constant."""
 
-    def __init__(self, each: Sequence[PluginScores]) -> None:
-        self._weighted = [(scores.weight, scores.column) for scores in each if scores.column is not None]
+    def __init__(self, each: Sequence[CachedScores]) -> None:
+        self._weighted = [(scores.weight, scores.column) for scores in each]
         self._epochs = [column.epoch for _, column in self._weighted]
         self.column = Column(0, np.int32)
 
-    def is_of(self, each: Sequence[PluginScores]) -> bool:
+    def is_of(self, each: Sequence[CachedScores]) -> bool:
         """Whether it is the sum of these scores, but for rows that changed."""
         if len(each) != len(self._weighted):
             return False

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.decision_cache import ProfileCache
 from mooring.engine.evaluation import run_score
 from mooring.engine.extender_results import SCALE, ExtenderScores
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.filtering import Feasible
 from mooring.engine.plugin_call import calling, fault
-from mooring.engine.plugin_scores import PluginScores, Score
-from mooring.framework import IntArray, Refusal, Skip
+from mooring.engine.plugin_scores import CachedScores, PluginScores, Score
+from mooring.framework import BoolArray, IntArray, Refusal, Skip
 from mooring.state import Column, Rows, RowView
 
 log = Log("engine")
@@ -69,8 +70,7 @@ class Scored:
         """The place, row and total of the best node; which of several is chosen by the seed."""
         total = self.total if self.ranked is None else self.ranked.data
         highest = np.maximum.reduce(total)  # `max` is this and a Python call
-        [ties] = (total == highest).nonzero()
-        chosen = ties.item(seed % len(ties))
+        chosen = _chosen(total == highest, seed)
         if self.ranked is not None:
             return NO_PLACE, chosen, int(highest) + self.for_all
         return chosen, int(self.nodes.rows[chosen]), int(highest) + self.for_all
@@ -86,6 +86,22 @@ class Scored:
             {scores.name: scores.weight for scores in each},
         )
 
+
+def _chosen(is_best: BoolArray, seed: int) -> int:
+    """The place of one of the best, by the seed. Of very many, not all are listed."""
+    if len(is_best) <= AT_ONCE:
+        [places] = is_best.nonzero()
+        return places.item(seed % len(places))
+    number = seed % int(np.count_nonzero(is_best))
+    for start in range(0, len(is_best), AT_ONCE):
+        part = is_best[start : start + AT_ONCE]
+        if number < (count := int(np.count_nonzero(part))):
+            return start + part.nonzero()[0].item(number)
+        number -= count
+    raise IndexError(number)
+
+
+AT_ONCE = 16_384
 
 NO_PLACE = -1
 """All scores are cached: what is read of the best node is on its row."""
@@ -121,48 +137,64 @@ def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
     if not cycle.profile.scorers:
         scored.total = np.ones(len(nodes), np.int64)
         return scored
-    _run_pre_scores(cycle, nodes)
-    if cache is not None:
-        cache.pre_scored(cycle)
+    _run_pre_scores(cycle, nodes, cache)
     cycle.stage = Stage.SCORE
-    each, is_timed, skipped = scored.each, cycle.watch is not None, cycle.skipped_scores
+    ranking, each, skipped = found.ranking, scored.each, cycle.skipped_scores
+    summed: list[CachedScores] = []
+    others: list[PluginScores] = []
     # As upstream: all plugins score, then all normalise, then all are checked; the first problem is the one reported.
     with calling(cycle, None, ExtensionPoint.SCORE) as call:
         for scorer in cycle.profile.scorers:
             if scorer.name in skipped:
                 continue
             call.switch_to(scorer.plugin)
-            scores = cache.scores(scorer, cycle, found.ranking) if cache is not None else None
-            each.append(scores or PluginScores(scorer, None, run_score(scorer, cycle, nodes)))
-    others = [scores for scores in each if not scores.is_summed]
-    with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
-        for scores in each if is_timed else others:
-            call.switch_to(scores.scorer.plugin)
-            scores.normalize(cycle, nodes)
-    for scores in others:
-        scores.check()
-    _add_up(scored, others, found)
+            cached = cache.scores(scorer, cycle, ranking) if cache is not None else None
+            scores = cached or PluginScores(scorer, run_score(scorer, cycle, nodes))
+            each.append(scores)
+            if cached is not None and cached.is_summed:
+                summed.append(cached)
+            elif not scores.is_settled:
+                others.append(scores)
+    if others or cycle.watch is not None:
+        _normalize(cycle, nodes, each, others)
+    _add_up(scored, summed, found)
     return scored
 
 
-def _add_up(scored: Scored, others: Sequence[PluginScores], found: Feasible) -> None:
-    """The sum of the weighted scores. The `others` are those that are not added up as they are cached."""
+def _normalize(
+    cycle: EngineCycle, nodes: Rows, each: Sequence[PluginScores], to_normalize: Sequence[PluginScores]
+) -> None:
+    is_timed = cycle.watch is not None
+    with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
+        for scores in each if is_timed else to_normalize:
+            call.switch_to(scores.scorer.plugin)
+            if not is_timed or scores in to_normalize:
+                scores.normalize(cycle, nodes)
+    for scores in to_normalize:
+        scores.check()
+
+
+def _add_up(scored: Scored, summed: Sequence[CachedScores], found: Feasible) -> None:
+    """The sum of the weighted scores. Those in `summed` are added up as they are cached."""
     nodes, ranking = scored.nodes, found.ranking
     total: NDArray[Any] | None = None
     is_own = False
-    if ranking is None:
-        others = scored.each
-    else:
-        ranked = ranking.totals([scores for scores in scored.each if scores.is_summed])
-        if found.is_ranking and all(scores.constant is not None for scores in others):
-            scored.ranked = ranked
-        else:
-            total = nodes.cells(ranked)
-    for scores in others:
+    columns: list[PluginScores] = []
+    for scores in scored.each:
         if scores.constant is not None:
             scored.for_all += scores.constant * scores.weight
-            continue
-        weighted = scores.normalized(nodes)
+        elif ranking is None or not scores.is_summed:
+            columns.append(scores)
+    if ranking is not None:
+        ranked = ranking.totals(summed)
+        if found.is_ranking and not columns:
+            scored.ranked = ranked
+            return
+        total = nodes.cells(ranked)
+    for scores in columns:
+        weighted: NDArray[Any] = scores.normalized(nodes)
+        if ranking is not None:
+            weighted = weighted.astype(np.int32)  # as the ranking: two types in one operation take three times as long
         weighted = weighted * scores.weight if scores.weight != 1 else weighted
         if total is None:
             total = weighted
@@ -170,8 +202,7 @@ def _add_up(scored: Scored, others: Sequence[PluginScores], found: Feasible) -> 
             # In place where the sum is an array of its own; the first may be a column.
             total = np.add(total, weighted, out=total if is_own else None)
             is_own = True
-    if scored.ranked is None:
-        scored.total = np.zeros(len(nodes), np.int64) if total is None else total
+    scored.total = np.zeros(len(nodes), np.int64) if total is None else total
 
 
 def _add(scored: Scored, extender_scores: Sequence[ExtenderScores]) -> None:
@@ -183,23 +214,24 @@ def _add(scored: Scored, extender_scores: Sequence[ExtenderScores]) -> None:
         scored.total = scored.total + raw * SCALE * each.weight
 
 
-def _run_pre_scores(cycle: EngineCycle, nodes: Rows) -> None:
+def _run_pre_scores(cycle: EngineCycle, nodes: Rows, cache: ProfileCache | None) -> None:
     cycle.stage = Stage.PRE_SCORE
+    states, skipped = cycle.score_states, cycle.skipped_scores
     with calling(cycle, None, ExtensionPoint.PRE_SCORE) as call:
-        for plugin in cycle.profile.pre_scores:
-            if plugin.name in cycle.score_states or plugin.name in cycle.skipped_scores:
-                if cycle.watch is not None:
-                    call.switch_to(plugin)
-                continue  # the same for all pods of the template
+        for plugin in cycle.profile.pre_scores if cache is None else cache.pre_scores(cycle):
             call.switch_to(plugin)
+            if plugin.name in states or plugin.name in skipped:
+                continue  # the same for all pods of the template
             result = plugin.pre_score(cycle.pod, nodes, cycle)
             if isinstance(result, Skip):
-                cycle.skipped_scores.add(plugin.name)
+                skipped.add(plugin.name)
             elif isinstance(result, Refusal):
                 what = f"pre_score cannot refuse, but returned {result!r}"
                 raise fault(plugin, ExtensionPoint.PRE_SCORE, what)
             else:
-                cycle.score_states[plugin.name] = result
+                states[plugin.name] = result
+    if cache is not None:
+        cache.pre_scored(cycle)
 
 
 def _log_scores(debug: Log, cycle: EngineCycle, columns: ScoreColumns) -> None:

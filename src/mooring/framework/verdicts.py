@@ -172,7 +172,7 @@ class Rejections:
     """Where evicting pods could not help: for all of the mask, or per row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)  # without a Python call: most plugins skip most pods
 class Skip:
     """This point has nothing to do for this pod: from pre_filter, its filter does not run in this cycle;
     from pre_score, its score; from bind, the next bind plugin is tried."""

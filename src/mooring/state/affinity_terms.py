@@ -8,7 +8,7 @@ of the cluster, most with a handful of carriers: a tally costs what it counts, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,12 +20,14 @@ from mooring.objects import Pod
 from mooring.objects.core import Affinity
 from mooring.objects.placed import PlacedPod
 from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
+from mooring.objects.pod_templates import PodTemplate
 from mooring.objects.selectors import Labels, Requirement
 from mooring.state.columns import Column, InternedColumn
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import NodeTable
 from mooring.state.tallies import MOSTLY_EMPTY
 from mooring.state.views import NotComputable, Rows
+from mooring.state.what_if_rows import WhatIfRows
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -33,6 +35,7 @@ MOST_CACHED_BYTES = 16 * 1024 * 1024
 TERM_BYTES = 64
 """What a reference to one takes; the terms themselves live as long as they are carried."""
 FEW_TERMS = 16
+MOST_TEMPLATES = 1_024
 MANY_SELECTING = 64
 """More terms than these are merged before nodes are scored or filtered by them."""
 
@@ -102,9 +105,10 @@ class TermTally:
         return counts if moved is None else counts + moved
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        codes = self._codes(nodes)
         if (moved := self._moved(nodes)) is not None:
-            return rule(self._counts().take(self._codes(nodes)) + moved)
-        return rule(self._counts()).take(self._codes(nodes))
+            return rule(self._counts().take(codes) + moved)
+        return self._column.of_codes(rule(self._counts()), nodes, codes)
 
     def total_at(self, nodes: NodeRows) -> int | IntArray:
         moved = self._moved(nodes)
@@ -112,8 +116,10 @@ class TermTally:
 
     def _moved(self, nodes: NodeRows) -> IntArray | None:
         """How a what-if about each of these nodes changes the count in its domain; None: there is none."""
-        moved = cast(Rows, nodes).moved(self, self._times_carried, self._carried_by)
-        return None if moved is None else np.where(self._codes(nodes) != 0, moved, 0)
+        if not isinstance(nodes, WhatIfRows):
+            return None
+        moved = nodes.moved(self, self._times_carried, self._carried_by)
+        return np.where(self._codes(nodes) != 0, moved, 0)
 
     def _times_carried(self, pod: PlacedPod) -> int:
         return sum(carried.tally is self for carried in self._carried_by(pod))
@@ -123,7 +129,8 @@ class TermTally:
         return lacking
 
     def _codes(self, nodes: NodeRows) -> NDArray[np.intp]:
-        return cast(Rows, nodes).cells(self._column.codes)
+        rows: Rows = nodes  # type: ignore[assignment]  # `cast` is a call
+        return rows.cells(self._column.codes)
 
     def _counts(self) -> IntArray:
         """The counts, with a cell for every domain there is by now."""
@@ -155,6 +162,7 @@ class ExistingTerm:
         "namespaces",
         "tally",
         "term",
+        "term_and_tally",
         "where",
     )
 
@@ -167,6 +175,7 @@ class ExistingTerm:
         """Its namespace selector is empty: it selects pods of every namespace."""
         self.absent_key = _absent_key(self.where)
         self.tally = tally
+        self.term_and_tally = term, tally
         self.carriers = 0
         """Also those on nodes that lack the topology key."""
 
@@ -199,7 +208,10 @@ class AffinityTerms:
         self.unused = 0
         """How many terms no pod carries any more."""
         self._known: dict[_Identity, ExistingTerm] = {}
-        self._index: dict[TermKind, SelectorsByLabel[ExistingTerm]] = {kind: SelectorsByLabel() for kind in TermKind}
+        self._index: dict[TermKind, SelectorsByLabel[ExistingTerm]] = {}
+        """The terms of each kind, as far as there are any."""
+        self._selecting: dict[tuple[PodTemplate, TermKind], tuple[Labels, list[tuple[Term, TermTally]]]] = {}
+        """What was found for a template, and for which labels of its namespace; until the terms are others."""
 
     def __iter__(self) -> Iterator[ExistingTerm]:
         return iter(self._known.values())
@@ -207,9 +219,11 @@ class AffinityTerms:
     def count(self, pod: PlacedPod, row: int, sign: int) -> None:
         """A pod with its terms came onto a row (1) or left it (-1)."""
         for carried in self._carried_by(pod):
-            self.unused -= not carried.carriers
-            carried.carriers += sign
-            self.unused += not carried.carriers
+            before = carried.carriers
+            carried.carriers = after = before + sign
+            if not before or not after:
+                self.unused += (not after) - (not before)
+                self._selecting.clear()
             carried.tally.count(row, sign)
 
     def forget(self, uid: str) -> None:
@@ -219,18 +233,28 @@ class AffinityTerms:
     def selecting(self, pod: Pod, kind: TermKind, namespace_labels: Labels) -> list[tuple[Term, TermTally]]:
         """The terms of this kind that select the pod, each with the count of its carriers.
 
-        Many terms of the same weight and topology key are one, with the sum of their counts.
+        `namespace_labels` are those of the pod's namespace: some terms select by them. Many terms of the same weight
+        and topology key are one, with the sum of their counts.
         """
-        index = self._index[kind]
-        if not index:
+        index = self._index.get(kind)
+        if index is None:
             return []
-        namespace, labels = pod.namespace, pod.labels
-        found = [
-            (carried.term, carried.tally)
-            for carried in index.candidates(namespace, labels)
-            if carried.carriers
-            and (carried.selects_at_once(namespace, labels) or carried.selects(pod, namespace_labels))
-        ]
+        same = (pod.template, kind)
+        known = self._selecting.get(same)
+        if known is not None and known[0] == namespace_labels:
+            found = known[1]
+        else:
+            namespace, labels = pod.namespace, pod.labels
+            found = [
+                carried.term_and_tally
+                for carried in index.candidates(namespace, labels)
+                if carried.carriers
+                and (carried.selects_at_once(namespace, labels) or carried.selects(pod, namespace_labels))
+            ]
+            if len(found) <= MANY_SELECTING:
+                if len(self._selecting) >= MOST_TEMPLATES:
+                    self._selecting.clear()
+                self._selecting[same] = namespace_labels, found
         return found if len(found) <= MANY_SELECTING else _merged(found)
 
     def drop_unused(self) -> None:
@@ -266,7 +290,7 @@ class AffinityTerms:
             tally = TermTally(self._table, term.term.topology_key, self._carried_by)
             carried = self._known[identity] = ExistingTerm(term, identity, tally)
             self.unused += 1
-            self._index[term.kind].add(carried.where, carried)
+            self._index.setdefault(term.kind, SelectorsByLabel()).add(carried.where, carried)
         return carried
 
 

@@ -8,23 +8,21 @@ from collections.abc import Sequence
 class ChangeLog:
     """The rows that changed, in order; a generation is a place in it."""
 
-    __slots__ = ("_dropped", "_keep", "_rows", "paused")
+    __slots__ = ("_dropped", "_keep", "_rows", "generation", "paused")
 
     def __init__(self, keep: int = 65_536) -> None:
         self._rows: list[int] = []
         self._dropped = 0
         self._keep = keep
+        self.generation = 0
         self.paused = False
         """A what-if is undone exactly, so no cache needs to see it."""
-
-    @property
-    def generation(self) -> int:
-        return self._dropped + len(self._rows)
 
     def record(self, row: int) -> None:
         if self.paused:
             return
         self._rows.append(row)
+        self.generation += 1
         if len(self._rows) > self._keep:
             half = len(self._rows) // 2
             del self._rows[:half]

@@ -18,6 +18,7 @@ from mooring.framework.verdicts import constant
 from mooring.objects.selectors import integer
 
 LARGEST = 2**63 - 1
+FEW_CODES, MOST_MASKS = 256, 8
 
 V = TypeVar("V")
 
@@ -25,26 +26,27 @@ V = TypeVar("V")
 class Column:
     """Numbers of one type, one per row."""
 
-    __slots__ = ("_shown", "cells", "data")
+    __slots__ = ("cells", "data", "shown")
 
     def __init__(self, capacity: int, dtype: type) -> None:
         self.data: NDArray[Any] = np.zeros(capacity, dtype)
         self.cells = self.data.data
-        self._shown: NDArray[Any] = self.data[:0]
+        self.shown: NDArray[Any] = self.data[:0]
+        """What `first` returned last."""
 
     def grow(self, capacity: int) -> None:
         larger = np.zeros(capacity, self.data.dtype)
         larger[: len(self.data)] = self.data
         self.data = larger
         self.cells = larger.data
-        self._shown = larger[:0]
+        self.shown = larger[:0]
 
     def first(self, count: int) -> NDArray[Any]:
         """The first cells, without copying and closed to writing: plugins are handed this."""
-        if len(self._shown) != count:
-            self._shown = self.data[:count]
-            self._shown.flags.writeable = False
-        return self._shown
+        if len(self.shown) != count:
+            self.shown = self.data[:count]
+            self.shown.flags.writeable = False
+        return self.shown
 
 
 class AmountColumn(Column):
@@ -55,25 +57,23 @@ class AmountColumn(Column):
     operation.
     """
 
-    __slots__ = ("_beyond", "_bound", "_floats", "_is_bound_loose", "amounts")
+    __slots__ = ("_beyond", "_floats", "_is_bound_loose", "amounts", "bound")
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, np.int64)
         self.amounts = [0] * capacity
         self._beyond: dict[int, int] = {}
         self._floats: Column | None = None
-        self._bound = 0
-        """No cell has more."""
+        self.bound = 0
+        """No cell has more; mostly one has as much."""
         self._is_bound_loose = False
 
     def stays_within(self, amount: float) -> bool:
-        """Whether no cell has more than this. Mostly known without reading the cells."""
-        if self._bound <= amount:
-            return True
+        """Whether no cell has more than this."""
         if self._is_bound_loose:
-            self._bound = int(self.data.max())
+            self.bound = int(self.data.max())
             self._is_bound_loose = False
-        return self._bound <= amount
+        return self.bound <= amount
 
     def grow(self, capacity: int) -> None:
         super().grow(capacity)
@@ -91,10 +91,15 @@ class AmountColumn(Column):
         if self._beyond and row in self._beyond:
             self._set_beyond(row, self._beyond.pop(row) + amount)
             return
-        total = self.amounts[row] + amount
+        amounts = self.amounts
+        before = amounts[row]
+        total = before + amount
         if -LARGEST <= total <= LARGEST:
-            self._note(row, total)
-            self.amounts[row] = self.cells[row] = total
+            if total > self.bound:
+                self.bound = total
+            elif before == self.bound:
+                self._is_bound_loose = True
+            amounts[row] = self.cells[row] = total
             if self._floats is not None:
                 self._floats.cells[row] = total
         else:
@@ -108,17 +113,13 @@ class AmountColumn(Column):
         shown = max(-LARGEST, min(LARGEST, total))
         if shown != total:
             self._beyond[row] = total
-        self._note(row, shown)
+        if shown > self.bound:
+            self.bound = shown
+        elif self.amounts[row] == self.bound:
+            self._is_bound_loose = True
         self.amounts[row] = self.cells[row] = shown
         if self._floats is not None:
             self._floats.cells[row] = shown
-
-    def _note(self, row: int, amount: int) -> None:
-        """The cell is about to have this amount."""
-        if amount > self._bound:
-            self._bound = amount
-        elif self.amounts[row] == self._bound:
-            self._is_bound_loose = True
 
 
 class CapacityColumn(AmountColumn):
@@ -152,7 +153,7 @@ class InternedColumn(Generic[V]):
     A code whose last row has left is used again, so a column does not grow with nodes that come and go.
     """
 
-    __slots__ = ("_code_of", "_empty", "_integers", "_spare", "_uses", "codes", "pins", "values")
+    __slots__ = ("_code_of", "_empty", "_integers", "_masks", "_spare", "_uses", "codes", "pins", "values")
 
     def __init__(self, capacity: int, absent: V, empty: Column | None = None) -> None:
         """`empty`: a column of zeros to share as long as no row has a value. Its owner lets it grow."""
@@ -164,6 +165,8 @@ class InternedColumn(Generic[V]):
         self._uses: list[int] = [0]
         self._spare: list[int] = []
         self._integers: tuple[IntArray, BoolArray] | None = None
+        self._masks: dict[bytes, tuple[object, BoolArray]] = {}
+        """What `of_codes` returned, and for which nodes; until a row changes."""
         self.pins = 0
         """How many tallies count by these codes; a pinned column must not be dropped."""
 
@@ -183,6 +186,7 @@ class InternedColumn(Generic[V]):
             return
         if self.is_empty:
             self.codes = Column(len(self.codes.data), np.intp)
+        self._masks.clear()
         self.codes.cells[row] = self._taken(value)
         self._release(old)
 
@@ -199,6 +203,7 @@ class InternedColumn(Generic[V]):
                 uses[code] += 1
                 codes.cells[row] = code
         self.codes = codes
+        self._masks.clear()
 
     def _taken(self, value: V) -> int:
         code = self._code_of.get(value)
@@ -224,6 +229,24 @@ class InternedColumn(Generic[V]):
             del self._code_of[self.values[code]]
             self.values[code] = self.values[0]
             self._spare.append(code)
+
+    def of_codes(self, values: NDArray[Any], nodes: object, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """Per node what its code has. `codes` are those of these nodes.
+
+        Masks by few codes are kept: which zones a pod may go to seldom changes from one pod to the next.
+        """
+        if len(values) > FEW_CODES or values.dtype != np.bool_:
+            return values.take(codes)
+        key = values.tobytes()
+        known = self._masks.get(key)
+        if known is not None and known[0] is nodes:
+            return known[1]
+        if len(self._masks) >= MOST_MASKS:
+            self._masks.clear()
+        mask: BoolArray = values.take(codes)
+        mask.flags.writeable = False
+        self._masks[key] = nodes, mask
+        return mask
 
     def where(self, codes: NDArray[np.intp], test: Callable[[V], bool]) -> BoolArray:
         """Where the value passes; the test runs once per distinct value."""

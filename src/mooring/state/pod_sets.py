@@ -121,7 +121,7 @@ class PodIndex(Generic[P, M]):
     def put(self, pod: P) -> list[M]:
         """A pod came. Returns the sets it belongs to."""
         self._pods.put(pod)
-        touched = self.selecting(pod)
+        touched = self.selecting(pod) if self._sets else []
         for pod_set in touched:
             if pod_set.pods is not None:
                 pod_set.pods[pod.uid] = pod

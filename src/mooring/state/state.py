@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import Fault
 from mooring.base.log import Log
-from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, Term, TermKind
+from mooring.framework import ALL_NODES, NodesWhere, PodsWhere
 from mooring.objects import Node, Pod
 from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.quantity import BadQuantity
-from mooring.objects.selectors import Labels
-from mooring.state.affinity_terms import AffinityTerms, TermTally
+from mooring.state.affinity_terms import AffinityTerms
 from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
@@ -39,6 +38,12 @@ class State:
 
     def __init__(self) -> None:
         self._table = NodeTable()
+        self.views: Sequence[RowView | None] = self._table.views
+        """The node of each row; None where there is none (any more)."""
+        self.node_changes: ChangeLog = self._table.node_changes
+        """Rows whose node object changed."""
+        self.pod_changes: ChangeLog = self._table.pod_changes
+        """Rows whose pods changed."""
         self._pods: dict[str, PlacedPod] = {}
         self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         """Pods on nodes that are not in the cache (yet, or any more), by node name."""
@@ -48,6 +53,8 @@ class State:
         self._waiting: dict[str, Pod] = {}
         self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
         self._terms = AffinityTerms(self._table)
+        self.existing_affinity_terms = self._terms.selecting
+        """The terms of existing pods that select a pod."""
         self.nominations = Nominations()
         self._by_importance = PodsByImportance(self._table)
         self._priorities: Counter[int] = Counter()
@@ -58,7 +65,7 @@ class State:
 
     @property
     def node_count(self) -> int:
-        return len(self._table)
+        return len(self._table.row_of)
 
     @property
     def nodes(self) -> Rows:
@@ -73,24 +80,9 @@ class State:
         return self._table.get(name)
 
     @property
-    def views(self) -> Sequence[RowView | None]:
-        """The node of each row; None where there is none (any more)."""
-        return self._table.views
-
-    @property
     def row_capacity(self) -> int:
         """How many cells a column has."""
         return self._table.capacity
-
-    @property
-    def node_changes(self) -> ChangeLog:
-        """Rows whose node object changed."""
-        return self._table.node_changes
-
-    @property
-    def pod_changes(self) -> ChangeLog:
-        """Rows whose pods changed."""
-        return self._table.pod_changes
 
     def image(self, name: str) -> ImageSummary | None:
         """An image by one of its names; None if no node lists it."""
@@ -260,9 +252,10 @@ class State:
 
     def trim(self) -> None:
         """Keep what stands for decisions to come within limits. Between two decisions only."""
-        for index in (self._index, self._waiting_index):
-            if index.made >= CHECKED_AFTER:
-                index.trim()
+        if self._index.made >= CHECKED_AFTER:
+            self._index.trim()
+        if self._waiting_index.made >= CHECKED_AFTER:
+            self._waiting_index.trim()
         if self._table.has_new_labels:
             self._table.drop_unused_labels()
 
@@ -274,15 +267,6 @@ class State:
             total = sum(amount_of(pod, resource) for pod in self._index.matching(pods))
             pod_set.totals[resource] = total
         return total
-
-    def existing_affinity_terms(
-        self, pod: Pod, kind: TermKind, namespace_labels: Labels
-    ) -> Sequence[tuple[Term, TermTally]]:
-        """The terms of existing pods that select this pod, each with the count of the pods that carry it.
-
-        `namespace_labels` are those of the pod's namespace: some terms select by them.
-        """
-        return self._terms.selecting(pod, kind, namespace_labels)
 
     def placed(self, where: PodsWhere) -> list[PlacedPod]:
         """The pods on nodes that match, assumed ones among them."""

@@ -48,11 +48,11 @@ class NodeTable:
         self._freed: list[int] = []
         self.row_version = 0
         """Changes when a node gets or loses its row."""
-        self._row_of: dict[str, int] = {}
+        self.row_of: dict[str, int] = {}
         self._all: Rows | None = None
         self.views: list[RowView | None] = []
         self.allocatable: dict[str, CapacityColumn] = {}
-        self.requested: dict[str, AmountColumn] = {}
+        self.requested: dict[str, AmountColumn] = {PODS: AmountColumn(self._capacity)}
         self.requested_nonzero: dict[str, AmountColumn] = {
             "cpu": AmountColumn(self._capacity),
             "memory": AmountColumn(self._capacity),
@@ -82,13 +82,13 @@ class NodeTable:
         return self._capacity
 
     def __len__(self) -> int:
-        return len(self._row_of)
+        return len(self.row_of)
 
     def __iter__(self) -> Iterator[RowView]:
         return (view for view in self.views if view is not None)
 
     def get(self, name: str) -> RowView | None:
-        row = self._row_of.get(name)
+        row = self.row_of.get(name)
         return None if row is None else self.views[row]
 
     def view_at(self, row: int) -> RowView:
@@ -100,7 +100,7 @@ class NodeTable:
         """Every node, in the order of rows."""
         if self._all is None:
             if self._freed:
-                rows: IntArray = np.array(sorted(self._row_of.values()), np.int64)
+                rows: IntArray = np.array(sorted(self.row_of.values()), np.int64)
                 self._all = Rows(self, rows)
             else:
                 self._all = Rows(self, np.arange(self._used), is_prefix=True)
@@ -111,7 +111,7 @@ class NodeTable:
         row = self._free_row()
         view = RowView(self, row, node)
         self.views[row] = view
-        self._row_of[node.name] = row
+        self.row_of[node.name] = row
         self.row_version += 1
         self._all = None
         self._label_keys.update(view.labels.keys())
@@ -147,7 +147,7 @@ class NodeTable:
         for labels in self._labels.values():
             labels.put(row, None)
         self.images.take(row, view.images)
-        del self._row_of[view.name]
+        del self.row_of[view.name]
         self.row_version += 1
         self.views[row] = None
         self._freed.append(row)
@@ -192,12 +192,12 @@ class NodeTable:
         self.pod_changes.record(row)
 
     def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
-        requests = pod.requests
-        self._requested(PODS).add(row, sign)
+        requests, requested, nonzero = pod.requests, self.requested, self.requested_nonzero
+        requested[PODS].add(row, sign)
         for resource, amount in requests.amounts.items():
-            self._requested(resource).add(row, sign * amount)
-        self.requested_nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
-        self.requested_nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
+            (requested.get(resource) or self._requested(resource)).add(row, sign * amount)
+        nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
+        nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
         if pod.ports or pod.volumes:
             self._count_held(row, pod, sign)
         self.pod_changes.record(row)

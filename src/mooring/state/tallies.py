@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from mooring.objects.placed import PlacedPod
 from mooring.state.columns import LARGEST, Column
 from mooring.state.table import NodeTable
 from mooring.state.views import Rows
+from mooring.state.what_if_rows import WhatIfRows
 
 FEW_DOMAINS = 64
 """Counts of so many domains are kept one by one."""
@@ -237,8 +238,9 @@ class StandingTally:
         return counts.data
 
     def _fit(self, column: Column) -> Column:
-        if len(column.data) < self._domains.column.size:
-            column.grow(2 * self._domains.column.size)
+        size = len(self._domains.column.values)
+        if len(column.data) < size:
+            column.grow(2 * size)
         return column
 
     @property
@@ -264,9 +266,10 @@ class StandingTally:
         return counts if moved is None else counts + moved
 
     def compute(self, nodes: NodeRows, rule: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        codes = self._codes(nodes)
         if (moved := self._moved(nodes)) is not None:
-            return rule(self._counts().take(self._codes(nodes)) + moved)
-        return rule(self._counts()).take(self._codes(nodes))
+            return rule(self._counts().take(codes) + moved)
+        return self._domains.column.of_codes(rule(self._counts()), nodes, codes)
 
     def lowest_at(self, nodes: NodeRows) -> int | IntArray:
         moved = self._moved(nodes)
@@ -291,17 +294,18 @@ class StandingTally:
 
     def _moved(self, nodes: NodeRows) -> IntArray | None:
         """How a what-if about each of these nodes changes the count in its domain; None: there is none."""
-        moved = cast(Rows, nodes).moved(self._of.where, self._of.moves, labels_and_namespace)
-        if moved is None:
+        if not isinstance(nodes, WhatIfRows):
             return None
-        counts = cast(Rows, nodes).cells(self._domains.included.rows) & (self._codes(nodes) != 0)
+        moved = nodes.moved(self._of.where, self._of.moves, labels_and_namespace)
+        counts = nodes.cells(self._domains.included.rows) & (self._codes(nodes) != 0)
         return np.where(counts, moved, 0)
 
     def on(self, node: NodeView) -> int:
         return self._of.per_row().get(node.row)
 
     def on_rows(self, nodes: NodeRows) -> IntArray:
-        return cast(Rows, nodes).cells(self._of.per_row().column())
+        rows: Rows = nodes  # type: ignore[assignment]  # `cast` is a call
+        return rows.cells(self._of.per_row().column())
 
     def lacking(self, nodes: NodeRows) -> BoolArray:
         lacking: BoolArray = self._codes(nodes) == 0
@@ -320,7 +324,8 @@ class StandingTally:
         return int(np.count_nonzero(nodes_in[1:]))
 
     def _codes(self, nodes: NodeRows) -> NDArray[np.intp]:
-        return cast(Rows, nodes).cells(self._domains.column.codes)
+        rows: Rows = nodes  # type: ignore[assignment]
+        return rows.cells(self._domains.column.codes)
 
     def per_domain(self) -> dict[str, int]:
         """The counts by domain, for people and tests."""

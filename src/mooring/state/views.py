@@ -155,7 +155,7 @@ class RowView:
 class Rows:
     """Many nodes: all, or any subset. Cheap to make; columns are fetched when read."""
 
-    __slots__ = ("_is_prefix", "_names", "_table", "rows")
+    __slots__ = ("_is_prefix", "_names", "_table", "_without", "rows")
 
     def __init__(self, table: Table, rows: IntArray, *, is_prefix: bool = False) -> None:
         self._table = table
@@ -163,6 +163,7 @@ class Rows:
         self._is_prefix = is_prefix
         """Whether these are the first rows of the table without a gap: then a column needs no copying."""
         self._names: tuple[str, ...] | None = None
+        self._without: tuple[BoolArray, Rows] | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -194,7 +195,17 @@ class Rows:
 
     def where(self, mask: BoolArray) -> Rows:
         """Those of them where the mask is true."""
-        return Rows(self._table, self.rows[mask])
+        [places] = mask.nonzero()  # faster than an array indexed by a mask
+        return Rows(self._table, places if self._is_prefix else self.rows.take(places))
+
+    def without(self, mask: BoolArray) -> Rows:
+        """Those of them where the mask is false. For a mask that cannot change, the same object as before."""
+        if self._without is not None and self._without[0] is mask:
+            return self._without[1]
+        left = self.where(~mask)
+        if mask.base is None and not mask.flags.writeable:  # a view may show a column, which changes
+            self._without = mask, left
+        return left
 
     def without_rows(self, rows: IntArray) -> Rows:
         """Those of them that are not on these rows of the table."""
@@ -210,15 +221,6 @@ class Rows:
         """The nodes on these rows of the table."""
         return Rows(self._table, rows)
 
-    def moved(
-        self,
-        key: Hashable,
-        number: Callable[[PlacedPod], int],
-        alike: Callable[[PlacedPod], Hashable] | None = None,
-    ) -> IntArray | None:
-        """How a what-if changes the sum of a number that each pod has; None: these nodes are as they are."""
-        return None
-
     def outside(self, mask: BoolArray, count: int) -> Rows:
         """The nodes on rows where a mask over the table is false; so many. They are listed when they are first read."""
         return LazyRows(self._table, mask, count)
@@ -229,7 +231,10 @@ class Rows:
 
     def cells(self, column: Column) -> NDArray[Any]:
         """Their part of a column of the table."""
-        return column.first(len(self.rows)) if self._is_prefix else column.data.take(self.rows)
+        if not self._is_prefix:
+            return column.data.take(self.rows)
+        count = len(self.rows)
+        return column.shown if len(column.shown) == count else column.first(count)
 
     def allocatable(self, resource: str) -> IntArray:
         column = self._table.allocatable.get(resource)
@@ -255,13 +260,14 @@ class Rows:
         return self.cells(column.floats()) if column is not None else np.zeros(len(self.rows))
 
     def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
-        every_node, there = self._table.all(), self._table.allocatable.get(resource)
+        table = self._table
+        every_node, there = table.all(), table.allocatable.get(resource)
         if there is None or not every_node._is_prefix:
             return False
-        column = self._table.requested_nonzero.get(resource) if nonzero else None
-        column = column or self._table.requested.get(resource)
-        spare = there.ready(len(every_node)).lowest - amount
-        return spare >= 0 if column is None else column.stays_within(spare)
+        column = table.requested_nonzero.get(resource) if nonzero else None
+        column = column or table.requested.get(resource)
+        spare = there.ready(len(every_node.rows)).lowest - amount
+        return spare >= 0 if column is None else spare >= column.bound or column.stays_within(spare)
 
     def free(self, resource: str) -> IntArray:
         free: IntArray = self.allocatable(resource) - self.requested(resource)
@@ -345,6 +351,7 @@ class LazyRows(Rows):
         self._listed: IntArray | None = None
         self._is_prefix = False
         self._names = None
+        self._without = None
 
     @property
     def rows(self) -> IntArray:  # type: ignore[override]
