@@ -112,8 +112,9 @@ class NodeResourcesBalancedAllocation(Plugin):
             if not capacity:
                 used, capacity = self._devices.usage(node, resource, used, capacity)
             if capacity:
-                before.append(min(used / capacity, 1.0))
-                after.append(min((used + amount) / capacity, 1.0))
+                share, with_pod = used / capacity, (used + amount) / capacity
+                before.append(share if share < 1.0 else 1.0)
+                after.append(with_pod if with_pod < 1.0 else 1.0)
         return HALF + (HALF + _balance(after) - _balance(before)) // 2
 
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
@@ -131,7 +132,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def _balances_before(self, nodes: NodeRows, resources: tuple[str, ...]) -> NDArray[np.int32]:
         """How balanced nodes are without the pod: kept, except where devices stand in for a resource."""
         nothing = dict.fromkeys(resources, 0)
-        if any("/" in resource for resource in resources):
+        if self._balances_devices and any("/" in resource for resource in resources):
             return self._balances(nodes, nothing)
         return nodes.cached(
             (NodeResourcesBalancedAllocation, resources),
@@ -147,14 +148,18 @@ class NodeResourcesBalancedAllocation(Plugin):
 
     def _balances(self, nodes: NodeRows, requested: Amounts) -> NDArray[np.int32]:
         """How balanced nodes are with so much more."""
-        usages = [self._usage_of_nodes(nodes, resource) for resource in requested]
-        shares = [
-            _shares(*usage, amount, can_exceed="/" in resource or not nodes.is_room_everywhere(resource, amount))
-            for usage, (resource, amount) in zip(usages, requested.items(), strict=True)
-        ]
-        if len(shares) == 2 and all(capacity.lowest > 0 for _, capacity in usages):
+        shares: list[FloatArray] = []
+        capacities: list[Capacity] = []
+        has_all = True
+        for resource, amount in requested.items():
+            used, capacity = self._usage_of_nodes(nodes, resource)
+            can_exceed = "/" in resource or not nodes.is_room_everywhere(resource, amount)
+            shares.append(_shares(used, capacity, amount, can_exceed=can_exceed))
+            capacities.append(capacity)
+            has_all = has_all and capacity.lowest > 0
+        if has_all and len(shares) == 2:
             return _balances_of_two(*shares)
-        return _balances(shares, [capacity.floats > 0 for _, capacity in usages])
+        return _balances(shares, [capacity.floats > 0 for capacity in capacities])
 
     def _usage_of_nodes(self, nodes: NodeRows, resource: str) -> tuple[FloatArray, Capacity]:
         """How much of the resource is requested, of how much."""

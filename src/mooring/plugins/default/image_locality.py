@@ -6,7 +6,7 @@ proportion of all nodes that have it: so an image that is on one node only does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class ImageLocality(Plugin):
     def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
         """`score`, for many nodes at once."""
         highest = _highest(pod)
-        known = list(_images(pod, highest, cycle))
+        known = _images(pod, highest, cycle)
         if not known:
             return constant_score(0, nodes)
         if len(known) == 1:
@@ -52,11 +52,16 @@ class ImageLocality(Plugin):
         return np.array([_score(one, highest) for one in sums], np.int64).take(has)
 
 
-def _images(pod: Pod, highest: int, cycle: Cycle) -> Iterator[tuple[Image, int]]:
+def _images(pod: Pod, highest: int, cycle: Cycle) -> Sequence[tuple[Image, int]]:
     """The pod's images that some node has, each with the bytes that it counts for on a node that has it."""
-    for name in _names(pod):
+    notes = pod.template.notes
+    if (names := notes.get(ImageLocality)) is None:
+        names = notes[ImageLocality] = tuple(_names(pod))
+    found: list[tuple[Image, int]] = []
+    for name in names:
         if (image := cycle.image(name)) is not None:
-            yield image, min(int(image.size_bytes * (image.node_count / len(cycle.nodes))), highest)
+            found.append((image, min(int(image.size_bytes * (image.node_count / len(cycle.nodes))), highest)))
+    return found
 
 
 def _names(pod: Pod) -> Iterator[str]:

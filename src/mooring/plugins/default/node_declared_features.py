@@ -83,13 +83,10 @@ def needed_features(pod: Pod) -> frozenset[str]:
     """The features without which a kubelet could not run the pod as specified."""
     spec = pod.spec
     needed = set()
-    if any(
-        rule.action == "RestartAllContainers"
-        for containers in (spec.containers, spec.init_containers)
-        for container in containers
-        for rule in container.restart_policy_rules
-    ):
-        needed.add(RESTART_ALL)
+    for container in (*spec.containers, *spec.init_containers):
+        for rule in container.restart_policy_rules:
+            if rule.action == "RestartAllContainers":
+                needed.add(RESTART_ALL)
     if spec.host_network and spec.host_users is False:
         needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
     return frozenset(needed)

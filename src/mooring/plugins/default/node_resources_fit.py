@@ -136,13 +136,12 @@ class NodeResourcesFit(Plugin):
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         wanted: Amounts = cycle.filter_state(self)
         reasons = [TOO_MANY_PODS] if node.free("pods") < 1 else []
-        short = [resource for resource, amount in wanted.items() if amount > node.free(resource)]
-        if short:
-            short = [
-                resource
-                for resource in short
-                if node.allocatable(resource) > 0 or not self._devices.is_device_backed(resource)
-            ]
+        short: list[str] = []
+        for resource, amount in wanted.items():
+            if amount > node.free(resource) and (
+                node.allocatable(resource) > 0 or not self._devices.is_device_backed(resource)
+            ):
+                short.append(resource)
         if not reasons and not short:
             return None
         is_unresolvable = any(wanted[resource] > node.allocatable(resource) for resource in short)

@@ -60,4 +60,4 @@ class NodeUnschedulable(Plugin):
 
 
 def _tolerates_cordon(pod: Pod) -> bool:
-    return tolerations_of(pod).cover(CORDON_TAINT)
+    return bool(pod.spec.tolerations) and tolerations_of(pod).cover(CORDON_TAINT)

@@ -117,7 +117,7 @@ class ResourceScorer:
         return (2 * total + weights) // (2 * weights) if self._line else total // weights
 
     def _one(self, requested: int, capacity: int) -> int:
-        used = min(requested, capacity)
+        used = requested if requested < capacity else capacity
         match self._type:
             case "LeastAllocated":
                 return (capacity - used) * HIGHEST // capacity
@@ -166,7 +166,9 @@ def _is_plain(capacity: Capacity) -> bool:
 def _least_allocated(resources: Sequence[Usage], size: int) -> IntArray:
     """The most frequent strategy where every node has every resource: in place, and by floating point."""
     total: FloatArray | None = None
+    weights = 0
     for used, more, capacity, weight, can_exceed in resources:
+        weights += weight
         free = capacity.floats - used
         free -= float(more)
         if can_exceed and free.min() < 0.0:
@@ -179,7 +181,7 @@ def _least_allocated(resources: Sequence[Usage], size: int) -> IntArray:
         total = free if total is None else np.add(total, free, out=total)
     if total is None:
         return np.zeros(size, np.int64)
-    total /= sum(usage.weight for usage in resources)
+    total /= weights
     return total.astype(np.int64)
 
 

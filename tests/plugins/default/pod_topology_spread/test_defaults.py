@@ -244,3 +244,23 @@ def test_mistakes_in_arguments(arguments, paths):
 
 def test_the_same_key_hard_and_soft_is_no_mistake():
     assert a_plugin(PodTopologySpread, **listed(GOOD, GOOD | {"whenUnsatisfiable": "ScheduleAnyway"}))
+
+
+def test_pods_of_one_template_follow_services_and_owners_that_change() -> None:
+    services = with_objects(a_service(app="web"), a_replica_set(LabelSelector(match_labels={"tier": "front"})))
+    plugin = a_plugin(PodTopologySpread, services)
+    running = [a_pod(labels={"app": "web"}), a_pod(labels=WEB), *(a_pod(labels={"tier": "front"}) for _ in range(3))]
+    cluster = a_cluster(a_node("n", labels={ZONE: "a"}, running=running))
+
+    def counted_pods(pod):
+        preferences = plugin.pre_score(pod, cluster.nodes, a_cycle(pod, cluster))
+        return None if isinstance(preferences, Skip) else preferences.each[-1].tally.total
+
+    assert counted_pods(a_pod(labels=WEB)) == 2
+    assert counted_pods(owned_by("ReplicaSet")) == 1
+    assert counted_pods(a_pod(labels=WEB)) == 2
+    services.objects(Service).discard("default/web")
+    assert counted_pods(a_pod(labels=WEB)) is None
+    assert counted_pods(owned_by("ReplicaSet")) == 4
+    services.objects(ReplicaSet).discard("default/it")
+    assert counted_pods(owned_by("ReplicaSet")) is None

@@ -69,15 +69,13 @@ class InterPodAffinityArgs(Args):
 class FilterState(msgspec.Struct, frozen=True):
     """What filters read: which pods are in which domain."""
 
-    near: tuple[DomainCounts, ...]
+    near: Sequence[DomainCounts]
     """Per topology key of required affinity: the pods that match all its terms."""
-    matches_itself: bool
-    """Whether the incoming pod matches its own terms of required affinity."""
     is_first: bool
-    """Whether it does, and there is no such pod anywhere."""
-    anti_affinity: tuple[DomainCounts, ...]
+    """Whether there is no such pod anywhere, and the incoming pod matches these terms itself."""
+    anti_affinity: Sequence[DomainCounts]
     """The pods that its anti-affinity selects."""
-    existing_anti_affinity: tuple[DomainCounts, ...]
+    existing_anti_affinity: Sequence[DomainCounts]
     """The pods whose anti-affinity selects it."""
 
 
@@ -120,18 +118,23 @@ class InterPodAffinity(Plugin):
         if terms.mistake is not None:
             return Refusal(f"parsing pod: {terms.mistake}", code=UNRESOLVABLE)
         carriers = cycle.existing_affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY, self._terms.namespace_labels(pod))
-        existing_anti_affinity = tuple(counts for _, counts in carriers if counts.total) if carriers else ()
+        existing_anti_affinity = [counts for _, counts in carriers if counts.total] if carriers else ()
         if not existing_anti_affinity and not terms.near_keys and not terms.away:
             return Skip()
-        near = tuple(cycle.tally(terms.near, key) for key in terms.near_keys)
-        matches_itself = bool(near) and terms.near.matches(pod.namespace, pod.labels)
+        near = [cycle.tally(terms.near, key) for key in terms.near_keys]
+        is_nowhere = bool(near)
+        for counts in near:
+            is_nowhere = is_nowhere and not counts.total
         return FilterState(
             near,
-            matches_itself,
-            is_first=matches_itself and not any(counts.total for counts in near),
-            anti_affinity=tuple(cycle.tally(where, key) for where, key in terms.away),
+            is_first=is_nowhere and self._matches_itself(pod),
+            anti_affinity=[cycle.tally(where, key) for where, key in terms.away],
             existing_anti_affinity=existing_anti_affinity,
         )
+
+    def _matches_itself(self, pod: Pod) -> bool:
+        """Whether the incoming pod matches its own terms of required affinity."""
+        return self._terms.of(pod).near.matches(pod.namespace, pod.labels)
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         state: FilterState = cycle.filter_state(self)
@@ -154,12 +157,12 @@ class InterPodAffinity(Plugin):
     def filter_nodes_in_what_if(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> Iterator[Rejections]:
         state: FilterState = cycle.filter_state(self)
         far = [_absent(counts, nodes) for counts in state.near]
-        if state.matches_itself:
+        if state.near and self._matches_itself(pod):
             is_first = np.logical_and.reduce([np.equal(counts.total_at(nodes), 0) for counts in state.near])
             far = [counts.lacking(nodes) | (absent & ~is_first) for counts, absent in zip(state.near, far, strict=True)]
         return _rejections(state, nodes, far, state.anti_affinity)
 
-    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> tuple[tuple[DomainCounts, int], ...] | Skip:
+    def pre_score(self, pod: Pod, feasible: NodeRows, cycle: Cycle) -> Sequence[tuple[DomainCounts, int]] | Skip:
         terms = self._terms.of(pod)
         if terms.mistake is not None:
             raise Fault(f"failed to parse pod: {terms.mistake}")
@@ -180,7 +183,7 @@ class InterPodAffinity(Plugin):
         if not weights:
             return Skip()
         # No term selects a pod: no score. But weights that cancel out are a score, of 0.
-        return tuple((counts, weight) for counts, weight in weights.items() if counts.total) or Skip()
+        return [(counts, weight) for counts, weight in weights.items() if counts.total] or Skip()
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         return sum(weight * (counts.at(node) or 0) for counts, weight in cycle.score_state(self))

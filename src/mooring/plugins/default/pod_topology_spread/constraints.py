@@ -6,7 +6,6 @@ Pods of one workload have the same constraints, so what is read of them is remem
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import msgspec
 
@@ -91,7 +90,7 @@ class ConstraintReader:
             # Many take long to encode, dry runs and hints read them often, and a template has little room.
             notes = pod.notes if len(own) > FEW else pod.template.notes
             if (noted := notes.get((self, action))) is not None:
-                return cast(SpreadConstraints, noted)
+                return noted  # type: ignore[no-any-return]  # `cast` is a call
             wanted = _of(action, own)
             if not wanted:
                 return ()
@@ -103,12 +102,21 @@ class ConstraintReader:
         defaults = self._defaults[action]
         if not defaults:
             return ()
+        notes, version = pod.template.notes, self._workloads.version(pod)
+        if (noted := notes.get((self, action))) is not None and noted[0] == version:
+            return noted[1]  # type: ignore[no-any-return]
+        read = self._defaults_of(pod, action, kind)
+        notes[self, action] = version, read
+        return read
+
+    def _defaults_of(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:
         selector = self._workloads.selector(pod)
         if not selector:
             return ()
         nodes = self._nodes_text(pod)
         size = len(nodes) + CONSTRAINT_BYTES * len(selector)
-        return self._cached((pod.namespace, action, selector, nodes), size, pod, defaults, kind, selector)
+        text = (pod.namespace, action, selector, nodes)
+        return self._cached(text, size, pod, self._defaults[action], kind, selector)
 
     def _nodes_text(self, pod: Pod) -> bytes:
         """All of the pod that may decide which nodes count."""

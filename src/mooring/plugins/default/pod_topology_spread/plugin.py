@@ -77,16 +77,11 @@ class Preference(msgspec.Struct, frozen=True):
     some_lack_key: bool
     """Whether there are nodes without the label among the feasible ones."""
 
-    @property
-    def is_per_node(self) -> bool:
-        """Pods are counted on the node itself, whatever other nodes have the same host name."""
-        return self.key == HOSTNAME
-
 
 class Preferences(msgspec.Struct, frozen=True):
     """All soft constraints of a pod."""
 
-    each: tuple[Preference, ...]
+    each: Sequence[Preference]
     need_every_key: bool
     """Nodes that lack one of the keys get no score."""
     feasible: NodeRows
@@ -132,7 +127,7 @@ class PodTopologySpread(Plugin):
             constraints = self._constraints.hard(pod)
         except Fault as fault:
             raise Fault(f"get constraints from pod: {fault}") from fault
-        return tuple(_limit(constraint, pod, cycle) for constraint in constraints) or Skip()
+        return tuple([_limit(constraint, pod, cycle) for constraint in constraints]) if constraints else Skip()
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         limits: tuple[Limit, ...] = cycle.filter_state(self)
@@ -179,7 +174,7 @@ class PodTopologySpread(Plugin):
         ignored = preferences.ignored(nodes)
         if ignored is not None and ignored.all():
             return constant_score(0, nodes)
-        scores, *others = (_weighed(preference, nodes) for preference in preferences.each)
+        scores, *others = [_weighed(preference, nodes) for preference in preferences.each]
         for other in others:
             scores += other
         if ignored is not None:
@@ -192,11 +187,11 @@ class PodTopologySpread(Plugin):
         """The fewer the better: the lowest raw score becomes 100, and ignored nodes 0."""
         ignored = cycle.score_state(self).ignored(nodes)
         counted = scores if ignored is None else scores[~ignored]
-        highest = int(counted.max(initial=0))
+        highest = int(np.maximum.reduce(counted, initial=0))  # `max` is this and a Python call
         if highest == 0:
             normalized = np.full(len(nodes), HIGHEST_SCORE)
         else:
-            lowest = int(counted.min())
+            lowest = int(np.minimum.reduce(counted))
             if ignored is None and highest - lowest < len(scores) // 8:  # few numbers occur: each is computed once
                 return _turned(np.arange(lowest, highest + 1), lowest, highest).take(scores - lowest)
             normalized = _turned(scores, lowest, highest)
@@ -254,7 +249,7 @@ def _limit(constraint: SpreadConstraint, pod: Pod, cycle: Cycle) -> Limit:
 
 def _preferences(constraints: SpreadConstraints, need_every_key: bool, feasible: NodeRows, cycle: Cycle) -> Preferences:
     tallies = [cycle.tally(constraint.pods, constraint.key, constraint.nodes) for constraint in constraints]
-    with_gaps = {tally for tally in tallies if not tally.spans(feasible)}
+    with_gaps = [tally for tally in tallies if not tally.spans(feasible)]
     ignored = _lacking_any(with_gaps, feasible) if need_every_key else None
     scored = None if ignored is None else ~ignored
     each = []
@@ -270,7 +265,7 @@ def _preferences(constraints: SpreadConstraints, need_every_key: bool, feasible:
         weight = math.log(domains + 2)
         in_empty = 0 if need_every_key else tally.without_key
         each.append(Preference(tally, constraint.key, weight, constraint.max_skew - 1, in_empty, has_gaps))
-    return Preferences(tuple(each), need_every_key, feasible, ignored)
+    return Preferences(each, need_every_key, feasible, ignored)
 
 
 def _lacking_any(tallies: Iterable[Tally], nodes: NodeRows) -> BoolArray | None:
@@ -292,7 +287,7 @@ def _there(preference: Preference, node: NodeView) -> int | None:
     label = node.labels.get(preference.key)
     if label is None:
         return None
-    if preference.is_per_node:
+    if preference.key == HOSTNAME:  # on the node itself, whatever other nodes have the same host name
         return preference.tally.on(node)
     there = preference.tally.at(node) or 0
     return there if label else there + preference.in_empty
@@ -300,14 +295,14 @@ def _there(preference: Preference, node: NodeView) -> int | None:
 
 def _weighed(preference: Preference, nodes: NodeRows) -> NDArray[Any]:
     """What the pods in each node's domain weigh together."""
-    tally, weight, allowance = preference.tally, preference.weight, preference.allowance
-    if preference.is_per_node:
+    tally, key, weight, allowance = preference.tally, preference.key, preference.weight, preference.allowance
+    if key == HOSTNAME:
         weighed: NDArray[Any] = tally.on_rows(nodes) * weight
         weighed += allowance
     else:
         weighed = tally.compute(nodes, lambda there: there * weight + allowance)
-        if preference.in_empty and (is_empty := nodes.where_label(preference.key, _is_empty)).any():
-            weighed[is_empty] = (tally.at_rows(nodes)[is_empty] + preference.in_empty) * weight + allowance
+        if (in_empty := preference.in_empty) and (is_empty := nodes.where_label(key, _is_empty)).any():
+            weighed[is_empty] = (tally.at_rows(nodes)[is_empty] + in_empty) * weight + allowance
     if preference.some_lack_key:
         weighed[tally.lacking(nodes)] = 0
     return weighed

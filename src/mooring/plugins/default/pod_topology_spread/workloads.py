@@ -19,10 +19,19 @@ class Workloads:
         replica_sets: Objects[ReplicaSet],
         stateful_sets: Objects[StatefulSet],
     ) -> None:
+        self._all_services = services
         self._services = services.indexed(_place)
         self._replication_controllers = replication_controllers
         self._replica_sets = replica_sets
         self._stateful_sets = stateful_sets
+
+    def version(self, pod: Pod) -> tuple[object, ...]:
+        """While it is the same, so is the selector of pods of the same template."""
+        services, owners = self._all_services.version, pod.metadata.owner_references
+        if not owners:
+            return (services,)
+        controllers = self._replication_controllers, self._replica_sets, self._stateful_sets
+        return (services, *[each.version for each in controllers], *owners)
 
     def selector(self, pod: Pod) -> tuple[Requirement, ...]:
         """What all pods like this one have in common: the selectors of its Services and of its owner, merged.
