@@ -36,6 +36,7 @@ from mooring.queue.places import QueuePlaces
 from mooring.queue.pre_enqueue import PreEnqueueGate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
 from mooring.queue.queueing_hints import (
+    Move,
     OnFault,
     PodFilter,
     ProfileRules,
@@ -426,21 +427,16 @@ class SchedulingQueue:
                 break
         return best
 
-    def _moves_on(
-        self, event: ClusterEvent, old: Any, new: Any, only: PodFilter | None
-    ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
+    def _moves_on(self, event: ClusterEvent, old: Any, new: Any, only: PodFilter | None) -> list[Move]:
         """Which unschedulable pods the event moves, and how, in the order in which they came."""
         waiting = self._places.unschedulable
         if not waiting:
             return []
-        groups: list[Mapping[str, QueuedPodInfo]]
-        if not event.is_wildcard:
-            groups = [group.pods for group in waiting.waiting_for(self._hints.hints_for(event))]
-        elif isinstance(new, Pod):
-            groups = [{uid: queued for uid in (new.uid,) if (queued := self._pods.get(uid)) is not None}]
-        else:
-            groups = [{queued.pod.uid: queued for queued in waiting}]
-        moves = [move for pods in groups for move in self._hints.moves(pods, event, old, new, only)]
+        if event.is_wildcard:
+            pods = [queued for queued in waiting if only is None or only(queued.pod)]
+            return [(queued, self._hints.strategy(queued, event, old, new)) for queued in pods]
+        groups = waiting.waiting_for(self._hints.hints_for(event))
+        moves = self._hints.moves((group.pods for group in groups), event, old, new, only)
         moves.sort(key=lambda move: move[0].entry)
         return moves
 

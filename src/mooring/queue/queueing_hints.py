@@ -7,10 +7,10 @@ template runs once for a group of pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.base.log import Log
 from mooring.framework.events import Action, ClusterEvent, Hint
@@ -55,6 +55,16 @@ class QueueingStrategy(IntEnum):
 
 
 PluginHints = Mapping[str, Sequence[Hint]]
+Move = tuple[QueuedPodInfo, QueueingStrategy]
+
+
+class _Change(NamedTuple):
+    """An event that is no wildcard, with what is looked up once for all pods."""
+
+    hints: Mapping[str, PluginHints]
+    label: str
+    old: Any
+    new: Any
 
 
 class QueueingHints:
@@ -94,74 +104,82 @@ class QueueingHints:
         return event.is_wildcard or bool(self.hints_for(event))
 
     def moves(
-        self, pods: Mapping[str, QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, only: PodFilter | None = None
-    ) -> Iterator[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Those of a group of pods that the event moves, of those that pass `only`, and how."""
-        changed = {getattr(each, "uid", "") for each in (old, new)}.intersection(pods)
-        for uid in changed:
-            if only is None or only(pods[uid].pod):
-                yield pods[uid], self.strategy(pods[uid], event, old, new)
-        common: QueueingStrategy | None = None
-        for uid, queued in pods.items():
-            if uid in changed or (only is not None and not only(queued.pod)):
-                continue
-            if common is not None:
-                yield queued, common
-                continue
-            strategy, is_common = self._evaluate(queued, event, old, new)
-            if is_common and strategy is QueueingStrategy.SKIP:
-                return
-            common = strategy if is_common else None
-            yield queued, strategy
+        self,
+        groups: Iterable[Mapping[str, QueuedPodInfo]],
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        only: PodFilter | None = None,
+    ) -> list[Move]:
+        """Of groups of pods those that the event, no wildcard, moves, if they pass `only`; and how."""
+        change = _Change(self.hints_for(event), event.label, old, new)
+        changed = {getattr(each, "uid", "") for each in (old, new)}
+        moves: list[Move] = []
+        for pods in groups:
+            common: QueueingStrategy | None = None
+            itself = changed.intersection(pods)
+            for uid in itself:
+                if only is None or only(pods[uid].pod):
+                    moves.append((pods[uid], self._evaluate(pods[uid], change)[0]))
+            for uid, queued in pods.items():
+                if uid in itself or (only is not None and not only(queued.pod)):
+                    continue
+                strategy = common
+                if strategy is None:
+                    strategy, is_common = self._evaluate(queued, change)
+                    if is_common and strategy is QueueingStrategy.SKIP:
+                        break
+                    common = strategy if is_common else None
+                moves.append((queued, strategy))
+        return moves
 
     def strategy(self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
-        return self._evaluate(queued, event, old, new)[0]
-
-    def _evaluate(
-        self, queued: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any
-    ) -> tuple[QueueingStrategy, bool]:
-        """The strategy, and whether it is that of the whole group: the hints that ran are declared per template, and
-        none failed."""
         if queued.failed_by_error:
-            return QueueingStrategy.AFTER_BACKOFF, False
+            return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
             # A wildcard that carries a pod is for that pod alone.
             is_for_it = not isinstance(new, Pod) or new.uid == queued.pod.uid
-            return QueueingStrategy.AFTER_BACKOFF if is_for_it else QueueingStrategy.SKIP, False
-        of_plugins = self.hints_for(event).get(queued.pod.spec.scheduler_name, {})
-        is_common = True
+            return QueueingStrategy.AFTER_BACKOFF if is_for_it else QueueingStrategy.SKIP
+        return self._evaluate(queued, _Change(self.hints_for(event), event.label, old, new))[0]
+
+    def _evaluate(self, queued: QueuedPodInfo, change: _Change) -> tuple[QueueingStrategy, bool]:
+        """The strategy, and whether it is that of the whole group: the hints that ran are declared per template, and
+        none failed."""
+        of_plugins, is_common = change.hints.get(queued.pod.spec.scheduler_name, {}), True
         if queued.gating_plugin is not None and queued.gating_plugin not in of_plugins:
             return QueueingStrategy.SKIP, is_common
         for rejectors, strategy in (
             (queued.pending_plugins, QueueingStrategy.IMMEDIATELY),
             (queued.unschedulable_plugins, QueueingStrategy.AFTER_BACKOFF),
         ):
+            if not rejectors:
+                continue
             for plugin, hints in of_plugins.items():
                 for hint in hints if plugin in rejectors else ():
-                    result = self._timed(plugin, hint, queued.pod, event, old, new)
+                    result = self._timed(plugin, hint, queued.pod, change)
                     is_common &= hint.per_template and result != ERROR
                     if result != SKIP:
                         return strategy, is_common
         return QueueingStrategy.SKIP, is_common
 
-    def _timed(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
+    def _timed(self, plugin: str, hint: Hint, pod: Pod, change: _Change) -> str:
         if (observer := self._observer) is None:
-            return self._run(plugin, hint, pod, event, old, new)
+            return self._run(plugin, hint, pod, change)
         began = observer.now()
-        result = self._run(plugin, hint, pod, event, old, new)
-        observer.hinted(plugin, event.label, result, observer.now() - began)
+        result = self._run(plugin, hint, pod, change)
+        observer.hinted(plugin, change.label, result, observer.now() - began)
         return result
 
-    def _run(self, plugin: str, hint: Hint, pod: Pod, event: ClusterEvent, old: Any, new: Any) -> str:
+    def _run(self, plugin: str, hint: Hint, pod: Pod, change: _Change) -> str:
         try:
-            return QUEUE if hint.test is None or hint.test(pod, old, new) else SKIP
+            return QUEUE if hint.test is None or hint.test(pod, change.old, change.new) else SKIP
         except KeyboardInterrupt:
             raise
         except BaseException as cause:
             self._log.error(
                 "Queueing hint failed; the pod is requeued",
                 plugin=plugin,
-                event=event.label,
+                event=change.label,
                 pod=pod,
                 err=cause,
             )

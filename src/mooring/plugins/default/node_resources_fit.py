@@ -222,21 +222,19 @@ class NodeResourcesFit(Plugin):
         )
 
     def _node_grew(self, pod: Pod, before: Node | None, after: Node) -> bool:
-        has = self._capacity(after)
-        wanted = {"pods": 1} | {
-            resource: amount
-            for resource, amount in pod.requests.amounts.items()
-            if amount > 0 and not self._is_ignored(resource)
-        }
-        by_devices = {
-            resource for resource in wanted if not has.get(resource) and self._devices.is_device_backed(resource)
-        }
-        if any(amount > has.get(resource, 0) for resource, amount in wanted.items() if resource not in by_devices):
-            return False
-        if before is None or by_devices:
-            return True
-        had = self._capacity(before)
-        return any(has.get(resource, 0) > had.get(resource, 0) for resource in wanted)
+        has, had = self._capacity(after), self._capacity(before) if before is not None else None
+        may_help = had is None
+        for resource, amount in (("pods", 1), *pod.requests.amounts.items()):
+            if amount <= 0 or self._is_ignored(resource):
+                continue
+            capacity = has.get(resource, 0)
+            if amount > capacity:
+                if capacity or not self._devices.is_device_backed(resource):
+                    return False
+                may_help = True
+            elif had is not None and capacity > had.get(resource, 0):
+                may_help = True
+        return may_help
 
     def _capacity(self, node: Node) -> Amounts:
         """What the node offers. One event runs the hints of thousands of pods on the same two objects."""
