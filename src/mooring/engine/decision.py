@@ -48,7 +48,9 @@ class Decision:
         """A refusal, though a node passed that was not sent to the extenders: it was added while they were called."""
         self.post_filtered = NOT_POST_FILTERED
         self.node_count = cycle.state.node_count
-        self.evaluated_nodes = self.feasible_nodes = self.next_start = 0
+        self.evaluated_nodes = 0
+        self.feasible_nodes = 0
+        self.next_start = 0
         if found is not None:
             self.evaluated_nodes, self.next_start = found.evaluated, found.next_start
             self.feasible_nodes = len(found.nodes)
