@@ -50,8 +50,10 @@ class Credentials:
 
     async def headers(self) -> CIMultiDict[str]:
         """The authentication headers, renewed where they have expired."""
+        if (valid := self.valid_headers()) is not None:
+            return valid
         async with self._renewing:
-            if self._headers is None or self._clock.monotonic() >= self._headers_until:
+            if self.valid_headers() is None:
                 await self._refresh()
         assert self._headers is not None
         return self._headers

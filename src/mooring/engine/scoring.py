@@ -23,6 +23,9 @@ from mooring.state import Column, Rows, RowView
 
 log = Log("engine")
 
+AT_ONCE = 16_384
+"""So many nodes are searched for ties at a time: among 100,000 not every one needs to be listed."""
+
 
 class ScoreColumns(msgspec.Struct):
     """Every feasible node's scores: per plugin one number per node, in the order of `nodes`."""
@@ -100,8 +103,6 @@ def _chosen(is_best: BoolArray, seed: int) -> int:
         number -= count
     raise IndexError(number)
 
-
-AT_ONCE = 16_384
 
 NO_PLACE = -1
 """All scores are cached: what is read of the best node is on its row."""
