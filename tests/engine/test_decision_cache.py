@@ -78,6 +78,33 @@ def test_a_plugin_that_reads_anything_runs_every_time():
         assert scored == NODES
 
 
+def test_a_confirmed_pod_is_read_again_only_by_plugins_that_read_pods():
+    for reads, again in ((Reads.PODS, ["node-3"]), (Reads.REQUESTED, []), (Reads.NODE, [])):
+        scored: list[str] = []
+        profile, state, cache = a_profile(counting(scored, reads)), a_state(*NODES), DecisionCache()
+        other = a_pod_of(name="other")
+        state.assume(other, "node-3", 0.0)
+        for _ in range(2):
+            decide(profile, a_pod_of(), state, cache=cache)
+        scored.clear()
+        state.set_pod(placed(other, "node-3"))
+        decide(profile, a_pod_of(), state, cache=cache)
+        assert scored == again, reads
+
+
+def test_what_pods_request_is_read_again_where_a_pod_comes_or_goes():
+    scored: list[str] = []
+    profile, state, cache = a_profile(counting(scored, Reads.REQUESTED)), a_state(*NODES), DecisionCache()
+    for _ in range(2):
+        decide(profile, a_pod_of(), state, cache=cache)
+    other = a_pod_of(name="other")
+    for change in (lambda: state.assume(other, "node-3", 0.0), lambda: state.forget(other.uid)):
+        scored.clear()
+        change()
+        decide(profile, a_pod_of(), state, cache=cache)
+        assert scored == ["node-3"]
+
+
 def test_a_kept_decision_does_not_change_when_rows_are_scored_again():
     profile, state, cache = a_profile(counting([])), a_state(*NODES), DecisionCache()
     decide(profile, a_pod_of(), state, cache=cache)

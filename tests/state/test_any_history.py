@@ -219,7 +219,11 @@ class History(RuleBasedStateMachine):
         seen: dict[Any, Any] = {("row", name): row for name, row in rows_of(self.state).items()}
         seen |= {("order", view.name): [pod.uid for pod in view.pods] for view in self.state.nodes}
         seen["placed"] = [pod.uid for pod in self.state.placed(PodsWhere())]
-        seen["generations"] = (self.state.node_changes.generation, self.state.pod_changes.generation)
+        seen["generations"] = (
+            self.state.node_changes.generation,
+            self.state.request_changes.generation,
+            self.state.pod_changes.generation,
+        )
         seen |= {("tally", key): tally.per_domain() for key, tally in self.tallies.items()}
         seen |= {("total", total): self.state.total(*total) for total in self.totals}
         return seen

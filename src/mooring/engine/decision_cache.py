@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from mooring.base.foreign_code import is_its_own
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.plugin_call import calling
-from mooring.engine.plugin_columns import Changes, FilterColumn, PluginColumn, ScoreColumn
+from mooring.engine.plugin_columns import Changes, FilterColumn, PluginColumn, ScoreColumn, widest_log
 from mooring.engine.plugin_scores import CachedScores
 from mooring.engine.profile import FilterPlugin, Profile, ScorePlugin
 from mooring.engine.ranking import Ranking, can_rank
@@ -100,6 +100,8 @@ class ProfileCache:
         self._filterers = profile.filterers
         self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
         self._can_rank = can_rank(profile)
+        self._log = widest_log(each.plugin for each in (*profile.filterers, *profile.scorers))
+        """The change log that rankings follow: scores may read pods though filters do not."""
         self._latest: weakref.ref[ReadsCache] | None = None
         self._of: State | None = None
         self._capacity = 0
@@ -239,7 +241,7 @@ class ProfileCache:
             filterers = [filterer for filterer in self._filterers if filterer.name not in skipped]
             cacheable = self._cacheable(filterers)
             if ranking is None or ranking.cacheable != cacheable:
-                ranking = Ranking(cacheable, self._filter_columns(cacheable, cycle))
+                ranking = Ranking(cacheable, self._filter_columns(cacheable, cycle), self._log)
                 self._rankings.put(signature, ranking)
             ranking.skipped, ranking.others = frozenset(skipped), filterers[len(ranking.filters) :]
         try:

@@ -12,7 +12,7 @@ column: it runs on the nodes that reach it, as without a cache.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from mooring.engine.evaluation import (
 )
 from mooring.engine.profile import FilterPlugin, ScorePlugin
 from mooring.engine.rejected import Step, numbered
-from mooring.framework import IntArray, Reads, Refusal, constant_score
+from mooring.framework import IntArray, Plugin, Reads, Refusal, constant_score
 from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.state import Column, Rows, State
 
@@ -37,9 +37,16 @@ FEW_ROWS = 4
 MOST_VERDICTS = 4_096
 """A plugin may give every node a reason of its own."""
 
-Moment = tuple[int, int]
-"""A place in the log of changed nodes, and in that of changed pods."""
-NEVER: Moment = (-1, -1)
+Moment = tuple[int, int, int]
+"""A place in the logs of changed nodes, of changed requests and of changed pods."""
+NEVER: Moment = (-1, -1, -1)
+_LOGS = {Reads.NODE: 0, Reads.REQUESTED: 1, Reads.PODS: 2}
+"""Which of these logs a plugin reads besides that of nodes."""
+
+
+def widest_log(plugins: Iterable[Plugin]) -> int:
+    """The log that has every change which one of these plugins reads."""
+    return max((_LOGS.get(plugin.reads, 0) for plugin in plugins), default=0)
 
 
 class Changes:
@@ -49,35 +56,38 @@ class Changes:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._known: dict[tuple[Moment, bool], Sequence[int] | None] = {}
-        self.now: Moment = (0, 0)
+        self._known: dict[tuple[Moment, int], Sequence[int] | None] = {}
+        self.now: Moment = (0, 0, 0)
 
     def look(self) -> None:
         """What `now` is, for one decision: nothing changes while it is taken."""
-        now = (self._state.node_changes.generation, self._state.pod_changes.generation)
+        state = self._state
+        now = (state.node_changes.generation, state.request_changes.generation, state.pod_changes.generation)
         if now != self.now:
             self.now = now
             self._known.clear()
 
-    def since(self, moment: Moment, *, reads_pods: bool) -> Sequence[int] | None:
-        """The rows whose nodes changed, or also whose pods changed. None: so many that all are to be evaluated."""
-        if moment == self.now or (not reads_pods and moment[0] == self.now[0]):
+    def since(self, moment: Moment, log: int) -> Sequence[int] | None:
+        """The rows whose nodes changed, and those of another log. None: so many that all are to be evaluated."""
+        now = self.now
+        if moment == now or (moment[0] == now[0] and moment[log] == now[log]):
             return ()
-        key = (moment, reads_pods)
+        key = (moment, log)
         if key not in self._known:
-            self._known[key] = self._since(moment, reads_pods)
+            self._known[key] = self._since(moment, log)
         return self._known[key]
 
-    def _since(self, moment: Moment, reads_pods: bool) -> Sequence[int] | None:
-        nodes, pods = moment
+    def _since(self, moment: Moment, log: int) -> Sequence[int] | None:
+        nodes, pods = moment[0], moment[log]
         changed_nodes = self.now[0] - nodes
-        changed_pods = self.now[1] - pods if reads_pods else 0
+        changed_pods = self.now[log] - pods if log else 0
         if changed_nodes + changed_pods > 64 and max(changed_nodes, changed_pods) > self._state.node_count // 8:
             return None
         rows = self._state.node_changes.since(nodes) if changed_nodes else ()
         if rows is None or not changed_pods:
             return rows
-        more = self._state.pod_changes.since(pods)
+        pod_log = self._state.request_changes if log == _LOGS[Reads.REQUESTED] else self._state.pod_changes
+        more = pod_log.since(pods)
         if more is None or not rows:
             return more
         return list(dict.fromkeys((*rows, *more)))
@@ -86,10 +96,10 @@ class Changes:
 class PluginColumn(ABC):
     """The results of one plugin at one point. Subclasses evaluate."""
 
-    __slots__ = ("_moment", "_state", "epoch", "reads_pods")
+    __slots__ = ("_log", "_moment", "_state", "epoch")
 
     def __init__(self, reads: Reads) -> None:
-        self.reads_pods = reads is Reads.PODS
+        self._log = _LOGS[reads]
         self.epoch = 0
         """Changes when all rows were evaluated."""
         self._moment = NEVER
@@ -98,13 +108,14 @@ class PluginColumn(ABC):
 
     def is_current(self, now: Moment, state: Any) -> bool:
         """Whether nothing changed, as far as one look shows."""
-        return state is self._state and (self._moment == now or (not self.reads_pods and self._moment[0] == now[0]))
+        moment, log = self._moment, self._log
+        return state is self._state and (moment == now or (moment[0] == now[0] and moment[log] == now[log]))
 
     def advance(self, cycle: EngineCycle, changes: Changes, state: Any) -> None:
         """Be up to date for the cycle's pod. `state` is what the plugin's pre_filter or pre_score returned for it."""
         rows: Sequence[int] | None = None
         if self._moment is not NEVER and (self._state is state or _equal(self._state, state)):
-            rows = changes.since(self._moment, reads_pods=self.reads_pods)
+            rows = changes.since(self._moment, self._log)
         if rows is None:
             self._moment = NEVER
             self._evaluate_all(cycle)

@@ -17,6 +17,9 @@ class Form(Enum):
     VECTOR = "vector"
 
 
+READ_BY_ROW = (Reads.NODE, Reads.REQUESTED, Reads.PODS)
+"""What plugins read whose result for a node is the same until that node changes."""
+
 Rule = Callable[..., Iterable[Rejections]]
 """A filter's rule for many nodes at once."""
 
@@ -69,7 +72,7 @@ class ScorePlugin:
 
 def _is_cacheable(plugin: Plugin, form: Form) -> bool:
     """Whether its results for pods of one signature are the same on a node that has not changed."""
-    return form is Form.FASTER and plugin.reads in (Reads.NODE, Reads.PODS) and callable(getattr(plugin, "sign", None))
+    return form is Form.FASTER and plugin.reads in READ_BY_ROW and callable(getattr(plugin, "sign", None))
 
 
 class Profile:

@@ -34,7 +34,9 @@ FEW_ROWS = 16
 class Ranking:
     """Feasible nodes and totals, by row of the node table."""
 
-    def __init__(self, cacheable: Sequence[FilterPlugin], columns: Sequence[FilterColumn]) -> None:
+    def __init__(self, cacheable: Sequence[FilterPlugin], columns: Sequence[FilterColumn], log: int) -> None:
+        """`log` has every change that filters or scores read."""
+        self._log = log
         self.cacheable = cacheable
         """The profile's first filters that run for such pods, as far as they can be cached."""
         self.filters = list(zip(cacheable, columns, strict=False))
@@ -74,8 +76,7 @@ class Ranking:
             epochs += column.epoch  # they only grow: the same sum means that all are the same
         rows: Sequence[int] | None = None
         if self._moment is not NEVER and epochs == self._epochs:
-            # Scores read pods though filters may not.
-            rows = changes.since(self._moment, reads_pods=True)
+            rows = changes.since(self._moment, self._log)
         if rows is None:
             self._filter_all(cycle)
             self._epochs = epochs

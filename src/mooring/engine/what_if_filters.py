@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.evaluation import run_rule_at_once
-from mooring.engine.profile import FilterPlugin, Rule
+from mooring.engine.profile import READ_BY_ROW, FilterPlugin, Rule
 from mooring.engine.rejected import Step
 from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import IntArray, Plugin, Reads
@@ -72,7 +72,7 @@ def _rule_in_what_if(filterer: FilterPlugin, pre_filters: tuple[Plugin, ...]) ->
     if filterer.at_once is None:
         return None
     rule: Rule | None = getattr(filterer.plugin, IN_WHAT_IF, None)
-    if rule is None and _reads(filterer, pre_filters) in (Reads.NODE, Reads.PODS):
+    if rule is None and _reads(filterer, pre_filters) in READ_BY_ROW:
         rule = filterer.at_once
     return rule
 

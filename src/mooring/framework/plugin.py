@@ -27,6 +27,7 @@ class Reads(Enum):
     """
 
     NODE = "the node object alone"
+    REQUESTED = "the node, and what the pods on it request and hold in sum: resources and host ports"
     PODS = "the node and the pods on it"
     DOMAIN = "the tallies at the node's topology domain"
     ANYTHING = "anything: runs every time"

@@ -42,6 +42,8 @@ class State:
         """The node of each row; None where there is none (any more)."""
         self.node_changes: ChangeLog = self._table.node_changes
         """Rows whose node object changed."""
+        self.request_changes: ChangeLog = self._table.request_changes
+        """Rows whose pods request or hold something else."""
         self.pod_changes: ChangeLog = self._table.pod_changes
         """Rows whose pods changed."""
         self._pods: dict[str, PlacedPod] = {}

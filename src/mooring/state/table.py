@@ -1,7 +1,8 @@
 """The node table: the cluster in columns. Decides where a node's facts are kept; knows nothing of pods' selectors.
 
 Rows are stable while a node exists and are reused after it is gone. `node_changes` logs rows whose node object
-changed, `pod_changes` rows whose pods changed.
+changed, `request_changes` rows whose pods request or hold something else, `pod_changes` rows whose pods changed at all:
+a bound pod that is confirmed is another record with the same requests.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class NodeTable:
         self._included: dict[NodesWhere, Included] = {}
         self._cached: dict[Hashable, CachedColumn] = {}
         self.node_changes = ChangeLog()
+        self.request_changes = ChangeLog()
         self.pod_changes = ChangeLog()
 
     @property
@@ -189,7 +191,7 @@ class NodeTable:
             self._requested(resource).add(row, sign * amount)
         self.requested_nonzero["cpu"].add(row, sign * cpu_milli)
         self.requested_nonzero["memory"].add(row, sign * memory_bytes)
-        self.pod_changes.record(row)
+        self._changed(row)
 
     def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
         requests, requested, nonzero = pod.requests, self.requested, self.requested_nonzero
@@ -200,6 +202,10 @@ class NodeTable:
         nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
         if pod.ports or pod.volumes:
             self._count_held(row, pod, sign)
+        self._changed(row)
+
+    def _changed(self, row: int) -> None:
+        self.request_changes.record(row)
         self.pod_changes.record(row)
 
     def _count_held(self, row: int, pod: PlacedPod, sign: int) -> None:

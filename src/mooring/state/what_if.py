@@ -36,12 +36,17 @@ class WhatIfs:
         if self._index.in_what_if:
             return False
         self._index.begin_what_if()
-        self._table.node_changes.paused = self._table.pod_changes.paused = True
+        self._pause_logs(True)
         return True
 
     def end(self) -> None:
         self._index.end_what_if()
-        self._table.node_changes.paused = self._table.pod_changes.paused = False
+        self._pause_logs(False)
+
+    def _pause_logs(self, is_paused: bool) -> None:
+        table = self._table
+        for log in (table.node_changes, table.request_changes, table.pod_changes):
+            log.paused = is_paused
 
     def evict(self, view: RowView, pods: Collection[PlacedPod]) -> None:
         self._table.take_pods(view, pods)

@@ -66,7 +66,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     """Favour nodes whose resources the pod brings closer to being used alike."""
 
     pod_fields = ("spec.containers", "spec.initContainers")
-    reads = Reads.PODS
+    reads = Reads.REQUESTED
     per_template = True
     score_needs_pre_score = False
 

@@ -57,7 +57,7 @@ class NodePorts(Plugin):
     """Reject nodes where a host port that the pod requests is taken."""
 
     pod_fields = ("spec.containers[*].ports", "spec.initContainers[*].ports")
-    reads = Reads.PODS
+    reads = Reads.REQUESTED
     per_template = True
     pre_filter_reads_pods = False
 

@@ -81,7 +81,7 @@ class NodeResourcesFit(Plugin):
 
     pod_fields = ("spec.containers", "spec.initContainers")
     missing_state_message = 'error reading "{}" from cycleState: not found'
-    reads = Reads.PODS
+    reads = Reads.REQUESTED
     per_template = True
     pre_filter_reads_pods = False
     score_needs_pre_score = False
