@@ -5,6 +5,8 @@ The implementation is OpenSSL's, so what Go supports and OpenSSL does not is ref
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import ssl
 import warnings
 from dataclasses import dataclass
@@ -59,6 +61,17 @@ CURVES = {29: "X25519", 23: "prime256v1", 24: "secp384r1", 25: "secp521r1"}
 """Go's numbers for key exchanges, in the order in which we would take them."""
 
 
+@functools.cache
+def curves_here() -> dict[int, str]:
+    """Those that this Python can choose: before 3.11.4 it cannot choose X25519."""
+    context, found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), {}
+    for number, name in CURVES.items():
+        with contextlib.suppress(ssl.SSLError):
+            context.set_ecdh_curve(name)
+            found[number] = name
+    return found
+
+
 @dataclass(frozen=True)
 class TlsSettings:
     """The values of the flags; empty: the default."""
@@ -84,7 +97,7 @@ class TlsSettings:
             if not 1 <= curve <= 65535:
                 problems.append(Problem("--tls-curve-preferences", f"{curve} is out of range (must be 1-65535)"))
         if self.curves and self.curve is None and not problems:
-            known = ", ".join(f"{number} ({name})" for number, name in CURVES.items())
+            known = ", ".join(f"{number} ({name})" for number, name in curves_here().items())
             problems.append(Problem("--tls-curve-preferences", f"none of these can be used here; there are {known}"))
         return problems
 
@@ -101,7 +114,7 @@ class TlsSettings:
 
     @property
     def curve(self) -> str | None:
-        return next((name for number, name in CURVES.items() if number in self.curves), None)
+        return next((name for number, name in curves_here().items() if number in self.curves), None)
 
     @property
     def _is_old(self) -> bool:
