@@ -187,10 +187,9 @@ def as_recorded(found: Measured, recorder: Recorder) -> Json:
 
 def _slowest(runs: list[Run]) -> str:
     took: dict[str, float] = {}
-    for _, turns, end in runs:
-        ends = [moment for _, moment in turns[1:]] + [end]
-        for (plugin, began), ended in zip(turns, ends, strict=True):
-            took[plugin] = took.get(plugin, 0.0) + ended - began
+    for run in runs:
+        for plugin, seconds in run.seconds_by_plugin():
+            took[plugin] = took.get(plugin, 0.0) + seconds
     return max(took, key=lambda plugin: took[plugin], default="")
 
 

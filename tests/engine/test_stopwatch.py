@@ -7,11 +7,12 @@ from itertools import count
 import pytest
 
 from mooring.base.errors import PluginFault
-from mooring.engine import Profile, decide
+from mooring.bench.decide import default_profile
+from mooring.engine import DecisionCache, Profile, decide
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling
-from mooring.engine.stopwatch import Stopwatch
+from mooring.engine.stopwatch import Run, Stopwatch
 from mooring.framework import Plugin, Point, ToMax
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
@@ -47,23 +48,51 @@ def a_state(nodes: int) -> State:
     return state
 
 
-def ticking() -> Stopwatch:
+def ticking(*, times_plugins: bool = True) -> Stopwatch:
     """Every look at it is one second later."""
     ticks = count()
-    return Stopwatch(lambda: float(next(ticks)))
+    return Stopwatch(lambda: float(next(ticks)), times_plugins=times_plugins)
 
 
-def test_every_turn_of_a_decision_is_timed():
+POINTS = [
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.NORMALIZE,
+]
+
+
+def test_every_plugin_of_a_decision_is_timed():
     watch = ticking()
     decide(a_profile(Everywhere()), a_pod(), a_state(2), watch=watch)
-    called = [
-        ExtensionPoint.PRE_FILTER,
-        ExtensionPoint.FILTER,
-        ExtensionPoint.PRE_SCORE,
-        ExtensionPoint.SCORE,
-        ExtensionPoint.NORMALIZE,
+    assert watch.runs == [
+        Run(point, ["Everywhere"], [3.0 * place + 2], began=3.0 * place + 1, ended=3.0 * place + 3)
+        for place, point in enumerate(POINTS)
     ]
-    assert watch.runs == [(words, [("Everywhere", 2 * place + 1)], 2 * place + 2) for place, words in enumerate(called)]
+
+
+def test_points_can_be_timed_without_their_plugins():
+    watch = ticking(times_plugins=False)
+    decide(a_profile(Everywhere()), a_pod(), a_state(2), watch=watch)
+    assert watch.runs == [
+        Run(point, ["Everywhere"], [], began=2.0 * place + 1, ended=2.0 * place + 2)
+        for place, point in enumerate(POINTS)
+    ]
+    assert not [seconds for run in watch.runs for seconds in run.seconds_by_plugin()]
+
+
+def test_plugins_whose_results_are_cached_count_as_called():
+    profile, state, cache = default_profile(), a_state(3), DecisionCache()
+    called: list[list[tuple[ExtensionPoint, list[str]]]] = []
+    for number in range(6):
+        watch = ticking(times_plugins=number % 2 == 0)
+        decision = decide(profile, a_pod(f"web-{number}"), state, watch=watch, cache=cache)
+        assert decision.node is not None
+        state.assume(decision.pod, decision.node, 0.0)
+        runs = [run for run in watch.runs if run.point is not ExtensionPoint.NORMALIZE]
+        called.append([(run.point, sorted(run.plugins)) for run in runs])
+    assert all(each == called[0] for each in called)
 
 
 def test_a_plugins_turn_ends_when_the_next_ones_begins():
@@ -72,7 +101,8 @@ def test_a_plugins_turn_ends_when_the_next_ones_begins():
 
     watch = ticking()
     decide(a_profile(Everywhere(), Other()), a_pod(), a_state(1), watch=watch)
-    assert watch.runs[0] == (ExtensionPoint.PRE_FILTER, [("Everywhere", 1), ("Other", 2)], 3)
+    assert watch.runs[0] == Run(ExtensionPoint.PRE_FILTER, ["Everywhere", "Other"], [2.0, 3.0], began=1.0, ended=4.0)
+    assert list(watch.runs[0].seconds_by_plugin()) == [("Everywhere", 1.0), ("Other", 1.0)]
 
 
 def test_a_plugin_that_fails_has_had_its_turn():
@@ -80,7 +110,7 @@ def test_a_plugin_that_fails_has_had_its_turn():
     cycle = EngineCycle(a_profile(), a_pod(), a_state(1), watch=watch)
     with pytest.raises(PluginFault), calling(cycle, Everywhere(), ExtensionPoint.FILTER):
         raise KeyError("zone")
-    assert watch.runs == [(ExtensionPoint.FILTER, [("Everywhere", 1)], 2)]
+    assert watch.runs == [Run(ExtensionPoint.FILTER, ["Everywhere"], [2.0], began=1.0, ended=3.0)]
 
 
 def test_turns_at_the_same_time_are_kept_apart():
@@ -89,8 +119,8 @@ def test_turns_at_the_same_time_are_kept_apart():
     with calling(cycle, one := Everywhere(), ExtensionPoint.PRE_BIND), calling(cycle, one, ExtensionPoint.PRE_BIND):
         pass
     assert watch.runs == [
-        (ExtensionPoint.PRE_BIND, [("Everywhere", 2)], 3),
-        (ExtensionPoint.PRE_BIND, [("Everywhere", 1)], 4),
+        Run(ExtensionPoint.PRE_BIND, ["Everywhere"], [4.0], began=3.0, ended=5.0),
+        Run(ExtensionPoint.PRE_BIND, ["Everywhere"], [2.0], began=1.0, ended=6.0),
     ]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from mooring.base.errors import BudgetExceeded
 from mooring.engine import decide
+from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.pod_fields import largest_field
 from mooring.engine.time_budget import TICK_SECONDS, TimeBudget, is_interruptible
 from mooring.framework import Plan, Plugin, Reads, Refusal, Rejection, Rejections, TermKind
@@ -86,6 +87,20 @@ def test_a_plugin_is_interrupted(plugin, point):
 def test_a_decision_within_the_budget_is_as_without_one():
     quick = spins_at("filter", lambda: None)
     assert decided(quick).node == decided(quick, budget=TimeBudget(LIMIT_SECONDS)).node is not None
+
+
+def test_the_timer_sees_which_plugin_runs():
+    budget = TimeBudget(5.0)
+
+    def scores() -> int:
+        budget.look(None)
+        return 1
+
+    decided(spins_at("score", scores), budget=budget)
+    assert [(point, plugin) for point, plugin, _ in budget.seen] == [(ExtensionPoint.SCORE, "Slow")] * 2
+    assert budget.cycle is None, "the profile of a decision must be able to go"
+    budget.renew()
+    assert budget.seen == []
 
 
 def test_each_attempt_has_the_whole_budget():

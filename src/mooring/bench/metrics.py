@@ -98,7 +98,7 @@ class _Calls:
         watch = decision.cycle.watch
         assert watch is not None, "the decision was not timed"
         by_name = {plugin.name: plugin for plugin in profile.plugins}
-        self._runs = [(words, [by_name[name] for name, _ in turns]) for words, turns, _ in watch.runs]
+        self._runs = [(run.point, [by_name[name] for name in run.plugins]) for run in watch.runs]
         self._metrics, self._profile, self._decision = metrics, profile, decision
         self._binders = profile.at(Point.BIND)
         self.count = sum(len(plugins) for _, plugins in self._runs)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from mooring.base.errors import Fault, StateMissing
+from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.profile import Profile
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget
@@ -78,6 +79,8 @@ class EngineCycle:
         """The time that plugins may use for this attempt, also in a what-if; None: any."""
         self.plugin = ""
         """The name of the plugin that runs."""
+        self.point: ExtensionPoint | None = None
+        """The extension point that runs."""
         self.filter_states: dict[str, Any] = {}
         self.score_states: dict[str, Any] = {}
         self.limits: dict[str, set[str]] = {}
@@ -113,6 +116,11 @@ class EngineCycle:
     @property
     def nodes(self) -> Rows:
         return self.state.nodes
+
+    @property
+    def times_plugins(self) -> bool:
+        """Whether every plugin is timed, also one whose results are cached."""
+        return self.watch is not None and self.watch.times_plugins
 
     def filter_state(self, plugin: Plugin) -> Any:
         try:

@@ -100,7 +100,8 @@ class ProfileCache:
         self._filterers = profile.filterers
         self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
         self._can_rank = can_rank(profile)
-        self._log = widest_log(each.plugin for each in (*profile.filterers, *profile.scorers))
+        evaluated = [*profile.filterers, *profile.scorers]
+        self._log = widest_log(each.plugin for each in evaluated)
         """The change log that rankings follow: scores may read pods though filters do not."""
         self._latest: weakref.ref[ReadsCache] | None = None
         self._of: State | None = None
@@ -149,8 +150,9 @@ class ProfileCache:
             self._signs = common.signs | _signs(self._signed_each_time, cycle, call)
             self._signature = self._signature_of(self._signs)
         common.give(cycle)
-        if common.pre_filters is None or cycle.watch is not None:
+        if common.pre_filters is None or cycle.times_plugins:
             return cycle.profile.pre_filters
+        call.note_cached(common.cached_filters)
         return common.pre_filters
 
     def _signature_of(self, signs: Mapping[str, Hashable]) -> tuple[Hashable, ...]:
@@ -161,11 +163,12 @@ class ProfileCache:
         if self.common is not None and self.common.pre_filters is None:
             self.common.take_filters(cycle)
 
-    def pre_scores(self, cycle: EngineCycle) -> Sequence[Plugin]:
+    def pre_scores(self, cycle: EngineCycle, call: calling) -> Sequence[Plugin]:
         """The PreScore plugins that are left to run, as `begin` returns PreFilter plugins."""
         common = self.common
-        if common is None or common.pre_scores is None or cycle.watch is not None:
+        if common is None or common.pre_scores is None or cycle.times_plugins:
             return cycle.profile.pre_scores
+        call.note_cached(common.cached_scores)
         return common.pre_scores
 
     def pre_scored(self, cycle: EngineCycle) -> None:
@@ -306,6 +309,8 @@ class Common:
         "_score_states",
         "_skipped_filters",
         "_skipped_scores",
+        "cached_filters",
+        "cached_scores",
         "pre_filters",
         "pre_scores",
         "signature",
@@ -323,6 +328,9 @@ class Common:
         self.pre_filters: tuple[Plugin, ...] | None = None
         self.pre_scores: tuple[Plugin, ...] | None = None
         """The plugins that run for each pod; None: all, because they have not run for such a pod yet."""
+        self.cached_filters: tuple[str, ...] = ()
+        self.cached_scores: tuple[str, ...] = ()
+        """The names of the others."""
 
     def give(self, cycle: EngineCycle) -> None:
         """Leave what is known in a cycle: these plugins do not run again."""
@@ -337,6 +345,7 @@ class Common:
         self._filter_states = {name: state for name, state in cycle.filter_states.items() if name in shared}
         self._skipped_filters = cycle.skipped_filters & shared
         self.pre_filters = tuple(plugin for plugin in cycle.profile.pre_filters if plugin.name not in shared)
+        self.cached_filters = tuple(shared)
 
     def take_scores(self, cycle: EngineCycle) -> None:
         """All pre_scores have run."""
@@ -344,6 +353,7 @@ class Common:
         self._score_states = {name: state for name, state in cycle.score_states.items() if name in shared}
         self._skipped_scores = cycle.skipped_scores & shared
         self.pre_scores = tuple(plugin for plugin in cycle.profile.pre_scores if plugin.name not in shared)
+        self.cached_scores = tuple(shared)
 
     def _shared(self, plugins: Iterable[Plugin], cycle: EngineCycle) -> set[str]:
         """The plugins whose results hold for all pods of the template."""

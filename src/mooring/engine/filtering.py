@@ -126,7 +126,7 @@ def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Na
     narrowed = Narrowed()
     with calling(cycle, None, ExtensionPoint.PRE_FILTER) as call:
         plugins = cycle.profile.pre_filters if cache is None else cache.begin(cycle, call)
-        skipped, states, is_timed = cycle.skipped_filters, cycle.filter_states, cycle.watch is not None
+        skipped, states, is_timed = cycle.skipped_filters, cycle.filter_states, cycle.times_plugins
         for plugin in plugins:
             # States that cannot have changed are there: of pods of the same template, or in a what-if of this pod,
             # where plugins that skipped still skip.

@@ -47,6 +47,8 @@ def decide(
     """
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed, watch=watch, budget=budget)
+    if budget is not None:
+        budget.cycle = cycle
     cached = None if cache is None else cache.of(profile)
     found: Feasible | None = None
     try:

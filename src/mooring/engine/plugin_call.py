@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from collections.abc import Iterable
 from types import TracebackType
 
 from mooring.base.errors import BudgetExceeded, MooringError, PluginFault
@@ -24,16 +25,21 @@ from mooring.framework.plugin_files import is_of_package
 class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin, ExtensionPoint.FILTER):`
     """Inside, the plugin runs; what it raises leaves as a fault. `switch_to` goes on to the point's next plugin."""
 
-    __slots__ = ("_cycle", "_point", "_turns", "plugin")
+    __slots__ = ("_began", "_called", "_cycle", "_moments", "_point", "plugin")
 
     def __init__(self, cycle: EngineCycle, plugin: Plugin | None, point: ExtensionPoint) -> None:
         self._cycle = cycle
         self.plugin = plugin
         """What is raised now is raised by this one."""
         self._point = point
-        self._turns: list[tuple[str, float]] | None = None if cycle.watch is None else []
+        self._called: list[str] | None = None
+        self._moments: list[float] | None = None
+        if (watch := cycle.watch) is not None:
+            self._called, self._began = [], watch.now()
+            self._moments = [] if watch.times_plugins else None
 
     def __enter__(self) -> calling:
+        self._cycle.point = self._point
         if self.plugin is not None:
             self.switch_to(self.plugin)
         return self
@@ -41,19 +47,33 @@ class calling:  # noqa: N801  # it reads as a verb: `with calling(cycle, plugin,
     def switch_to(self, plugin: Plugin) -> None:
         self.plugin = plugin
         self._cycle.plugin = name = plugin.name
-        if self._turns is not None:
-            self._turns.append((name, self._cycle.watch.now()))  # type: ignore[union-attr]  # there are turns with it
+        if self._called is not None:
+            self._called.append(name)
+            if self._moments is not None:
+                self._moments.append(self._cycle.watch.now())  # type: ignore[union-attr]  # moments are read off it
+
+    def switch_past(self, plugin: Plugin) -> None:
+        """The plugin has been noted by `note_cached`, but runs all the same."""
+        self.plugin = plugin
+        self._cycle.plugin = plugin.name
+
+    def note_cached(self, plugins: Iterable[str]) -> None:
+        """The results of these plugins are cached: they count as called. Where plugins are timed, `switch_to` them."""
+        if self._called is not None:
+            self._called.extend(plugins)
 
     def restart(self) -> None:
-        """The turns so far do not count: the point begins again."""
-        if self._turns is not None:
-            self._turns.clear()
+        """The calls so far do not count: the point begins again."""
+        if self._called is not None:
+            self._called.clear()
+            if self._moments is not None:
+                self._moments.clear()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._turns and (watch := self._cycle.watch) is not None:
-            watch.runs.append(Run(self._point, self._turns, watch.now()))
+        if self._called and (watch := self._cycle.watch) is not None:
+            watch.runs.append(Run(self._point, self._called, self._moments or [], self._began, watch.now()))
         if error is None or isinstance(error, PluginFault):
             return
         if isinstance(error, AttemptTimeout):

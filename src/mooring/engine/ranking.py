@@ -41,6 +41,7 @@ class Ranking:
         """The profile's first filters that run for such pods, as far as they can be cached."""
         self.filters = list(zip(cacheable, columns, strict=False))
         """Those of them that are: up to the first that failed."""
+        self._names = [filterer.name for filterer, _ in self.filters]
         self.skipped: frozenset[str] = frozenset()
         """The plugins whose filters did not run for the latest such pod…"""
         self.others: Sequence[FilterPlugin] = ()
@@ -64,14 +65,16 @@ class Ranking:
 
     def advance(self, cycle: EngineCycle, changes: Changes, call: calling) -> None:
         """Bring filters up to date for the cycle's pod."""
-        states, now, is_timed = cycle.filter_states, changes.now, cycle.watch is not None
+        states, now, is_timed = cycle.filter_states, changes.now, cycle.times_plugins
         epochs = 0
+        if not is_timed:
+            call.note_cached(self._names)
         for filterer, column in self.filters:
             state = states.get(filterer.name)
-            is_current = column.is_current(now, state)
-            if is_timed or not is_current:
+            if is_timed:
                 call.switch_to(filterer.plugin)
-            if not is_current:
+            if not column.is_current(now, state):
+                call.switch_past(filterer.plugin)
                 column.advance(cycle, changes, state)
             epochs += column.epoch  # they only grow: the same sum means that all are the same
         rows: Sequence[int] | None = None

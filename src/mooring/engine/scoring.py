@@ -156,7 +156,7 @@ def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
                 summed.append(cached)
             elif not scores.is_settled:
                 others.append(scores)
-    if others or cycle.watch is not None:
+    if others or cycle.times_plugins:
         _normalize(cycle, nodes, each, others)
     _add_up(scored, summed, found)
     return scored
@@ -165,7 +165,7 @@ def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
 def _normalize(
     cycle: EngineCycle, nodes: Rows, each: Sequence[PluginScores], to_normalize: Sequence[PluginScores]
 ) -> None:
-    is_timed = cycle.watch is not None
+    is_timed = cycle.times_plugins
     with calling(cycle, None, ExtensionPoint.NORMALIZE) as call:
         for scores in each if is_timed else to_normalize:
             call.switch_to(scores.scorer.plugin)
@@ -219,7 +219,7 @@ def _run_pre_scores(cycle: EngineCycle, nodes: Rows, cache: ProfileCache | None)
     cycle.stage = Stage.PRE_SCORE
     states, skipped = cycle.score_states, cycle.skipped_scores
     with calling(cycle, None, ExtensionPoint.PRE_SCORE) as call:
-        for plugin in cycle.profile.pre_scores if cache is None else cache.pre_scores(cycle):
+        for plugin in cycle.profile.pre_scores if cache is None else cache.pre_scores(cycle, call):
             call.switch_to(plugin)
             if plugin.name in states or plugin.name in skipped:
                 continue  # the same for all pods of the template

@@ -5,36 +5,40 @@ It only records moments. What they mean is computed afterwards, and only where i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import sub
 from typing import NamedTuple
 
 from mooring.engine.extension_point import ExtensionPoint
 
-Turn = tuple[str, float]
-"""A plugin, and when its call began. A plain tuple: a decision makes dozens of them."""
-
 
 class Run(NamedTuple):
-    """Plugins that ran at one extension point, one after the other; at least one."""
+    """Plugins that ran at one extension point, one after the other."""
 
     point: ExtensionPoint
-    turns: list[Turn]
+    plugins: list[str]
+    """Those that were called, and those whose results were cached."""
+    moments: list[float]
+    """When each of them began; empty where only points are timed."""
+    began: float
     ended: float
 
-    @property
-    def began(self) -> float:
-        return self.turns[0][1]
+    def seconds_by_plugin(self) -> Iterator[tuple[str, float]]:
+        """How long each took: until the next one began. Nothing where only points are timed."""
+        return zip(self.plugins, map(sub, [*self.moments[1:], self.ended], self.moments), strict=False)
 
 
 class Stopwatch:
     """The moments of one attempt."""
 
-    __slots__ = ("began", "is_sampled", "now", "runs", "seen")
+    __slots__ = ("began", "is_sampled", "now", "runs", "seen", "times_plugins")
 
-    def __init__(self, now: Callable[[], float], *, is_sampled: bool = False) -> None:
+    def __init__(self, now: Callable[[], float], *, is_sampled: bool = False, times_plugins: bool = True) -> None:
         self.now = now
+        self.times_plugins = times_plugins
+        """Whether it records when every plugin began, not only every point: dozens of moments for each decision."""
         self.is_sampled = is_sampled
-        """Whether the time of every plugin is reported, not only that of every point."""
+        """Whether the time of every plugin is reported."""
         self.runs: list[Run] = []
         self.seen = 0
         """How many of the runs have been read."""

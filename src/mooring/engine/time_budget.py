@@ -20,10 +20,11 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from mooring.base.durations import go_duration
 from mooring.base.errors import BudgetExceeded
+from mooring.engine.extension_point import ExtensionPoint
 from mooring.framework import Plugin
 
 TICK_SECONDS = 0.1
@@ -43,15 +44,24 @@ class AttemptTimeout(BaseException):
     """Raised in a plugin's code. Not an `Exception`: a plugin's `except Exception` must not catch it."""
 
 
+class RunningCycle(Protocol):
+    """What runs at the moment."""
+
+    point: ExtensionPoint | None
+    plugin: str
+
+
 class TimeBudget:
     """The time for one attempt after the other. It runs while inside; `renew` begins another attempt."""
 
-    __slots__ = ("_is_timed", "_last_look", "_spent", "exceeded", "is_over", "seconds")
+    __slots__ = ("_last_look", "_spent", "cycle", "exceeded", "is_over", "is_timed", "seconds", "seen")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._is_timed = False
-        """Whether the timer looks at this attempt."""
+        self.is_timed = False
+        """Whether the timer looks at this attempt; before the first one, False."""
+        self.cycle: RunningCycle | None = None
+        """The attempt that runs."""
         self.renew()
 
     def renew(self) -> None:
@@ -59,6 +69,8 @@ class TimeBudget:
         self._last_look = 0.0
         self.is_over = False
         """More time than the budget was spent: plugins are interrupted."""
+        self.seen: list[tuple[ExtensionPoint, str, float]] = []
+        """What ran when the timer looked at the attempt, point and plugin; and the seconds since its last look."""
         self.exceeded: BudgetExceeded | None = None
         """The first plugin that was interrupted, as a fault."""
 
@@ -69,10 +81,11 @@ class TimeBudget:
 
     def __enter__(self) -> None:
         self._last_look = time.monotonic()
-        self._is_timed = _start(self)
+        self.is_timed = _start(self)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         _stop()
+        self.cycle = None  # it holds the profile, which a reload may replace
         self._spent += time.monotonic() - self._last_look
         if kind is None and self.exceeded is not None:
             raise self.exceeded  # a plugin survived its interruption: its results cannot be relied on
@@ -87,7 +100,7 @@ class TimeBudget:
 
     def check(self) -> None:
         """Called between two steps of an attempt, where raising is safe."""
-        if self.is_over or (not self._is_timed and self._spent_now() > self.seconds):
+        if self.is_over or (not self.is_timed and self._spent_now() > self.seconds):
             self.is_over = True
             raise AttemptTimeout
 
@@ -95,8 +108,11 @@ class TimeBudget:
         """The timer's check of a running attempt."""
         now = time.monotonic()
         # After a stop, or without CPU, a look comes late: of that time no more counts than a plugin can have used.
-        self._spent += min(now - self._last_look, 2 * TICK_SECONDS)
+        since = min(now - self._last_look, 2 * TICK_SECONDS)
+        self._spent += since
         self._last_look = now
+        if self.cycle is not None and self.cycle.point is not None:
+            self.seen.append((self.cycle.point, self.cycle.plugin, since))
         if self._spent <= self.seconds and now < _interrupt_at:
             return
         if not self.is_over:

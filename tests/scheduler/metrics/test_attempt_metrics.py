@@ -14,10 +14,17 @@ from mooring.base.errors import PluginFault
 from mooring.engine import Decision, Permitted, PlacementRefused, Profile, decide, permit, reserve
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Allow, FeatureGates, Plan, Plugin, Point, Refusal, Rejection, Skip, Wait
 from mooring.framework.verdicts import UNRESOLVABLE
 from mooring.scheduler.metrics import SchedulerMetrics
-from mooring.scheduler.metrics.attempt_metrics import SURELY_SLOW_SECONDS, WARNINGS_APART_SECONDS, Part, Tracer
+from mooring.scheduler.metrics.attempt_metrics import (
+    SURELY_SLOW_SECONDS,
+    TIMED_AFTER_SECONDS,
+    WARNINGS_APART_SECONDS,
+    Part,
+    Tracer,
+)
 from mooring.state import State
 from mooring.testing import a_node_object, a_pod
 
@@ -38,15 +45,16 @@ class Bench:
         for number in range(nodes):
             self.state.set_node(a_node_object(f"n{number}"))
 
-    def attempt(self, *plugins: Plugin, name: str = "default-scheduler") -> Decision:
-        """As the loop makes one."""
+    def attempt(self, *plugins: Plugin, name: str = "default-scheduler", budget: TimeBudget | None = None) -> Decision:
+        """As the loop makes one; with a budget, a timer looks at it."""
         attempts = self.metrics.attempts
         points = {
             point: [(plugin, 1) for plugin in plugins if any(hasattr(plugin, method) for method in point.methods)]
             for point in PLACES
         }
         profile = Profile(name, points)
-        decision = decide(profile, a_pod("web"), self.state, watch=attempts.begin())
+        watch = attempts.begin(is_looked_at=budget is not None)
+        decision = decide(profile, a_pod("web"), self.state, watch=watch, budget=budget)
         attempts.decided(profile, decision)
         if decision.node is not None:
             response: PlacementRefused | PluginFault | Permitted = reserve(profile, decision) or permit(
@@ -246,6 +254,44 @@ def test_who_makes_an_attempt_slow_is_named(bench, capsys):
     assert bench.seen("mooring_plugin_slow_attempts_total") == {("Filter", "Taking"): 1}
 
 
+def test_in_an_attempt_that_is_not_sampled_the_timer_sees_who_makes_it_slow(bench, capsys):
+    bench.attempt(Taking(bench.clock))  # the first is sampled
+    bench.metrics.attempts.chance = lambda: 1.0
+    capsys.readouterr()
+    budget = TimeBudget(5.0)
+
+    class Seen(Taking):
+        def filter_nodes(self, pod, nodes, cycle):
+            budget.seen += [(ExtensionPoint.FILTER, "Seen", 0.1)] * 4
+            return super().filter_nodes(pod, nodes, cycle)
+
+    decision = bench.attempt(Seen(bench.clock, filter=SURELY_SLOW_SECONDS), budget=budget)
+    assert decision.node is not None
+    assert 'plugin="Seen" extensionPoint="Filter" pluginSeconds=0.4' in capsys.readouterr().err
+
+
+def test_after_a_slow_attempt_every_plugin_is_timed_for_a_while(bench):
+    attempts, budget = bench.metrics.attempts, TimeBudget(5.0)
+    bench.attempt(Taking(bench.clock))
+    attempts.chance = lambda: 1.0
+    assert not attempts.begin(is_looked_at=True).times_plugins
+    assert attempts.begin(is_looked_at=False).times_plugins
+    bench.attempt(Taking(bench.clock, filter=0.2), budget=budget)
+    assert attempts.begin(is_looked_at=True).times_plugins
+    bench.clock._now += TIMED_AFTER_SECONDS
+    assert not attempts.begin(is_looked_at=True).times_plugins
+
+
+def test_attempts_whose_plugins_are_not_timed_count_like_others(bench):
+    attempts, budget = bench.metrics.attempts, TimeBudget(5.0)
+    bench.attempt(Taking(bench.clock))
+    points, called = bench.points(), bench.seen(REQUESTED, plugin="Taking")
+    attempts.chance = lambda: 1.0
+    bench.attempt(Taking(bench.clock), budget=budget)
+    assert bench.points() == {point: 2 * seconds for point, seconds in points.items()}
+    assert bench.seen(REQUESTED, plugin="Taking") == {point: 2 * count for point, count in called.items()}
+
+
 def test_the_warning_is_not_repeated_all_the_time(bench, capsys):
     for _ in range(3):
         bench.attempt(Taking(bench.clock, filter=SURELY_SLOW_SECONDS))
@@ -285,8 +331,8 @@ def test_what_comes_after_the_decision_is_distinguished(bench):
     watch = decision.cycle.watch
     assert watch is not None
     watch.runs += [
-        Run(ExtensionPoint.PRE_BIND, [("Volumes", 1.0)], 3.0),
-        Run(ExtensionPoint.BIND, [("Binder", 3.0)], 4.0),
+        Run(ExtensionPoint.PRE_BIND, ["Volumes"], [1.0], 1.0, 3.0),
+        Run(ExtensionPoint.BIND, ["Binder"], [3.0], 3.0, 4.0),
     ]
     bench.metrics.attempts.ended(decision, PluginFault("Binder", "broken", "Bind"))
     points = bench.points()

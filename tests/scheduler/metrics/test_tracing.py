@@ -74,7 +74,7 @@ def test_an_attempt_is_a_trace_of_points_and_plugins(collector):
     decision = bench.attempt(Taking(bench.clock, filter=0.25))
     assert decision.cycle.watch is not None
     decision.cycle.watch.runs.append(
-        Run(ExtensionPoint.BIND, [("Binder", bench.clock.monotonic())], bench.clock.monotonic() + 1)
+        Run(ExtensionPoint.BIND, ["Binder"], [now := bench.clock.monotonic()], now, now + 1)
     )
     bench.metrics.attempts.ended(decision, PluginFault("Binder", "the server is away", "Bind"))
     tracer.stop()

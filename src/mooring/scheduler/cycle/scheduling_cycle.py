@@ -17,6 +17,7 @@ from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decide, Decision, DecisionCache, Permitted, PlacementRefused, Profile, permit, reserve
+from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Pod, Point
 from mooring.framework.events import resource_name
@@ -124,7 +125,7 @@ class SchedulingCycle:
 
             # 2. Decide: filter and score nodes; where none fits, run PostFilter. Extenders are awaited: no other pod
             #    is decided meanwhile, but watch events and binding cycles continue.
-            watch, inputs, is_gone = self._metrics.attempts.begin(), self._inputs(queued, profile), False
+            watch, inputs, is_gone = self._stopwatch(), self._inputs(queued, profile), False
             if (extenders := self._extenders) is None or not extenders.concern(pod):
                 decision = self._decide(profile, pod, self._state, watch=watch, **inputs)
             else:
@@ -160,6 +161,9 @@ class SchedulingCycle:
             self._contain(queued, decision, error)
         finally:
             self._idle.set()
+
+    def _stopwatch(self) -> Stopwatch:
+        return self._metrics.attempts.begin(is_looked_at=self._budget is not None and self._budget.is_timed)
 
     def _inputs(self, queued: QueuedPodInfo, profile: Profile) -> Inputs:
         self._attempts += 1

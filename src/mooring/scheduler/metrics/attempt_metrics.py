@@ -19,6 +19,7 @@ from mooring.base.log import Log
 from mooring.engine import Decision, EngineCycle, Permitted, PlacementRefused, Profile
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.stopwatch import Run, Stopwatch
+from mooring.engine.time_budget import TimeBudget
 from mooring.framework import Refusal
 from mooring.framework.verdicts import Code
 from mooring.scheduler.metrics.series import Buckets, Counter, Histogram
@@ -29,6 +30,8 @@ DOMINATING_SHARE = 0.5
 SURELY_SLOW_SECONDS = 0.5
 """Less than this may be a busy machine: it is reported only if it happens twice."""
 WARNINGS_APART_SECONDS = 60.0
+TIMED_AFTER_SECONDS = 60.0
+"""So long after a slow attempt every plugin of every attempt is timed."""
 SAMPLED_SHARE = 0.1
 """Of so many attempts each plugin's time is observed, as kube-scheduler does it."""
 
@@ -79,7 +82,7 @@ class _Pattern:
         ]
         """Per point: its series, and its first and its last run."""
         self.executions: list[list[Buckets]] | None = None
-        """Per run and turn, its series; from the first time on that it is sampled."""
+        """Per run and plugin, its series; from the first time on that it is sampled."""
 
     def fits(self, cycle: EngineCycle, runs: Sequence[Run]) -> bool:
         """Whether another decision of its profile that found a node, too, called the same plugins."""
@@ -94,13 +97,13 @@ class _Pattern:
         if self.executions is None:
             self.executions = [
                 [
-                    executions.at[plugin, point.metric_name, _plugin_status(decision, point, plugin)]
-                    for plugin, _ in turns
+                    executions.at[plugin, run.point.metric_name, _plugin_status(decision, run.point, plugin)]
+                    for plugin in run.plugins
                 ]
-                for point, turns, _ in runs
+                for run in runs
             ]
-        for (_, turns, ended), series in zip(runs, self.executions, strict=True):
-            for seconds, buckets in zip(_seconds(turns, ended), series, strict=True):
+        for run, series in zip(runs, self.executions, strict=True):
+            for (_, seconds), buckets in zip(run.seconds_by_plugin(), series, strict=True):
                 buckets.observe(seconds)
 
 
@@ -131,13 +134,20 @@ class AttemptMetrics:
         self._past: dict[tuple[str, ...], float] = {}
         """How often plugins were called by profiles that were replaced."""
         self._warned: dict[tuple[str, ExtensionPoint], float] = {}
+        self._times_until = float("-inf")
+        """Until then every plugin of every attempt is timed: one was slow."""
         self.chance = chance
         self._tracer = tracer
         self.slow_seconds = SLOW_SECONDS
 
-    def begin(self) -> Stopwatch:
-        """The first attempt is always sampled, so that the series exist."""
-        return Stopwatch(self._now, is_sampled=self.chance() < SAMPLED_SHARE or not self._executions.at)
+    def begin(self, *, is_looked_at: bool = False) -> Stopwatch:
+        """`is_looked_at`: a timer sees which plugin runs, in case that the attempt is slow (`TimeBudget.seen`).
+
+        Then plugins are timed in sampled attempts only. The first attempt is always sampled, so that the series exist.
+        """
+        is_sampled = self.chance() < SAMPLED_SHARE or not self._executions.at
+        is_timed = is_sampled or not is_looked_at or self._tracer is not None or self._now() < self._times_until
+        return Stopwatch(self._now, is_sampled=is_sampled, times_plugins=is_timed)
 
     def decided(self, profile: Profile, decision: Decision) -> None:
         """Observe every extension point of the decision, and the plugins called."""
@@ -229,9 +239,9 @@ class AttemptMetrics:
         watch.restart()
 
     def _sample(self, decision: Decision, watch: Stopwatch, fault: PluginFault | None) -> None:
-        for point, turns, ended in watch.runs[watch.seen :]:
-            label = point.metric_name
-            for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
+        for run in watch.runs[watch.seen :]:
+            label = run.point.metric_name
+            for plugin, seconds in run.seconds_by_plugin():
                 is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, label)
                 self._executions.at[plugin, label, ERROR if is_broken else SUCCESS].observe(seconds)
 
@@ -256,7 +266,8 @@ class AttemptMetrics:
             self._volume_failures.at[VOLUME_STAGES[fault.point],] += 1
 
     def _report_slow(self, decision: Decision, watch: Stopwatch, seconds: float) -> None:
-        times = sorted(_by_plugin(watch.runs).items(), key=lambda item: -item[1])
+        self._times_until = self._now() + TIMED_AFTER_SECONDS
+        times = sorted(_by_plugin(watch.runs, decision.cycle.budget).items(), key=lambda item: -item[1])
         if times and times[0][1] >= seconds * DOMINATING_SHARE:
             (point, plugin), took = times[0]
             self._dominated.at[plugin, point.metric_name, decision.profile] += 1
@@ -284,30 +295,30 @@ class AttemptMetrics:
         return True
 
 
-def _seconds(turns: Sequence[tuple[str, float]], ended: float) -> list[float]:
-    """How long each turn took: until the next one's."""
-    moments = [began for _, began in turns]
-    return [until - since for since, until in zip(moments, [*moments[1:], ended], strict=True)]
-
-
 def _lengths(runs: Sequence[Run]) -> tuple[int, ...]:
-    return tuple([len(turns) for _, turns, _ in runs])
+    return tuple([len(run.plugins) for run in runs])
 
 
 def _stretches(runs: Sequence[Run]) -> list[tuple[ExtensionPoint, int, int]]:
     """Of each point, its first and its last run. Scoring ends where its normalisation does."""
     found: dict[ExtensionPoint, tuple[int, int]] = {}
-    for place, (point, _, _) in enumerate(runs):
-        point = ExtensionPoint.SCORE if point is ExtensionPoint.NORMALIZE else point
+    for place, run in enumerate(runs):
+        point = ExtensionPoint.SCORE if run.point is ExtensionPoint.NORMALIZE else run.point
         first, _ = found.get(point, (place, place))
         found[point] = (first, place)
     return [(point, first, last) for point, (first, last) in found.items()]
 
 
-def _by_plugin(runs: Iterable[Run]) -> dict[tuple[ExtensionPoint, str], float]:
+def _by_plugin(runs: Iterable[Run], budget: TimeBudget | None) -> dict[tuple[ExtensionPoint, str], float]:
+    """How long each plugin took; where they were not timed, as far as the timer saw it."""
     total: dict[tuple[ExtensionPoint, str], float] = {}
-    for point, turns, ended in runs:
-        for (plugin, _), seconds in zip(turns, _seconds(turns, ended), strict=True):
+    is_timed = False
+    for run in runs:
+        is_timed = is_timed or bool(run.moments)
+        for plugin, seconds in run.seconds_by_plugin():
+            total[run.point, plugin] = total.get((run.point, plugin), 0.0) + seconds
+    if not is_timed and budget is not None:
+        for point, plugin, seconds in budget.seen:
             total[point, plugin] = total.get((point, plugin), 0.0) + seconds
     return total
 
@@ -318,9 +329,9 @@ def _evaluated(decision: Decision, runs: Iterable[Run]) -> set[tuple[str, str]]:
     skipped = {ExtensionPoint.PRE_FILTER: cycle.skipped_filters, ExtensionPoint.PRE_SCORE: cycle.skipped_scores}
     return {
         (plugin, point.metric_name)
-        for point, turns, _ in runs
+        for point, plugins, *_ in runs
         if point in _COUNTED
-        for plugin, _ in turns
+        for plugin in plugins
         if plugin not in skipped.get(point, ())
     }
 

@@ -161,11 +161,11 @@ def _spans(seen: _Seen) -> Iterator[dict[str, Any]]:
     yield _span(
         seen, seen.name, whole, "" if whole == attempt else attempt, seen.began, seen.ended, attributes, seen.message
     )
-    for number, (point, turns, ended) in enumerate(seen.runs):
-        point_id = _identity(f"{whole}/{number}", 8)
-        yield _span(seen, point.metric_name, point_id, whole, turns[0][1], ended, {})
-        ends = [began for _, began in turns[1:]] + [ended]
-        for place, ((plugin, began), until) in enumerate(zip(turns, ends, strict=True)):
+    for number, run in enumerate(seen.runs):
+        point, point_id = run.point, _identity(f"{whole}/{number}", 8)
+        yield _span(seen, point.metric_name, point_id, whole, run.began, run.ended, {})
+        ends = [*run.moments[1:], run.ended]
+        for place, (plugin, began, until) in enumerate(zip(run.plugins, run.moments, ends, strict=True)):
             fault = seen.fault
             is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, point.metric_name)
             error = str(fault) if is_broken else ""
