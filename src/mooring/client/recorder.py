@@ -11,7 +11,6 @@ import asyncio
 import socket
 import uuid
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -49,8 +48,7 @@ _encode = msgspec.json.Encoder().encode
 _Key = tuple[str, ...]
 
 
-@dataclass(slots=True, eq=False)
-class _Series:
+class _Series(msgspec.Struct, eq=False):
     """An event and how often it happened."""
 
     key: _Key

@@ -100,7 +100,7 @@ class ProfileCache:
         self._filterers = profile.filterers
         self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
         self._can_rank = can_rank(profile)
-        evaluated = [*profile.filterers, *profile.scorers]
+        evaluated: list[FilterPlugin | ScorePlugin] = [*profile.filterers, *profile.scorers]
         self._log = widest_log(each.plugin for each in evaluated)
         """The change log that rankings follow: scores may read pods though filters do not."""
         self._latest: weakref.ref[ReadsCache] | None = None

@@ -39,6 +39,9 @@ from mooring.objects.core import Pod
 class Point(Enum):
     """An extension point: its name in configuration files, upstream's interface name, the methods that make it."""
 
+    # Members are compared by identity; Enum would hash their names, in Python, on the path of every pod.
+    __hash__ = object.__hash__
+
     PRE_ENQUEUE = ("preEnqueue", "PreEnqueuePlugin", ("pre_enqueue",))
     QUEUE_SORT = ("queueSort", "QueueSortPlugin", ("sort_key",))
     PRE_FILTER = ("preFilter", "PreFilterPlugin", ("pre_filter",))

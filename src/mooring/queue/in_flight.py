@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
+
+import msgspec
 
 from mooring.framework.events import ClusterEvent
 from mooring.objects.core import Pod
@@ -25,8 +26,7 @@ class InFlightEvent(NamedTuple):
     new: Any
 
 
-@dataclass(slots=True)
-class InFlightPod:
+class InFlightPod(msgspec.Struct, eq=False):
     """A pod whose scheduling attempt is under way."""
 
     queued: QueuedPodInfo
