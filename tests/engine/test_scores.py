@@ -54,6 +54,34 @@ def test_scores_may_come_all_at_once() -> None:
     assert decided(made("One", score_nodes=lambda _pod, _nodes, _cycle: np.array([1, 2, 3], np.int32))).node == "c"
 
 
+def small(name: str, scores: list[int], **more: Any) -> Plugin:
+    """Returns scores of 32 bits."""
+    return made(name, score_nodes=lambda _pod, _nodes, _cycle: np.array(scores, np.int32), **more)
+
+
+def test_scores_of_32_bits_count_as_any_others() -> None:
+    one, two = small("One", [1, 2, 3]), scoring("Two", {"a": 0, "b": 40, "c": 0})
+    decision = decided((one, 2), (two, 1))
+    assert decision.node == "b"
+    assert decision.scores == {"One": Score(2, 2, 4, 2), "Two": Score(40, 40, 40, 1)}
+    columns = decision.columns()
+    assert columns is not None
+    assert columns.total.tolist() == [2, 44, 6]
+
+
+def test_scores_of_32_bits_are_checked_too() -> None:
+    assert "returns an invalid score 101" in decided(small("One", [1, 101, 3])).message
+    assert "returns an invalid score -1" in decided(small("One", [1, -1, 3])).message
+
+
+def test_scores_of_32_bits_do_not_overflow_when_they_are_normalized_or_weighted() -> None:
+    billion = 10**9
+    scaled = small("Scaled", [billion, 2 * billion, 0], normalizer=ToMax())
+    assert decided(scaled).scores["Scaled"] == Score(2 * billion, 100, 100, 1)
+    decision = decided((small("Heavy", [50, 60, 40]), billion), (small("Light", [0, 1, 0]), 1))
+    assert (decision.node, decision.total) == ("b", 60 * billion + 1)
+
+
 def test_one_score_for_all_nodes_counts_as_one_each() -> None:
     alike = made("Alike", score_nodes=lambda _pod, nodes, _cycle: constant_score(7, nodes))
     decision = decided((alike, 2), (scoring("One", {"a": 1, "b": 5, "c": 3}), 1))

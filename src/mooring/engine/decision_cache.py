@@ -19,7 +19,7 @@ from mooring.engine.plugin_call import calling
 from mooring.engine.plugin_columns import Changes, FilterColumn, PluginColumn, ScoreColumn, widest_log
 from mooring.engine.plugin_scores import CachedScores
 from mooring.engine.profile import FilterPlugin, Profile, ScorePlugin
-from mooring.engine.ranking import Ranking, can_rank
+from mooring.engine.ranking import Ranking
 from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import Plugin
 from mooring.state import State
@@ -99,7 +99,7 @@ class ProfileCache:
         self._per_template = profile.per_template
         self._filterers = profile.filterers
         self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
-        self._can_rank = can_rank(profile)
+        self._can_rank = profile.has_small_totals
         evaluated: list[FilterPlugin | ScorePlugin] = [*profile.filterers, *profile.scorers]
         self._log = widest_log(each.plugin for each in evaluated)
         """The change log that rankings follow: scores may read pods though filters do not."""

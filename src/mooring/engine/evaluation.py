@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.base.errors import PluginFault
 from mooring.engine.cycle import EngineCycle
@@ -134,9 +135,14 @@ def is_constant(scores: IntArray) -> bool:
 
 
 def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, nodes: Rows) -> IntArray:
-    """The scores as int64, one per node; otherwise a fault that names plugin, node and value."""
-    if type(scores) is np.ndarray and scores.dtype == np.int64 and scores.shape == (len(nodes),):
-        return scores
+    """The scores, one per node, as int64; otherwise a fault that names plugin, node and value.
+
+    Smaller numbers stay as they are where nothing computes with them: they are added up in half the time.
+    """
+    if type(scores) is np.ndarray and scores.shape == (len(nodes),):
+        dtype = scores.dtype
+        if dtype == np.int64 or (dtype == np.int32 and not scorer.is_normalized):
+            return scores
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
         try:
@@ -173,10 +179,16 @@ def _no_score(
     return fault(scorer.plugin, point, what)
 
 
+def are_in_range(scores: IntArray) -> bool:
+    """Whether all are within 0…100. Read without their sign, negative numbers are the largest: one look finds both."""
+    unsigned: NDArray[Any] = scores.view(np.uint32 if scores.dtype == np.int32 else np.uint64)
+    return bool(np.maximum.reduce(unsigned, initial=0) <= HIGHEST_SCORE)
+
+
 def out_of_range(scorer: ScorePlugin, scores: IntArray) -> PluginFault:
     wrong = int(scores[(scores < 0) | (scores > HIGHEST_SCORE)][0])
     what = f"returns an invalid score {wrong}, it should in the range of [0, {HIGHEST_SCORE}] after normalizing"
     problem = fault(scorer.plugin, ExtensionPoint.WEIGHT, what)
-    if scorer.normalizer is None and scorer.normalize is None:
+    if not scorer.is_normalized:
         problem.hint = f"set `normalizer = ToMax()` in class {scorer.plugin.name}, or return scores from 0 to 100"
     return problem

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.evaluation import (
+    are_in_range,
     checked_refusal,
     checked_score,
     is_constant,
@@ -248,7 +248,7 @@ class ScoreColumn(PluginColumn):
             self.is_in_range = 0 <= self.constant <= HIGHEST_SCORE
             return
         self.constant = None
-        self.is_in_range = bool(_highest_unsigned(scores) <= HIGHEST_SCORE)
+        self.is_in_range = are_in_range(scores)
         self.scores = Column(cycle.state.row_capacity, np.int64)
         self.scores.data[nodes.rows] = scores
 
@@ -281,12 +281,6 @@ class ScoreColumn(PluginColumn):
             if self.is_in_range and not 0 <= score <= HIGHEST_SCORE:
                 self.is_in_range = False
                 self.shape += 1
-
-
-def _highest_unsigned(scores: IntArray) -> Any:
-    """Read without their sign, negative numbers are the largest: one look finds both ends."""
-    unsigned: NDArray[np.uint64] = scores.view(np.uint64)
-    return np.maximum.reduce(unsigned, initial=0)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.engine.cycle import EngineCycle
-from mooring.engine.evaluation import is_constant, normalized, out_of_range
+from mooring.engine.evaluation import are_in_range, is_constant, normalized, out_of_range
 from mooring.engine.plugin_columns import ScoreColumn
 from mooring.engine.profile import ScorePlugin
 from mooring.framework import IntArray, constant_score
@@ -71,14 +71,12 @@ class PluginScores:
         else:
             self._normalized = scores
 
-    def check(self) -> None:
+    def check(self, nodes: Rows) -> None:
         """A normalized score beyond 0…100 is a fault."""
-        scores = self._normalized
         if self.constant is not None:
             if not 0 <= self.constant <= HIGHEST_SCORE:
                 raise out_of_range(self.scorer, np.array((self.constant,)))
-        # Read without their sign, negative numbers are the largest: one look finds both ends.
-        elif scores is not None and np.maximum.reduce(scores.view(np.uint64)) > HIGHEST_SCORE:
+        elif not are_in_range(scores := self.normalized(nodes)):
             raise out_of_range(self.scorer, scores)
 
     def raw(self, nodes: Rows) -> IntArray:
@@ -114,8 +112,7 @@ class CachedScores(PluginScores):
         column, scorer = self.column, self.scorer
         self.shape = column.shape
         self._settle(column.constant)
-        is_plain = scorer.normalizer is None and scorer.normalize is None
-        self.is_summed = is_plain and column.constant is None and column.is_in_range
+        self.is_summed = not scorer.is_normalized and column.constant is None and column.is_in_range
 
     def raw(self, nodes: Rows) -> IntArray:
         return self.column.raw(nodes)

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from mooring.framework import Plugin, Point, Reads, Rejections
+from mooring.framework.normalizers import HIGHEST_SCORE
 
 
 class Form(Enum):
@@ -19,6 +20,8 @@ class Form(Enum):
 
 READ_BY_ROW = (Reads.NODE, Reads.REQUESTED, Reads.PODS)
 """What plugins read whose result for a node is the same until that node changes."""
+OUT = -(2**30)
+"""The total of a node that cannot be chosen: less than any sum of scores that has room in 32 bits."""
 
 Rule = Callable[..., Iterable[Rejections]]
 """A filter's rule for many nodes at once."""
@@ -46,6 +49,7 @@ class ScorePlugin:
     __slots__ = (
         "at_once",
         "is_cacheable",
+        "is_normalized",
         "name",
         "normalize",
         "normalized_constants",
@@ -65,6 +69,7 @@ class ScorePlugin:
             self.at_once = None
         self.normalize: Callable[..., Any] | None = getattr(plugin, "normalize", None)
         self.normalizer = plugin.normalizer
+        self.is_normalized = self.normalize is not None or self.normalizer is not None
         self.normalized_constants: dict[int, int] = {}
         """What the normalizer makes of a score that all nodes have."""
         self.is_cacheable = _is_cacheable(plugin, form)
@@ -102,6 +107,9 @@ class Profile:
         self.scorers = tuple(
             ScorePlugin(plugin, weight or 1, form) for plugin, weight in self.points.get(Point.SCORE, ())
         )
+
+        self.has_small_totals = sum(abs(scorer.weight) for scorer in self.scorers) * HIGHEST_SCORE < -OUT
+        """Whether the sum of a node's weighted scores has room in 32 bits."""
 
         cacheable = [each.plugin for each in self.filterers if each.is_cacheable]
         cacheable += [each.plugin for each in self.scorers if each.is_cacheable]

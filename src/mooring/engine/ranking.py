@@ -19,14 +19,11 @@ from mooring.engine.cycle import EngineCycle
 from mooring.engine.plugin_call import calling
 from mooring.engine.plugin_columns import NEVER, Changes, FilterColumn
 from mooring.engine.plugin_scores import CachedScores
-from mooring.engine.profile import FilterPlugin, Profile
+from mooring.engine.profile import OUT, FilterPlugin
 from mooring.engine.rejected import Step
 from mooring.framework import BoolArray
-from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.state import Column, Rows, RowView
 
-OUT = -(2**30)
-"""The total of a row that cannot be chosen."""
 FEW_ROWS = 16
 """So many rows are updated one by one, more of them at once."""
 
@@ -200,8 +197,3 @@ class _Totals:
             totals += column.scores.data.take(rows).astype(np.int32) * np.int32(weight)
         totals[rejected.take(rows)] = OUT
         self.column.data[rows] = totals
-
-
-def can_rank(profile: Profile) -> bool:
-    """Whether totals of its scores stay within a column of totals."""
-    return sum(abs(scorer.weight) for scorer in profile.scorers) * HIGHEST_SCORE < -OUT

@@ -156,9 +156,12 @@ def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
                 summed.append(cached)
             elif not scores.is_settled:
                 others.append(scores)
-    if others or cycle.times_plugins:
-        _normalize(cycle, nodes, each, others)
-    _add_up(scored, summed, found)
+    normalizing = [scores for scores in others if scores.scorer.is_normalized]
+    if normalizing or cycle.times_plugins:
+        _normalize(cycle, nodes, each, normalizing)
+    for scores in others:
+        scores.check(nodes)
+    _add_up(cycle, scored, summed, found)
     return scored
 
 
@@ -171,13 +174,13 @@ def _normalize(
             call.switch_to(scores.scorer.plugin)
             if not is_timed or scores in to_normalize:
                 scores.normalize(cycle, nodes)
-    for scores in to_normalize:
-        scores.check()
 
 
-def _add_up(scored: Scored, summed: Sequence[CachedScores], found: Feasible) -> None:
+def _add_up(cycle: EngineCycle, scored: Scored, summed: Sequence[CachedScores], found: Feasible) -> None:
     """The sum of the weighted scores. Those in `summed` are added up as they are cached."""
     nodes, ranking = scored.nodes, found.ranking
+    # Small numbers take half the time, two types in one operation three times as long.
+    dtype = np.int32 if cycle.profile.has_small_totals else np.int64
     total: NDArray[Any] | None = None
     is_own = False
     columns: list[PluginScores] = []
@@ -193,9 +196,7 @@ def _add_up(scored: Scored, summed: Sequence[CachedScores], found: Feasible) -> 
             return
         total = nodes.cells(ranked)
     for scores in columns:
-        weighted: NDArray[Any] = scores.normalized(nodes)
-        if ranking is not None:
-            weighted = weighted.astype(np.int32)  # as the ranking: two types in one operation take three times as long
+        weighted: NDArray[Any] = scores.normalized(nodes).astype(dtype, copy=False)
         weighted = weighted * scores.weight if scores.weight != 1 else weighted
         if total is None:
             total = weighted

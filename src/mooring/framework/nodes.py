@@ -7,7 +7,7 @@ Amounts are whole numbers in the scheduler's units: thousandths of a CPU, bytes,
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,17 +77,25 @@ class NodeView(Protocol):
         ...
 
 
-class Capacity(NamedTuple):
+class Capacity:
     """How much of a resource many nodes have: as floating point, because NumPy divides whole numbers slowly."""
 
-    floats: FloatArray
-    lowest: float
-    highest: float
+    __slots__ = ("_percents", "floats", "highest", "lowest")
 
-    @classmethod
-    def of(cls, amounts: IntArray) -> Capacity:
-        floats = amounts.astype(np.float64)
-        return cls(floats, float(floats.min()), float(floats.max())) if len(floats) else cls(floats, 0.0, 0.0)
+    def __init__(self, amounts: IntArray) -> None:
+        self.floats: FloatArray = amounts.astype(np.float64)
+        self.floats.flags.writeable = False
+        self.lowest = float(self.floats.min()) if len(amounts) else 0.0
+        self.highest = float(self.floats.max()) if len(amounts) else 0.0
+        self._percents: FloatArray | None = None
+
+    @property
+    def percents(self) -> FloatArray:
+        """How many percent of it one unit is; only where no node has 0. Multiplying is faster than dividing."""
+        if self._percents is None:
+            self._percents = 100.0 / self.floats
+            self._percents.flags.writeable = False
+        return self._percents
 
 
 class NodeRows(Protocol):

@@ -142,8 +142,7 @@ class CapacityColumn(AmountColumn):
     def ready(self, count: int) -> Capacity:
         """The first cells, ready for arithmetic."""
         if self._ready is None or len(self._ready.floats) != count:
-            self._ready = Capacity.of(self.data[:count])
-            self._ready.floats.flags.writeable = False
+            self._ready = Capacity(self.data[:count])
         return self._ready
 
 

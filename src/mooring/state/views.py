@@ -244,7 +244,7 @@ class Rows:
         column = self._table.allocatable.get(resource)
         if column is not None and self._is_prefix:
             return column.ready(len(self.rows))
-        return Capacity.of(self.allocatable(resource))
+        return Capacity(self.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
         column = self._table.requested.get(resource)

@@ -13,7 +13,7 @@ from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE
 from mooring.framework.nodes import Capacity
 from mooring.objects.placed import placed
 from mooring.plugins.default.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit, insufficient
-from mooring.plugins.default.resource_scores import ResourceScorer, ScoringStrategy, Usage
+from mooring.plugins.default.resource_scores import EXACT, ResourceScorer, ScoringStrategy, Usage
 from mooring.testing import a_cycle, a_node, a_node_object, a_plugin, a_pod
 
 GPU = "example.com/gpu"
@@ -185,6 +185,20 @@ def test_what_to_ignore_is_named_like_a_label(args, path, message):
     assert message in problem.message
 
 
+@given(st.integers(1, EXACT) | st.integers(EXACT - 2**20, EXACT))
+def test_percents_of_many_nodes_are_cut_off_where_whole_numbers_are(capacity):
+    """Every whole percent, one unit more and one less: where rounding could show."""
+    at_percents = [capacity - -(-percent * capacity // 100) + unit for percent in range(101) for unit in (-1, 0, 1)]
+    requested = [each for each in at_percents if 0 <= each <= capacity]
+    scorer = ResourceScorer(ScoringStrategy())
+    usage = Usage(
+        np.array(requested, np.float64), 0, Capacity(np.full(len(requested), capacity)), weight=1, can_exceed=False
+    )
+    assert scorer.score_rows([usage], len(requested)).tolist() == [
+        scorer.score([(each, capacity, 1)]) for each in requested
+    ]
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(1, 100)), min_size=1, max_size=6),
     st.sampled_from(["LeastAllocated", "MostAllocated"]),
@@ -194,7 +208,7 @@ def test_dividing_many_at_once_is_exact_however_large_the_numbers(resources, str
     scorer = ResourceScorer(ScoringStrategy(type=strategy))
     for given_resources in (small, [each for each in resources if each[1] < 2**53]):
         rows = [
-            Usage(np.array([used], np.float64), 0, Capacity.of(np.array([capacity])), weight, used > capacity)
+            Usage(np.array([used], np.float64), 0, Capacity(np.array([capacity])), weight, used > capacity)
             for used, capacity, weight in given_resources
         ]
         assert scorer.score_rows(rows, 1).tolist() == [scorer.score(given_resources)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from mooring.framework import (
     ClaimsInFlight,
     Cycle,
     FeatureGates,
-    IntArray,
     Meta,
     NodeRows,
     NodeView,
@@ -117,34 +116,29 @@ class NodeResourcesBalancedAllocation(Plugin):
                 after.append(with_pod if with_pod < 1.0 else 1.0)
         return HALF + (HALF + _balance(after) - _balance(before)) // 2
 
-    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
+    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> NDArray[Any]:
         """`score`, for many nodes at once."""
         requested = self._requested(pod, cycle)
         if isinstance(requested, Skip) or not len(nodes):
-            return np.zeros(len(nodes), np.int64)
-        after = self._balances(nodes, requested)
-        after -= self._balances_before(nodes, tuple(requested))
-        after += HALF + 2 * HALF
-        after >>= 1
-        score: IntArray = after.astype(np.int64)
-        return score
+            return np.zeros(len(nodes), np.int32)
+        scores = self._balances(nodes, requested)
+        scores += self._without_pod(nodes, tuple(requested))
+        scores >>= 1
+        return scores
 
-    def _balances_before(self, nodes: NodeRows, resources: tuple[str, ...]) -> NDArray[np.int32]:
-        """How balanced nodes are without the pod: kept, except where devices stand in for a resource."""
-        nothing = dict.fromkeys(resources, 0)
+    def _without_pod(self, nodes: NodeRows, resources: tuple[str, ...]) -> NDArray[np.int32]:
+        """What nodes have of twice the score without the pod: kept, except where devices stand in for a resource."""
         if self._balances_devices and any("/" in resource for resource in resources):
-            return self._balances(nodes, nothing)
+            return self._of_balances_before(nodes, resources)
         return nodes.cached(
             (NodeResourcesBalancedAllocation, resources),
-            lambda others: self._balances(others, nothing),
-            lambda node: _balance(
-                [
-                    min(node.requested(resource) / capacity, 1.0)
-                    for resource in resources
-                    if (capacity := node.allocatable(resource))
-                ]
-            ),
+            lambda others: self._of_balances_before(others, resources),
+            lambda node: 3 * HALF - _balance_before(node, resources),
         )
+
+    def _of_balances_before(self, nodes: NodeRows, resources: tuple[str, ...]) -> NDArray[np.int32]:
+        before = self._balances(nodes, dict.fromkeys(resources, 0))
+        return np.subtract(3 * HALF, before, out=before)
 
     def _balances(self, nodes: NodeRows, requested: Amounts) -> NDArray[np.int32]:
         """How balanced nodes are with so much more."""
@@ -167,7 +161,7 @@ class NodeResourcesBalancedAllocation(Plugin):
             return nodes.used(resource), nodes.capacity(resource)
         requested, capacity = nodes.requested(resource), nodes.allocatable(resource)
         requested, capacity = self._devices.usage_of_nodes(nodes, resource, requested, capacity)
-        return requested.astype(np.float64), Capacity.of(capacity)
+        return requested.astype(np.float64), Capacity(capacity)
 
     def _requested(self, pod: Pod, cycle: Cycle) -> Amounts | Skip:
         try:
@@ -178,6 +172,16 @@ class NodeResourcesBalancedAllocation(Plugin):
 
 
 # In the following, numbers are added and divided in kube-scheduler's order: the last bit decides a score.
+
+
+def _balance_before(node: NodeView, resources: Iterable[str]) -> int:
+    """How balanced a node is without the pod."""
+    shares: list[float] = []
+    for resource in resources:
+        if capacity := node.allocatable(resource):
+            share = node.requested(resource) / capacity
+            shares.append(share if share < 1.0 else 1.0)
+    return _balance(shares)
 
 
 def _balance(shares: Sequence[float]) -> int:
@@ -212,9 +216,9 @@ def _balances_of_two(one: FloatArray, other: FloatArray) -> NDArray[np.int32]:
     """`_balance` of two resources that no node lacks: nearly always so. Writes into its arguments."""
     one -= other
     np.abs(one, out=one)
-    one *= -0.5
-    one += 1.0
-    one *= HIGHEST_SCORE
+    # (1 - deviation) * 100 with numbers twice as large: halving is exact, so that the same bits are rounded off.
+    np.subtract(2.0, one, out=one)
+    one *= HALF
     return one.astype(np.int32)  # faster than to 64 bits
 
 

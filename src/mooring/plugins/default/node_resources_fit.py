@@ -8,9 +8,10 @@ it. Scores count a container without CPU or memory request as 100m and 200Mi.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.base.errors import StateMissing
 from mooring.framework import (
@@ -22,7 +23,6 @@ from mooring.framework import (
     Cycle,
     FeatureGates,
     Hint,
-    IntArray,
     Meta,
     Node,
     NodeRows,
@@ -182,7 +182,7 @@ class NodeResourcesFit(Plugin):
             usages.append((used + amount, capacity, self._weights[resource]))
         return self._scorer.score(usages)
 
-    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> IntArray:
+    def score_nodes(self, pod: Pod, nodes: NodeRows, cycle: Cycle) -> NDArray[Any]:
         """`score`, for many nodes at once."""
         return self._scorer.score_rows(
             [self._usage_of_nodes(nodes, resource, amount) for resource, amount in self._scored(pod, cycle).items()],
@@ -197,7 +197,7 @@ class NodeResourcesFit(Plugin):
             return Usage(nodes.used(resource, nonzero=True), more, nodes.capacity(resource), weight, can_exceed)
         used, capacity = nodes.requested_nonzero(resource), nodes.allocatable(resource)
         used, capacity = self._devices.usage_of_nodes(nodes, resource, used, capacity)
-        return Usage(used.astype(np.float64), more, Capacity.of(capacity), weight, can_exceed=True)
+        return Usage(used.astype(np.float64), more, Capacity(capacity), weight, can_exceed=True)
 
     def _scored(self, pod: Pod, cycle: Cycle) -> Amounts:
         try:

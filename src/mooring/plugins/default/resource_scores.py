@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.framework import ArgsPart, IntArray, Meta
 from mooring.framework.nodes import Capacity
@@ -126,7 +127,7 @@ class ResourceScorer:
             case "RequestedToCapacityRatio":
                 return self._line[used * 100 // capacity]
 
-    def score_rows(self, resources: Sequence[Usage], size: int) -> IntArray:
+    def score_rows(self, resources: Sequence[Usage], size: int) -> NDArray[Any]:
         """`score`, for many nodes at once."""
         if self._type == "LeastAllocated" and all(_is_plain(usage.capacity) for usage in resources):
             return _least_allocated(resources, size)
@@ -154,35 +155,38 @@ class ResourceScorer:
                 return on_line
 
 
-EXACT = 2**53 // HIGHEST
-"""Up to this, floating point divides as whole numbers do: rounded to the nearest, a quotient of numbers below 2⁵³ never
-reaches the next whole number from below."""
+EXACT = 2**44
+ALL_FREE = HIGHEST + 2.0**-45
+"""Free percents are cut off to whole numbers. Computed from capacities up to `EXACT`, percents are less than 2⁻⁴⁵ away
+from the quotient of whole numbers (the rounding of `Capacity.percents`, of its product with what is used, and of the
+difference from this), and a quotient that is not whole is at least 2⁻⁴⁴ away from the next whole number. So with 2⁻⁴⁵
+more they are cut off where whole-number division would cut them off."""
 
 
 def _is_plain(capacity: Capacity) -> bool:
     return capacity.lowest > 0 and capacity.highest <= EXACT
 
 
-def _least_allocated(resources: Sequence[Usage], size: int) -> IntArray:
+def _least_allocated(resources: Sequence[Usage], size: int) -> NDArray[np.int32]:
     """The most frequent strategy where every node has every resource: in place, and by floating point."""
-    total: FloatArray | None = None
+    total: NDArray[np.int32] | None = None
     weights = 0
     for used, more, capacity, weight, can_exceed in resources:
         weights += weight
-        free = capacity.floats - used
-        free -= float(more)
-        if can_exceed and free.min() < 0.0:
-            np.maximum(free, 0.0, out=free)
-        free *= HIGHEST
-        free /= capacity.floats
-        np.floor(free, out=free)
+        percents = used + float(more)
+        percents *= capacity.percents
+        np.subtract(ALL_FREE, percents, out=percents)
+        if can_exceed and percents.min() < 0.0:
+            np.maximum(percents, 0.0, out=percents)
+        free = percents.astype(np.int32)
         if weight != 1:
             free *= weight
         total = free if total is None else np.add(total, free, out=total)
     if total is None:
-        return np.zeros(size, np.int64)
-    total /= weights
-    return total.astype(np.int64)
+        return np.zeros(size, np.int32)
+    if weights != 1:
+        total //= weights
+    return total
 
 
 def _on_broken_line(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
