@@ -222,12 +222,10 @@ class History:
     def a_pod(self, kind: str | None = None) -> Pod:
         self.number += 1
         kind = kind or self.random.choice(list(TEMPLATES)[: 3 if self.seed % 2 else None])
-        return a_pod(
-            f"{kind}-{self.number}",
-            uid=f"uid-{self.number}",
-            priority=self.random.choice([0, 0, 5]),
-            **TEMPLATES[kind](),
-        )
+        made = TEMPLATES[kind]()
+        if self.random.random() < 0.3:  # of the same family, and like no other pod
+            made["memory"] = f"{self.number}Mi"
+        return a_pod(f"{kind}-{self.number}", uid=f"uid-{self.number}", priority=self.random.choice([0, 0, 5]), **made)
 
     def happen(self) -> None:
         random, state = self.random, self.state

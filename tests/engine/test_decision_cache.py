@@ -69,6 +69,37 @@ def test_a_plugin_that_does_not_sign_the_pod_runs_every_time():
         assert scored == NODES
 
 
+def preparing(prepared: list[str], *, reads_requests: bool) -> Plugin:
+    """A plugin that signs all pods alike, and records the pods that it prepared."""
+
+    def pre_score(pod: Any, feasible: Any, cycle: Any) -> None:
+        prepared.append(pod.name)
+
+    plugin = made("Preparing", pre_score=pre_score, score=lambda _pod, _node, _cycle: 1, sign=lambda _pod: ())
+    type(plugin).reads, type(plugin).per_template = Reads.NODE, True
+    type(plugin).reads_requests = reads_requests
+    return plugin
+
+
+def test_a_plugin_that_reads_no_requests_is_run_for_two_pods_that_differ_in_nothing_else():
+    """The second is the first of those that are known to be alike."""
+    prepared: list[str] = []
+    profile, state, cache = a_profile(preparing(prepared, reads_requests=False)), a_state(*NODES), DecisionCache()
+    for number in range(4):
+        decide(profile, a_pod(f"pod-{number}", cpu=f"{number}m"), state, cache=cache)
+    assert prepared == ["pod-0", "pod-1"]
+    decide(profile, a_pod("other", cpu="9m", labels={"app": "other"}), state, cache=cache)
+    assert prepared == ["pod-0", "pod-1", "other"]
+
+
+def test_a_plugin_that_reads_requests_is_run_for_pods_that_differ_in_them():
+    prepared: list[str] = []
+    profile, state, cache = a_profile(preparing(prepared, reads_requests=True)), a_state(*NODES), DecisionCache()
+    for number in range(3):
+        decide(profile, a_pod(f"pod-{number}", cpu=f"{number}m"), state, cache=cache)
+    assert prepared == ["pod-0", "pod-1", "pod-2"]
+
+
 def test_a_plugin_that_reads_anything_runs_every_time():
     scored: list[str] = []
     profile, state, cache = a_profile(counting(scored, reads=Reads.ANYTHING)), a_state(*NODES), DecisionCache()

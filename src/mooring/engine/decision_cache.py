@@ -1,7 +1,8 @@
 """What is kept from one decision to the next, so that a pod like an earlier one costs the rows that changed since.
 
 Per plugin and signature its results for every node (`plugin_columns`); per signature of all plugins together, which
-nodes are feasible and their totals (`ranking`). Both are kept from the second pod of a signature on: a pod unlike any
+nodes are feasible and their totals (`ranking`); per template, and per family of templates, what plugins sign and return
+before nodes are evaluated (`Common`). All are kept from the second pod of a signature on: a pod unlike any
 other costs no more than without a cache. The number of signatures is bounded, by what the columns take in memory.
 
 A caller that decides many pods owns a `DecisionCache` and passes it to `decide`. Without one, decisions are the same.
@@ -96,9 +97,7 @@ class ProfileCache:
     def __init__(self, profile: Profile) -> None:
         # Not the profile itself: `DecisionCache` drops this when nothing else holds the profile any more.
         self._signed = profile.signed
-        self._per_template = profile.per_template
         self._filterers = profile.filterers
-        self._signed_each_time = tuple(plugin for plugin in profile.signed if not plugin.per_template)
         self._can_rank = profile.has_small_totals
         evaluated: list[FilterPlugin | ScorePlugin] = [*profile.filterers, *profile.scorers]
         self._log = widest_log(each.plugin for each in evaluated)
@@ -111,7 +110,8 @@ class ProfileCache:
         """What plugins signed of the pod that is being decided."""
         self._signature: tuple[Hashable, ...] = ()
         """The same of all plugins together."""
-        self._common: _Kept[Common] = _Kept(MOST_KEPT)
+        self._of_template = _Sharing(profile.per_template, profile.signed)
+        self._of_family = _Sharing(profile.per_family, profile.signed)
         self.common: Common | None = None
         """What plugins return for all pods like the one that is being decided."""
 
@@ -134,21 +134,23 @@ class ProfileCache:
             self._columns: _Kept[FilterColumn | ScoreColumn | _Failed] = _Kept(_most(state, COLUMN_BYTES))
             self._rankings: _Kept[Ranking] = _Kept(_most(state, RANKING_BYTES))
         self._changes.look()
-        template = cycle.pod.template
-        self.common = common = self._common.get(template)
-        if common is None and self._common.is_new(template):
+        template, sharing = cycle.pod.template, self._of_template
+        common = sharing.among(template, cycle, call)
+        if common is None:  # the first pod of its template
+            sharing = self._of_family
+            common = sharing.among(template.family, cycle, call)
+        self.common = common
+        if common is None:
             self._signs = _signs(self._signed, cycle, call)
             self._signature = self._signature_of(self._signs)
             return cycle.profile.pre_filters
-        if common is None:
-            self.common = common = Common(_signs(self._per_template, cycle, call))
-            if not self._signed_each_time:
-                common.signature = self._signature_of(common.signs)
-            self._common.put(template, common)
-        self._signs, self._signature = common.signs, common.signature
-        if self._signed_each_time:
-            self._signs = common.signs | _signs(self._signed_each_time, cycle, call)
+        if sharing.signed_each_time:
+            self._signs = common.signs | _signs(sharing.signed_each_time, cycle, call)
             self._signature = self._signature_of(self._signs)
+        else:
+            if not common.signature:
+                common.signature = self._signature_of(common.signs)
+            self._signs, self._signature = common.signs, common.signature
         common.give(cycle)
         if common.pre_filters is None or cycle.times_plugins:
             return cycle.profile.pre_filters
@@ -186,15 +188,16 @@ class ProfileCache:
             return None
         key = (FilterColumn, filterer.name, sign)
         column: FilterColumn | None = self._column(key, filterer, is_seen=is_seen)
-        if column is not None and not self._advance(key, column, cycle, cycle.filter_states.get(filterer.name)):
-            return None
-        return column
+        state = cycle.filter_states.get(filterer.name)
+        if column is None or column.is_current(self._changes.now, state):
+            return column
+        return column if self._advance(key, column, cycle, state) else None
 
     def scores(self, scorer: ScorePlugin, cycle: EngineCycle, ranking: Ranking | None) -> CachedScores | None:
-        """The plugin's scores for pods like this one, up to date; None: run it."""
-        if not scorer.is_cacheable or (sign := self._signs[scorer.name]) is None:
-            return None
+        """The scores of a cacheable plugin for pods like this one, up to date; None: run it."""
         name = scorer.name
+        if (sign := self._signs[name]) is None:
+            return None
         scores = ranking.scores.get(name) if ranking is not None else None
         if scores is None:
             column: ScoreColumn | None = self._column((ScoreColumn, name, sign), scorer)
@@ -301,8 +304,25 @@ def _signs(plugins: Iterable[Plugin], cycle: EngineCycle, call: calling) -> dict
     return signs
 
 
+class _Sharing:
+    """What plugins return for pods that are alike: of one template, or of one family of templates."""
+
+    def __init__(self, shared: Sequence[Plugin], signed: Iterable[Plugin]) -> None:
+        self._shared = shared
+        self.signed_each_time = tuple(plugin for plugin in signed if plugin not in shared)
+        self._kept: _Kept[Common] = _Kept(MOST_KEPT)
+
+    def among(self, alike: Hashable, cycle: EngineCycle, call: calling) -> Common | None:
+        """What is shared among these pods; None: the cycle's pod is the first of them."""
+        common = self._kept.get(alike)
+        if common is None and not self._kept.is_new(alike):
+            common = Common(_signs(self._shared, cycle, call))
+            self._kept.put(alike, common)
+        return common
+
+
 class Common:
-    """What plugins return for all pods of one template, whatever the cluster is like: signatures, states and skips."""
+    """What plugins return for all pods that are alike, whatever the cluster is like: signatures, states and skips."""
 
     __slots__ = (
         "_filter_states",
@@ -320,7 +340,7 @@ class Common:
     def __init__(self, signs: dict[str, Hashable]) -> None:
         self.signs = signs
         self.signature: tuple[Hashable, ...] = ()
-        """What all plugins sign together, where it is the same for all pods of the template."""
+        """What all plugins sign together, where it is the same for all these pods."""
         self._filter_states: dict[str, Any] = {}
         self._skipped_filters: set[str] = set()
         self._score_states: dict[str, Any] = {}
@@ -356,7 +376,7 @@ class Common:
         self.cached_scores = tuple(shared)
 
     def _shared(self, plugins: Iterable[Plugin], cycle: EngineCycle) -> set[str]:
-        """The plugins whose results hold for all pods of the template."""
+        """The plugins whose results hold for all these pods."""
         return {
             plugin.name
             for plugin in plugins

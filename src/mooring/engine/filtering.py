@@ -367,9 +367,7 @@ def _passing(cycle: EngineCycle, found: Feasible, cache: ProfileCache | None) ->
         else:
             filterers = [filterer for filterer in cycle.profile.filterers if filterer.name not in skipped]
         found.is_ranking = found.ranking is not None
-        for filterer in filterers:
-            if not len(nodes):
-                break
+        for filterer in filterers if len(nodes) else ():
             call.switch_to(filterer.plugin)
             column = cache.filter_column(filterer, cycle) if cache is not None else None
             step = column.step(nodes) if column is not None else run_filter(filterer, cycle, nodes)
@@ -377,4 +375,6 @@ def _passing(cycle: EngineCycle, found: Feasible, cache: ProfileCache | None) ->
                 found.steps.append(step)
                 found.is_ranking = False
                 nodes = nodes.without(step.mask)
+                if not len(nodes):
+                    break
     return nodes

@@ -41,7 +41,7 @@ class PluginScores:
         self._raw = raw
         self.is_summed = False
         """Whether the scores of a column are added up as they are: not normalized, and none out of range."""
-        self._settle(raw.item(0) if is_constant(raw) and len(raw) else None)
+        self._settle(raw.item(0) if is_constant(raw) else None)
 
     def _settle(self, raw: int | None) -> None:
         """`raw`: the score of every node, if it is the same."""

@@ -120,6 +120,8 @@ class Profile:
             plugin for plugin in self.plugins if plugin.per_template and callable(getattr(plugin, "sign", None))
         )
         """The plugins whose states may be shared by the pods of a template."""
+        self.per_family = tuple(plugin for plugin in self.per_template if not plugin.reads_requests)
+        """Those of them whose states may be shared by pods that differ in what they request."""
 
     def at(self, point: Point) -> tuple[Any, ...]:
         """The plugins at a point, in order. That each has the point's methods was checked when it was registered."""

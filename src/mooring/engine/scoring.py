@@ -149,7 +149,7 @@ def _scored(cycle: EngineCycle, found: Feasible) -> Scored:
             if scorer.name in skipped:
                 continue
             call.switch_to(scorer.plugin)
-            cached = cache.scores(scorer, cycle, ranking) if cache is not None else None
+            cached = cache.scores(scorer, cycle, ranking) if cache is not None and scorer.is_cacheable else None
             scores = cached or PluginScores(scorer, run_score(scorer, cycle, nodes))
             each.append(scores)
             if cached is not None and cached.is_summed:
@@ -223,7 +223,7 @@ def _run_pre_scores(cycle: EngineCycle, nodes: Rows, cache: ProfileCache | None)
         for plugin in cycle.profile.pre_scores if cache is None else cache.pre_scores(cycle, call):
             call.switch_to(plugin)
             if plugin.name in states or plugin.name in skipped:
-                continue  # the same for all pods of the template
+                continue  # the same for all pods that are alike
             result = plugin.pre_score(cycle.pod, nodes, cycle)
             if isinstance(result, Skip):
                 skipped.add(plugin.name)

@@ -53,6 +53,9 @@ class Plugin(ExtensionPoints):
     per_template: ClassVar[bool] = False
     """Whether `sign`, `pre_filter` and `pre_score` read nothing but the pod's namespace, labels, spec and reported
     resources. Then, if it signs the pod, they run once for all pods that are alike in these and share the state."""
+    reads_requests: ClassVar[bool] = True
+    """Whether `sign`, `pre_filter` or `pre_score` read what containers request, or their limits. False, together with
+    `per_template`: they run once for all pods that differ in nothing else."""
     missing_state_message: ClassVar[str] = 'reading "{}" from cycleState: not found'
     """The message of the fault when `filter` reads the state of a `pre_filter` that did not run."""
     score_needs_pre_score: ClassVar[bool] = True

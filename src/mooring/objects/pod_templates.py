@@ -2,11 +2,16 @@
 
 Pods of a Deployment or a Job differ in their names. Whatever depends only on namespace, labels, spec and reported
 resources is the same for all of them. It is kept as long as there is room for it, or a pod of the template is known.
+
+Templates that differ only in what containers request are a family: where no two pods request the same, what most
+plugins read is still the same for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +19,7 @@ import msgspec
 from mooring.base.bounded import BoundedCache
 
 if TYPE_CHECKING:
-    from mooring.objects.core import Pod
+    from mooring.objects.core import Container, Pod, PodSpec, PodStatus
     from mooring.objects.requests import PodRequests
 
 MOST_CACHED_BYTES = 16 * 1024 * 1024
@@ -24,12 +29,23 @@ TEMPLATE_BYTES = 1024
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class TemplateFamily:
+    """One for all templates that are alike but for the requests and limits of containers; compared by identity."""
+
+    __slots__ = ("__weakref__", "notes")
+
+    def __init__(self) -> None:
+        self.notes: dict[Hashable, Any] = {}
+        """What was read of such pods, by its reader, as far as it depends on no request; as little as of a template."""
+
+
 class PodTemplate:
     """One for all pods that are alike; compared by identity."""
 
-    __slots__ = ("__weakref__", "notes", "requests")
+    __slots__ = ("__weakref__", "family", "notes", "requests")
 
-    def __init__(self) -> None:
+    def __init__(self, family: TemplateFamily) -> None:
+        self.family = family
         self.requests: PodRequests | None = None
         """What scheduling counts for such a pod, once it was read."""
         self.notes: dict[Hashable, Any] = {}
@@ -37,6 +53,7 @@ class PodTemplate:
 
 
 _known: BoundedCache[bytes, PodTemplate] = BoundedCache(MOST_CACHED_BYTES)
+_families: BoundedCache[bytes, TemplateFamily] = BoundedCache(MOST_CACHED_BYTES)
 
 
 def template_of(pod: Pod) -> PodTemplate:
@@ -46,4 +63,26 @@ def template_of(pod: Pod) -> PodTemplate:
         reported = status
     text = _encode((metadata.namespace, metadata.labels, pod.spec, reported))
     known = _known.get(text)
-    return _known.put(text, PodTemplate(), len(text) + TEMPLATE_BYTES) if known is None else known
+    if known is not None:
+        return known
+    return _known.put(text, PodTemplate(_family_of(pod, reported)), len(text) + TEMPLATE_BYTES)
+
+
+def _family_of(pod: Pod, reported: PodStatus | None) -> TemplateFamily:
+    metadata, spec = pod.metadata, pod.spec
+    of_spec, of_container = _readers()
+    containers = [[of_container(each) for each in some] for some in (spec.containers, spec.init_containers)]
+    text = _encode((metadata.namespace, metadata.labels, of_spec(spec), containers, reported))
+    known = _families.get(text)
+    return _families.put(text, TemplateFamily(), len(text) + TEMPLATE_BYTES) if known is None else known
+
+
+@cache
+def _readers() -> tuple[Callable[[PodSpec], Any], Callable[[Container], Any]]:
+    """Of a spec all but containers, and of a container all but requests and limits: whatever fields there are."""
+    from mooring.objects.core import Container, PodSpec, ResourceRequirements
+
+    of_spec = [field for field in PodSpec.__struct_fields__ if field not in ("containers", "init_containers")]
+    of_container = [field for field in Container.__struct_fields__ if field != "resources"]
+    of_resources = [field for field in ResourceRequirements.__struct_fields__ if field not in ("requests", "limits")]
+    return attrgetter(*of_spec), attrgetter(*of_container, *(f"resources.{field}" for field in of_resources))

@@ -20,7 +20,7 @@ from mooring.objects import Pod
 from mooring.objects.core import Affinity
 from mooring.objects.placed import PlacedPod
 from mooring.objects.pod_affinity import named_namespaces, terms_of, unreadable
-from mooring.objects.pod_templates import PodTemplate
+from mooring.objects.pod_templates import TemplateFamily
 from mooring.objects.selectors import Labels, Requirement
 from mooring.state.columns import Column, InternedColumn
 from mooring.state.selectors_by_label import SelectorsByLabel
@@ -210,8 +210,8 @@ class AffinityTerms:
         self._known: dict[_Identity, ExistingTerm] = {}
         self._index: dict[TermKind, SelectorsByLabel[ExistingTerm]] = {}
         """The terms of each kind, as far as there are any."""
-        self._selecting: dict[tuple[PodTemplate, TermKind], tuple[Labels, list[tuple[Term, TermTally]]]] = {}
-        """What was found for a template, and for which labels of its namespace; until the terms are others."""
+        self._selecting: dict[tuple[TemplateFamily, TermKind], tuple[Labels, list[tuple[Term, TermTally]]]] = {}
+        """What was found for a family, and for which labels of its namespace; until the terms are others."""
 
     def __iter__(self) -> Iterator[ExistingTerm]:
         return iter(self._known.values())
@@ -239,7 +239,7 @@ class AffinityTerms:
         index = self._index.get(kind)
         if index is None:
             return []
-        same = (pod.template, kind)
+        same = (pod.template.family, kind)
         known = self._selecting.get(same)
         if known is not None and known[0] == namespace_labels:
             found = known[1]

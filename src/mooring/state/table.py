@@ -53,6 +53,8 @@ class NodeTable:
         self._all: Rows | None = None
         self.views: list[RowView | None] = []
         self.allocatable: dict[str, CapacityColumn] = {}
+        self.lowest_allocatable: dict[str, float] = {}
+        """What `find_lowest` returned, until a node comes, goes or changes."""
         self.requested: dict[str, AmountColumn] = {PODS: AmountColumn(self._capacity)}
         self.requested_nonzero: dict[str, AmountColumn] = {
             "cpu": AmountColumn(self._capacity),
@@ -109,6 +111,13 @@ class NodeTable:
             self._all.rows.flags.writeable = False
         return self._all
 
+    def find_lowest(self, resource: str) -> float:
+        """How much of the resource the smallest node has; -1 where that takes longer to find than to read them all."""
+        column, nodes = self.allocatable.get(resource), self.all()
+        lowest = -1.0 if column is None or not nodes.is_whole else column.ready(len(nodes)).lowest
+        self.lowest_allocatable[resource] = lowest
+        return lowest
+
     def add(self, node: Node) -> RowView:
         row = self._free_row()
         view = RowView(self, row, node)
@@ -143,6 +152,7 @@ class NodeTable:
         self._count_labels_out(view.object)
         for column in self.allocatable.values():
             column.put(row, 0)
+        self.lowest_allocatable.clear()
         self.is_unschedulable.cells[row] = False
         self.taints.put(row, ())
         self.features.put(row, ())
@@ -333,6 +343,7 @@ class NodeTable:
         self.node_changes.record(row)
 
     def _write_allocatable(self, view: RowView) -> None:
+        self.lowest_allocatable.clear()
         amounts = allocatable_of(view.object)
         for resource in amounts.keys() - self.allocatable.keys():
             self.allocatable[resource] = CapacityColumn(self._capacity)

@@ -32,6 +32,7 @@ class Table(Protocol):
 
     views: list[RowView | None]
     allocatable: dict[str, CapacityColumn]
+    lowest_allocatable: dict[str, float]
     requested: dict[str, AmountColumn]
     requested_nonzero: dict[str, AmountColumn]
     is_unschedulable: Column
@@ -43,6 +44,7 @@ class Table(Protocol):
     @property
     def capacity(self) -> int: ...
     def all(self) -> Rows: ...
+    def find_lowest(self, resource: str) -> float: ...
     def get(self, name: str) -> RowView | None: ...
     def view_at(self, row: int) -> RowView: ...
     def label(self, key: str) -> InternedColumn[str | None]: ...
@@ -261,13 +263,13 @@ class Rows:
 
     def is_room_everywhere(self, resource: str, amount: int, *, nonzero: bool = False) -> bool:
         table = self._table
-        every_node, there = table.all(), table.allocatable.get(resource)
-        if there is None or not every_node._is_prefix:
+        lowest = table.lowest_allocatable.get(resource)
+        spare = (table.find_lowest(resource) if lowest is None else lowest) - amount
+        if spare < 0:
             return False
         column = table.requested_nonzero.get(resource) if nonzero else None
         column = column or table.requested.get(resource)
-        spare = there.ready(len(every_node.rows)).lowest - amount
-        return spare >= 0 if column is None else spare >= column.bound or column.stays_within(spare)
+        return column is None or spare >= column.bound or column.stays_within(spare)
 
     def free(self, resource: str) -> IntArray:
         free: IntArray = self.allocatable(resource) - self.requested(resource)

@@ -54,7 +54,7 @@ class ImageLocality(Plugin):
 
 def _images(pod: Pod, highest: int, cycle: Cycle) -> Sequence[tuple[Image, int]]:
     """The pod's images that some node has, each with the bytes that it counts for on a node that has it."""
-    notes = pod.template.notes
+    notes = pod.template.family.notes
     if (names := notes.get(ImageLocality)) is None:
         names = notes[ImageLocality] = tuple(_names(pod))
     found: list[tuple[Image, int]] = []

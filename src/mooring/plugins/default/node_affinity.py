@@ -83,6 +83,7 @@ class NodeAffinity(Plugin):
     pod_fields = ("spec.affinity.nodeAffinity", "spec.nodeSelector")
     reads = Reads.NODE
     per_template = True
+    reads_requests = False
     pre_filter_reads_pods = False
     normalizer = ToMax()
     score_needs_pre_score = False

@@ -38,6 +38,7 @@ class NodeDeclaredFeatures(Plugin):
     missing_state_message = 'error reading "{}" from cycle-state: not found'
     reads = Reads.NODE
     per_template = True
+    reads_requests = False
     pre_filter_reads_pods = False
 
     def __init__(self, gates: FeatureGates) -> None:

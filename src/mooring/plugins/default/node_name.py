@@ -29,6 +29,7 @@ class NodeName(Plugin):
 
     reads = Reads.NODE
     per_template = True
+    reads_requests = False
 
     def sign(self, pod: Pod) -> str:
         return pod.spec.node_name

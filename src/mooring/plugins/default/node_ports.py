@@ -59,6 +59,7 @@ class NodePorts(Plugin):
     pod_fields = ("spec.containers[*].ports", "spec.initContainers[*].ports")
     reads = Reads.REQUESTED
     per_template = True
+    reads_requests = False
     pre_filter_reads_pods = False
 
     def sign(self, pod: Pod) -> tuple[HostPort, ...]:

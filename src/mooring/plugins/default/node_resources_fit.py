@@ -130,7 +130,7 @@ class NodeResourcesFit(Plugin):
         return {
             resource: amount
             for resource, amount in pod.requests.amounts.items()
-            if amount > 0 and not self._is_ignored(resource)
+            if amount > 0 and not ("/" in resource and self._is_ignored(resource))
         }
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:

@@ -31,6 +31,7 @@ class NodeUnschedulable(Plugin):
     pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
     per_template = True
+    reads_requests = False
 
     def sign(self, pod: Pod) -> bool:
         return _tolerates_cordon(pod)

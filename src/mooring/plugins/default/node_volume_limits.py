@@ -52,6 +52,7 @@ class NodeVolumeLimits(Plugin):
 
     pod_fields = ("spec.volumes",)
     per_template = True
+    reads_requests = False
     pre_filter_reads_pods = False
 
     def __init__(

@@ -43,6 +43,7 @@ class TaintToleration(Plugin):
     pod_fields = ("spec.tolerations",)
     reads = Reads.NODE
     per_template = True
+    reads_requests = False
     normalizer = ToMax(reverse=True)
 
     def __init__(self, gates: FeatureGates, log: Log) -> None:

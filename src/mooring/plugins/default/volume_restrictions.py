@@ -50,6 +50,7 @@ class VolumeRestrictions(Plugin):
 
     pod_fields = ("spec.volumes",)
     per_template = True
+    reads_requests = False
     missing_state_message = 'cannot read "{}" from cycleState'
 
     def __init__(self, claims: Objects[PersistentVolumeClaim]) -> None:

@@ -54,6 +54,7 @@ class VolumeZone(Plugin):
 
     pod_fields = ("spec.volumes",)
     per_template = True
+    reads_requests = False
     missing_state_message = "not found"
     reads = Reads.NODE
     pre_filter_reads_pods = False

@@ -61,7 +61,7 @@ class IncomingPodTermReader:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_TERMS
-        notes = pod.template.notes
+        notes = pod.template.family.notes
         noted: IncomingPodTerms | None = notes.get(self) or (pod.notes.get(self) if "notes" in pod.__dict__ else None)
         if noted is not None and noted.version in (None, self._namespaces.version):
             return noted

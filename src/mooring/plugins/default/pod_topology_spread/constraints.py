@@ -88,7 +88,7 @@ class ConstraintReader:
     def _read(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:
         if own := pod.spec.topology_spread_constraints:
             # Many take long to encode, dry runs and hints read them often, and a template has little room.
-            notes = pod.notes if len(own) > FEW else pod.template.notes
+            notes = pod.notes if len(own) > FEW else pod.template.family.notes
             if (noted := notes.get((self, action))) is not None:
                 return noted  # type: ignore[no-any-return]  # `cast` is a call
             wanted = _of(action, own)
@@ -102,7 +102,7 @@ class ConstraintReader:
         defaults = self._defaults[action]
         if not defaults:
             return ()
-        notes, version = pod.template.notes, self._workloads.version(pod)
+        notes, version = pod.template.family.notes, self._workloads.version(pod)
         if (noted := notes.get((self, action))) is not None and noted[0] == version:
             return noted[1]  # type: ignore[no-any-return]
         read = self._defaults_of(pod, action, kind)

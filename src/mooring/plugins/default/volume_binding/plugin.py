@@ -86,6 +86,7 @@ class VolumeBinding(Plugin):
 
     pod_fields = ("spec.volumes",)
     per_template = True
+    reads_requests = False
     binds_volumes = True
     missing_state_message = "not found"
     pre_filter_reads_pods = False
