@@ -8,6 +8,7 @@ import pytest
 
 from mooring.objects import Pod
 from mooring.objects.core import Container, ContainerClaim, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
+from mooring.objects.quantity import BadQuantity
 from mooring.testing import a_pod
 
 
@@ -22,6 +23,20 @@ def with_resources(**resources: Any) -> Pod:
 def test_pods_that_differ_in_their_names_have_one_template():
     one, other = (a_pod(name, cpu="100m", labels={"app": "web"}) for name in ("one", "other"))
     assert one.template is other.template
+
+
+def test_what_is_read_ahead_is_what_is_read_later():
+    pod = with_resources(requests={"cpu": "1"})
+    pod.read_ahead()
+    assert pod.requests is with_resources(requests={"cpu": "1"}).requests
+    assert pod.requests.amounts == {"cpu": 1000}
+
+
+def test_reading_ahead_leaves_a_quantity_that_cannot_be_read_to_the_decision():
+    pod = with_resources(requests={"cpu": "much"})
+    pod.read_ahead()
+    with pytest.raises(BadQuantity):
+        _ = pod.requests
 
 
 ONE_FAMILY = {

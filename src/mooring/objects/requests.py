@@ -8,20 +8,20 @@ there is the most of what it requests, was allocated and uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mooring.base.bounded import BoundedCache
-from mooring.objects.quantity import QuantityText, amount
+from mooring.objects.quantity import QuantityText, milli, whole
 
 if TYPE_CHECKING:
-    from mooring.objects.core import Container, Pod
+    from mooring.objects.core import Container, Pod, PodSpec
 
 MOST_CACHED_BYTES = 16 * 1024 * 1024
-REQUESTS_BYTES = 512
-"""About what the requests of a pod take in memory, besides the text that they were read from."""
+REQUESTS_BYTES, RESOURCE_BYTES = 512, 384
+"""About what the requests of a pod take in memory, and the name and the quantity of each resource."""
 
 NONZERO = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container that names none counts as when nodes are ranked."""
@@ -42,7 +42,8 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
     """For scoring: a container that names no CPU or memory counts as 100m and 200Mi."""
 
 
-_known: BoundedCache[bytes, PodRequests] = BoundedCache(MOST_CACHED_BYTES)
+_known: BoundedCache[Hashable, PodRequests] = BoundedCache(MOST_CACHED_BYTES)
+"""By what one container requests, or by the text of what several do."""
 
 
 def is_counted(resource: str) -> bool:
@@ -61,7 +62,11 @@ def is_pod_level(resource: str) -> bool:
 
 def in_units(quantities: Mapping[str, QuantityText]) -> Amounts:
     """A resource list in the scheduler's units, with what it does not count left out."""
-    return {name: amount(name, text) for name, text in quantities.items() if is_counted(name)}
+    return {
+        name: milli(text) if name == "cpu" else whole(text)
+        for name, text in quantities.items()
+        if name in NONZERO or is_counted(name)
+    }
 
 
 def requests_of(pod: Pod) -> PodRequests:
@@ -71,19 +76,28 @@ def requests_of(pod: Pod) -> PodRequests:
     spec, because it names the node.
     """
     spec = pod.spec
+    if _has_one_container(spec):
+        requests = spec.containers[0].resources.requests
+        alone = tuple(requests.items())
+        known = _known.get(alone)
+        if known is None:
+            amounts = in_units(requests)
+            known = PodRequests(amounts, amounts.get("cpu", NONZERO["cpu"]), amounts.get("memory", NONZERO["memory"]))
+            _known.put(alone, known, REQUESTS_BYTES + RESOURCE_BYTES * len(alone))
+        return known
     inits = [(container.restart_policy, container.resources.requests) for container in spec.init_containers]
     whole_pod = spec.resources.requests if spec.resources is not None else None
     text = _encode(([container.resources.requests for container in spec.containers], inits, spec.overhead, whole_pod))
     known = _known.get(text)
-    return _known.put(text, _read(pod), len(text) + REQUESTS_BYTES) if known is None else known
+    if known is None:
+        known = _requests(pod, lambda container: in_units(container.resources.requests), _pod_level(pod))
+        _known.put(text, known, len(text) + REQUESTS_BYTES)
+    return known
 
 
-def _read(pod: Pod) -> PodRequests:
-    spec = pod.spec
-    if len(spec.containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None:
-        amounts = in_units(spec.containers[0].resources.requests)  # most pods
-        return PodRequests(amounts, amounts.get("cpu", NONZERO["cpu"]), amounts.get("memory", NONZERO["memory"]))
-    return _requests(pod, lambda container: in_units(container.resources.requests), _pod_level(pod))
+def _has_one_container(spec: PodSpec) -> bool:
+    """As most pods: what it requests is what the pod does."""
+    return len(spec.containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None
 
 
 def requests_of_containers(pod: Pod) -> PodRequests:

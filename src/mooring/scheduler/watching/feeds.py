@@ -167,6 +167,7 @@ class PodFeed:
         old = self._waiting.get(pod.uid)
         if old is not None and old.metadata.resource_version == pod.metadata.resource_version:
             return ""
+        pod.read_ahead()
         self._waiting[pod.uid] = pod
         self._state.set_pending(pod)
         for observer in self._observers:
