@@ -20,6 +20,8 @@ from mooring.framework.normalizers import HIGHEST_SCORE
 from mooring.framework.verdicts import constant
 from mooring.state import Rows, RowView
 
+INT32, INT64, UINT32, UINT64 = map(np.dtype, (np.int32, np.int64, np.uint32, np.uint64))
+"""Compared by identity: NumPy has one object for each, and compares slowly with its classes."""
 MOST_KNOWN_CONSTANTS = 256
 
 
@@ -139,10 +141,12 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
 
     Smaller numbers stay as they are where nothing computes with them: they are added up in half the time.
     """
-    if type(scores) is np.ndarray and scores.shape == (len(nodes),):
-        dtype = scores.dtype
-        if dtype == np.int64 or (dtype == np.int32 and not scorer.is_normalized):
-            return scores
+    if (
+        type(scores) is np.ndarray
+        and (scores.dtype is INT64 or (scores.dtype is INT32 and not scorer.is_normalized))
+        and scores.shape == (len(nodes),)
+    ):
+        return scores
     if not isinstance(scores, np.ndarray):
         scores = list(scores)
         try:
@@ -181,8 +185,8 @@ def _no_score(
 
 def are_in_range(scores: IntArray) -> bool:
     """Whether all are within 0…100. Read without their sign, negative numbers are the largest: one look finds both."""
-    unsigned: NDArray[Any] = scores.view(np.uint32 if scores.dtype == np.int32 else np.uint64)
-    return bool(np.maximum.reduce(unsigned, initial=0) <= HIGHEST_SCORE)
+    unsigned: NDArray[Any] = scores.view(UINT32 if scores.dtype is INT32 else UINT64)
+    return not len(scores) or bool(np.maximum.reduce(unsigned) <= HIGHEST_SCORE)
 
 
 def out_of_range(scorer: ScorePlugin, scores: IntArray) -> PluginFault:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle, Stage
 from mooring.engine.decision_cache import ProfileCache
-from mooring.engine.evaluation import run_score
+from mooring.engine.evaluation import INT32, INT64, run_score
 from mooring.engine.extender_results import SCALE, ExtenderScores
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.filtering import Feasible
@@ -180,7 +180,7 @@ def _add_up(cycle: EngineCycle, scored: Scored, summed: Sequence[CachedScores], 
     """The sum of the weighted scores. Those in `summed` are added up as they are cached."""
     nodes, ranking = scored.nodes, found.ranking
     # Small numbers take half the time, two types in one operation three times as long.
-    dtype = np.int32 if cycle.profile.has_small_totals else np.int64
+    dtype = INT32 if cycle.profile.has_small_totals else INT64
     total: NDArray[Any] | None = None
     is_own = False
     columns: list[PluginScores] = []
@@ -196,7 +196,9 @@ def _add_up(cycle: EngineCycle, scored: Scored, summed: Sequence[CachedScores], 
             return
         total = nodes.cells(ranked)
     for scores in columns:
-        weighted: NDArray[Any] = scores.normalized(nodes).astype(dtype, copy=False)
+        weighted: NDArray[Any] = scores.normalized(nodes)
+        if weighted.dtype is not dtype:
+            weighted = weighted.astype(dtype)
         weighted = weighted * scores.weight if scores.weight != 1 else weighted
         if total is None:
             total = weighted
