@@ -50,6 +50,17 @@ def test_a_normalize_method_is_called_once_with_all_scores() -> None:
     )
 
 
+@pytest.mark.parametrize("highest", [1, 100, 255, 256, 2**31, 2**63 - 1])
+@pytest.mark.parametrize("lowest", [0, -1, -(2**63)])
+def test_whole_numbers_of_any_size_are_scores_before_they_are_normalized(lowest: int, highest: int) -> None:
+    def normalize(pod: Any, nodes: Any, scores: Any, cycle: Any) -> Any:
+        assert scores.tolist() == [lowest, highest, 0]
+        scores[:] = [0, 100, 50]  # in place: the scores are the plugin's own
+        return scores
+
+    assert decided(scoring("One", {"a": lowest, "b": highest, "c": 0}, normalize=normalize)).node == "b"
+
+
 def test_scores_may_come_all_at_once() -> None:
     assert decided(made("One", score_nodes=lambda _pod, _nodes, _cycle: np.array([1, 2, 3], np.int32))).node == "c"
 

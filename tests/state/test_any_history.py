@@ -289,9 +289,11 @@ class History(RuleBasedStateMachine):
         some = rows.where(np.arange(len(rows)) % 2 == 0)
         for chosen, expected in ((rows, views), (some, views[::2])):
             assert list(chosen.names) == [view.name for view in expected]
+            assert chosen.places_of([view.row for view in expected[1:]]).tolist() == list(range(1, len(expected)))
             for resource in [*RESOURCES, "pods", "unknown"]:
                 assert chosen.allocatable(resource).tolist() == [view.allocatable(resource) for view in expected]
                 assert chosen.requested(resource).tolist() == [view.requested(resource) for view in expected]
+                assert chosen.free(resource).tolist() == [view.free(resource) for view in expected]
                 nonzero = [view.requested_nonzero(resource) for view in expected]
                 assert chosen.requested_nonzero(resource).tolist() == nonzero
             assert chosen.is_unschedulable.tolist() == [view.is_unschedulable for view in expected]

@@ -58,6 +58,7 @@ def test_amounts_are_plain_numbers_for_those_who_look_at_one_node() -> None:
     assert type(view.requested("pods")) is int
     assert view.free("memory") == 16 * 2**30
     assert view.allocatable("example.com/unknown") == 0
+    assert view.free("example.com/unknown") == 0
 
 
 def test_the_row_of_a_removed_node_is_used_again() -> None:
@@ -77,7 +78,7 @@ def test_the_view_of_a_removed_node_does_not_show_its_successor() -> None:
     state.remove_node("a")
     state.set_node(a_node_object("b", cpu="64"))
     assert view.name == "a"
-    assert view.allocatable("cpu") == 0
+    assert view.allocatable("cpu") == view.free("cpu") == 0
 
 
 def test_removing_what_is_not_there_is_nothing() -> None:

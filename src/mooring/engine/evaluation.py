@@ -38,13 +38,19 @@ def run_filter(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step 
         return run_filter_at_once(filterer, cycle, nodes)
     run, pod = filterer.one_by_one, cycle.pod
     assert run is not None, f"{filterer.name} has no filter"
-    given = {place: result for place, view in enumerate(nodes) if (result := run(pod, view, cycle)) is not None}
+    rows: list[int] = []
+    given: list[Refusal] = []
+    for view in nodes:  # thousands of times a pod: nothing happens for a node that passes
+        result = run(pod, view, cycle)
+        if result is not None:
+            given.append(checked_refusal(filterer, view, result))
+            rows.append(view.row)
     if not given:
         return None
-    given = {place: checked_refusal(filterer, nodes.at(place), result) for place, result in given.items()}
+    places = nodes.places_of(rows)
     mask = np.zeros(len(nodes), np.bool_)
-    mask[list(given)] = True
-    return Step(filterer.name, nodes.rows, mask, one_by_one=given)
+    mask[places] = True
+    return Step(filterer.name, nodes.rows, mask, one_by_one=dict(zip(places.tolist(), given, strict=True)))
 
 
 def run_filter_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step | None:
@@ -148,17 +154,7 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
     ):
         return scores
     if not isinstance(scores, np.ndarray):
-        scores = list(scores)
-        try:
-            msgspec.convert(scores, list[int])  # the fastest check of the type of each
-        except msgspec.ValidationError:
-            scores = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores)]
-        try:
-            # A quarter of the time of `np.array`. Of a copy, because `normalize` may write to it.
-            scores = np.frombuffer(struct.pack(f"{len(scores)}q", *scores), np.int64).copy()
-        except struct.error:
-            place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
-            raise _no_score(scorer, point, scores[place], nodes, place, "must fit into 64 bits") from None
+        scores = _column(scorer, point, scores if type(scores) is list else list(scores), nodes)
     if scores.shape != (len(nodes),):
         raise fault(scorer.plugin, point, f"gave scores of shape {scores.shape} for {len(nodes)} nodes")
     if scores.dtype.kind not in "iu":
@@ -166,6 +162,24 @@ def _whole_numbers(scorer: ScorePlugin, point: ExtensionPoint, scores: Any, node
         return np.array(listed, np.int64)
     checked: IntArray = scores.astype(np.int64, copy=False)
     return checked
+
+
+def _column(scorer: ScorePlugin, point: ExtensionPoint, scores: list[Any], nodes: Rows) -> IntArray:
+    """Scores of a rule that ran node by node. `np.array` would take ten times as long, and it takes any number."""
+    try:
+        msgspec.convert(scores, list[int])  # the fastest check of the type of each
+    except msgspec.ValidationError:
+        scores = [_whole_number(scorer, point, score, nodes, place) for place, score in enumerate(scores)]
+    # Copied into arrays that can be written to: `normalize` may do so.
+    try:
+        return np.frombuffer(bytearray(scores), np.uint8).astype(np.int64)
+    except ValueError:  # not all from 0 to 255, as those of most plugins are
+        pass
+    try:
+        return np.frombuffer(struct.pack(f"{len(scores)}q", *scores), np.int64).copy()
+    except struct.error:
+        place = next(place for place, score in enumerate(scores) if not -(2**63) <= score < 2**63)
+        raise _no_score(scorer, point, scores[place], nodes, place, "must fit into 64 bits") from None
 
 
 def _whole_number(scorer: ScorePlugin, point: ExtensionPoint, score: Any, nodes: Rows, place: int) -> int:

@@ -87,39 +87,41 @@ class AmountColumn(Column):
             self._floats.data[:] = self.data
         return self._floats
 
-    def add(self, row: int, amount: int) -> None:
+    def add(self, row: int, amount: int) -> int:
+        """Returns by how much the sum that is shown grew."""
         if self._beyond and row in self._beyond:
-            self._set_beyond(row, self._beyond.pop(row) + amount)
-            return
+            return self._set_beyond(row, self._beyond.pop(row) + amount)
         amounts = self.amounts
         before = amounts[row]
         total = before + amount
-        if -LARGEST <= total <= LARGEST:
-            if total > self.bound:
-                self.bound = total
-            elif before == self.bound:
-                self._is_bound_loose = True
-            amounts[row] = self.cells[row] = total
-            if self._floats is not None:
-                self._floats.cells[row] = total
-        else:
-            self._set_beyond(row, total)
+        if not -LARGEST <= total <= LARGEST:
+            return self._set_beyond(row, total)
+        if total > self.bound:
+            self.bound = total
+        elif before == self.bound:
+            self._is_bound_loose = True
+        amounts[row] = self.cells[row] = total
+        if self._floats is not None:
+            self._floats.cells[row] = total
+        return amount
 
-    def put(self, row: int, amount: int) -> None:
+    def put(self, row: int, amount: int) -> int:
+        """Returns by how much the amount that is shown grew."""
         self._beyond.pop(row, None)
-        self._set_beyond(row, amount)
+        return self._set_beyond(row, amount)
 
-    def _set_beyond(self, row: int, total: int) -> None:
-        shown = max(-LARGEST, min(LARGEST, total))
+    def _set_beyond(self, row: int, total: int) -> int:
+        before, shown = self.amounts[row], max(-LARGEST, min(LARGEST, total))
         if shown != total:
             self._beyond[row] = total
         if shown > self.bound:
             self.bound = shown
-        elif self.amounts[row] == self.bound:
+        elif before == self.bound:
             self._is_bound_loose = True
         self.amounts[row] = self.cells[row] = shown
         if self._floats is not None:
             self._floats.cells[row] = shown
+        return shown - before
 
 
 class CapacityColumn(AmountColumn):
@@ -135,9 +137,9 @@ class CapacityColumn(AmountColumn):
         super().grow(capacity)
         self._ready = None
 
-    def put(self, row: int, amount: int) -> None:
-        super().put(row, amount)
+    def put(self, row: int, amount: int) -> int:
         self._ready = None
+        return super().put(row, amount)
 
     def ready(self, count: int) -> Capacity:
         """The first cells, ready for arithmetic."""

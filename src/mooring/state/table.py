@@ -28,7 +28,7 @@ from mooring.state.columns import AmountColumn, CapacityColumn, Column, Interned
 from mooring.state.domains import Domains, Included
 from mooring.state.images import ImageIndex
 from mooring.state.ports import PortsInUse
-from mooring.state.views import REMOVED, Rows, RowView
+from mooring.state.views import REMOVED, RowAmounts, Rows, RowView
 from mooring.state.volumes import VolumesInUse
 
 PODS = "pods"
@@ -55,7 +55,9 @@ class NodeTable:
         self.allocatable: dict[str, CapacityColumn] = {}
         self.lowest_allocatable: dict[str, float] = {}
         """What `find_lowest` returned, until a node comes, goes or changes."""
-        self.requested: dict[str, AmountColumn] = {PODS: AmountColumn(self._capacity)}
+        self.requested: dict[str, AmountColumn] = {}
+        self.amounts = RowAmounts({}, {}, {})
+        self._requested(PODS)
         self.requested_nonzero: dict[str, AmountColumn] = {
             "cpu": AmountColumn(self._capacity),
             "memory": AmountColumn(self._capacity),
@@ -150,8 +152,8 @@ class NodeTable:
         row = view.row
         self._leave_domains(row)
         self._count_labels_out(view.object)
-        for column in self.allocatable.values():
-            column.put(row, 0)
+        for resource, column in self.allocatable.items():
+            self.amounts.free[resource][row] += column.put(row, 0)
         self.lowest_allocatable.clear()
         self.is_unschedulable.cells[row] = False
         self.taints.put(row, ())
@@ -198,16 +200,19 @@ class NodeTable:
             if pod.ports or pod.volumes:
                 self._count_held(row, pod, sign)
         for resource, amount in amounts.items():
-            self._requested(resource).add(row, sign * amount)
+            grown = self._requested(resource).add(row, sign * amount)
+            self.amounts.free[resource][row] -= grown
         self.requested_nonzero["cpu"].add(row, sign * cpu_milli)
         self.requested_nonzero["memory"].add(row, sign * memory_bytes)
         self._changed(row)
 
     def _count(self, row: int, pod: PlacedPod, sign: int) -> None:
         requests, requested, nonzero = pod.requests, self.requested, self.requested_nonzero
-        requested[PODS].add(row, sign)
+        free = self.amounts.free
+        free[PODS][row] -= requested[PODS].add(row, sign)
         for resource, amount in requests.amounts.items():
-            (requested.get(resource) or self._requested(resource)).add(row, sign * amount)
+            column = requested.get(resource) or self._requested(resource)
+            free[resource][row] -= column.add(row, sign * amount)
         nonzero["cpu"].add(row, sign * requests.nonzero_cpu_milli)
         nonzero["memory"].add(row, sign * requests.nonzero_memory_bytes)
         if pod.ports or pod.volumes:
@@ -313,6 +318,8 @@ class NodeTable:
         for amounts in (self.allocatable, self.requested, self.requested_nonzero):
             for column in amounts.values():
                 column.grow(self._capacity)
+        for free in self.amounts.free.values():
+            free += [0] * (self._capacity - len(free))
         self.is_unschedulable.grow(self._capacity)
         self.volumes.mounts.grow(self._capacity)
         self.taints.codes.grow(self._capacity)
@@ -326,6 +333,8 @@ class NodeTable:
         column = self.requested.get(resource)
         if column is None:
             column = self.requested[resource] = AmountColumn(self._capacity)
+            self.amounts.requested[resource] = column.amounts
+            self.amounts.free[resource] = [0] * self._capacity
         return column
 
     def _write(self, view: RowView, old: Node | None = None) -> None:
@@ -346,10 +355,11 @@ class NodeTable:
         self.lowest_allocatable.clear()
         amounts = allocatable_of(view.object)
         for resource in amounts.keys() - self.allocatable.keys():
-            self.allocatable[resource] = CapacityColumn(self._capacity)
-            self._requested(resource)  # views read both
+            column = self.allocatable[resource] = CapacityColumn(self._capacity)
+            self.amounts.allocatable[resource] = column.amounts
+            self._requested(resource)
         for resource, column in self.allocatable.items():
-            column.put(view.row, amounts.get(resource, 0))
+            self.amounts.free[resource][view.row] += column.put(view.row, amounts.get(resource, 0))
 
 
 def _reads_alike(old: Node, new: Node) -> bool:
