@@ -35,6 +35,17 @@ def test_a_plugin_is_measured_in_turn_with_the_profile_without_it(mooring: Moori
     assert added["share"] > 0
 
 
+def test_a_plugin_of_a_file_that_was_not_read_is_explained(mooring: Mooring):
+    result = mooring("bench", "decide", *SMALL, "--with=PlainHeadroom")
+    assert result.code == 2
+    assert (
+        'there is no plugin "PlainHeadroom". No plugin file was read: name the one that has it by --plugins PATH.'
+        in (result.err)
+    )
+    other = mooring("bench", "decide", *SMALL, f"--plugins={FORMS}", "--with=Quiet")
+    assert f"Besides those built in and installed, the plugins of {FORMS} were read." in other.err
+
+
 def test_a_workload_that_is_not_there_is_named(mooring: Mooring):
     result = mooring("bench", "decide", "--workload=basik")
     assert result.code == 2

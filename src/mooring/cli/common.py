@@ -99,15 +99,25 @@ def registry_with(plugins: Sequence[str]) -> Registry:
     return registry
 
 
-def plugin_named(name: str, plugins: Sequence[str]) -> PluginEntry:
-    """One of those plugins, or an explanation."""
-    registry = registry_with(plugins)
+def plugin_named(name: str, plugins: Sequence[str] | None = None) -> PluginEntry:
+    """One of those plugins, or an explanation. `plugins`: the values of `--plugins`, if the command has it."""
+    registry = registry_with(plugins or ())
     entry = registry.get(name)
     if entry is None:
         close = registry.closest(name)
-        hint = f' Did you mean "{close}"?' if close else " `mooring plugin list` shows all."
-        raise OperatorMistake(f'there is no plugin "{name}".{hint}')
+        guess = f' Did you mean "{close}"?' if close else ""
+        listed = "" if close else " `mooring plugin list` shows all."
+        raise OperatorMistake(f'there is no plugin "{name}".{guess}{_files_read(plugins)}{listed}')
     return entry
+
+
+def _files_read(plugins: Sequence[str] | None) -> str:
+    """Which plugin files the operator named, for one who looks for a plugin of theirs."""
+    if plugins is None:
+        return ""
+    if not plugins:
+        return " No plugin file was read: name the one that has it by --plugins PATH."
+    return f" Besides those built in and installed, the plugins of {', '.join(plugins)} were read."
 
 
 def read_text(path: str) -> str:

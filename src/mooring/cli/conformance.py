@@ -95,7 +95,7 @@ def conformance(
         if family not in FAMILIES:
             raise click.BadParameter(f'"{family}" is none of {", ".join(sorted(FAMILIES))}.', param_hint="--family")
     for plugin in plugins:
-        plugin_named(plugin, ())
+        plugin_named(plugin)
     if files and (families or against or slow):
         raise click.UsageError("FILES are run as they are: without --family, --against and --slow.")
     if slow and (families or plugins):
