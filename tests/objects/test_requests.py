@@ -8,7 +8,13 @@ import msgspec
 import pytest
 
 from mooring.objects import Pod
-from mooring.objects.requests import PodRequests, requests_of, requests_of_containers, requests_on_node
+from mooring.objects.requests import (
+    AmountsOrZero,
+    PodRequests,
+    requests_of,
+    requests_of_containers,
+    requests_on_node,
+)
 
 MI = 1024 * 1024
 
@@ -80,6 +86,11 @@ def test_what_counts_when_nodes_are_ranked(parts, expected):
     assert (requested.nonzero_cpu_milli, requested.nonzero_memory_bytes) == expected
 
 
+def test_a_pod_requests_nothing_of_what_its_containers_do_not_name():
+    pod = a_pod(containers=[{"cpu": "500m"}])
+    assert (pod.request("cpu"), pod.request("memory"), pod.request("example.com/gpu")) == (500, 0, 0)
+
+
 def test_pods_on_different_nodes_that_request_the_same_share_it():
     one, two = a_pod(containers=[{"cpu": "1"}]), a_pod(containers=[{"cpu": "1"}])
     one.spec.node_name, two.spec.node_name = "a", "b"
@@ -101,7 +112,7 @@ def test_pods_that_request_something_else_share_nothing(parts, others):
 
 def test_an_incoming_pod_is_ranked_by_its_containers_alone():
     pod = a_pod(containers=[{"cpu": "1"}], pod_level={"cpu": "4", "memory": "1Mi"})
-    assert requests_of_containers(pod) == PodRequests({"cpu": 1000}, 1000, 200 * MI)
+    assert requests_of_containers(pod) == PodRequests(AmountsOrZero(cpu=1000), 1000, 200 * MI)
 
 
 def held(cpu: str, **more: Any) -> dict[str, Any]:

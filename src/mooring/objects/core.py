@@ -5,7 +5,7 @@ Fields that only a kubelet or a person reads are not here; the embedded API serv
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -292,9 +292,12 @@ class Pod(KubeObject, version="v1", plural="pods"):
 
         return placement_volumes(self.name, self.spec.volumes)
 
-    def request(self, resource: str) -> int:
-        """How much of the resource the pod requests: thousandths of a CPU, bytes, or whole pieces."""
-        return self.requests.amounts.get(resource, 0)
+    @computed_once
+    def request(self) -> Callable[[str], int]:
+        """`pod.request("cpu")`: how much of the resource it requests: thousandths of a CPU, bytes, or whole pieces."""
+        # A dictionary's own method: rules that run node by node call it thousands of times, and a method written in
+        # Python takes twice as long.
+        return self.requests.amounts.__getitem__
 
     def condition(self, type: str) -> PodCondition | None:
         return next((condition for condition in self.status.conditions if condition.type == type), None)

@@ -32,10 +32,19 @@ Amounts = dict[str, int]
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class AmountsOrZero(dict[str, int]):
+    """Amounts by resource. One that is not there is read as 0."""
+
+    __slots__ = ()
+
+    def __missing__(self, resource: str) -> int:
+        return 0
+
+
 class PodRequests(msgspec.Struct, frozen=True, gc=False):
     """A pod's requests in the scheduler's units."""
 
-    amounts: Amounts
+    amounts: AmountsOrZero
     """What the pod requests; resources that scheduling does not account for are left out."""
     nonzero_cpu_milli: int
     nonzero_memory_bytes: int
@@ -81,7 +90,7 @@ def requests_of(pod: Pod) -> PodRequests:
         alone = tuple(requests.items())
         known = _known.get(alone)
         if known is None:
-            amounts = in_units(requests)
+            amounts = AmountsOrZero(in_units(requests))
             known = PodRequests(amounts, amounts.get("cpu", NONZERO["cpu"]), amounts.get("memory", NONZERO["memory"]))
             _known.put(alone, known, REQUESTS_BYTES + RESOURCE_BYTES * len(alone))
         return known
@@ -162,7 +171,7 @@ def _requests(pod: Pod, of_container: Callable[[Container], Amounts], pod_level:
             | pod_level
         )
         _add(filled, overhead)
-    return PodRequests(amounts, filled.get("cpu", 0), filled.get("memory", 0))
+    return PodRequests(AmountsOrZero(amounts), filled.get("cpu", 0), filled.get("memory", 0))
 
 
 def _aggregate(

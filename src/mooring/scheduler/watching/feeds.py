@@ -22,7 +22,7 @@ from mooring.objects.core import Node, Pod
 from mooring.objects.object_store import Present
 from mooring.objects.placed import PlacedPod, confirmed, placed
 from mooring.objects.quantity import BadQuantity
-from mooring.objects.requests import PodRequests
+from mooring.objects.requests import AmountsOrZero, PodRequests
 from mooring.queue import Place, SchedulingQueue
 from mooring.scheduler.watching.nominator import Nominator
 from mooring.scheduler.watching.pod_observer import PodObserver
@@ -218,7 +218,7 @@ def _record(pod: Pod) -> PlacedPod:
         return placed(pod)
     except BadQuantity as error:
         _log.error("Pod counts as requesting nothing: its requests are invalid", pod=pod, err=error)
-        pod.__dict__["requests"] = PodRequests({}, 0, 0)
+        pod.__dict__["requests"] = PodRequests(AmountsOrZero(), 0, 0)
         return placed(pod)
 
 
