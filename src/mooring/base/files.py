@@ -41,6 +41,18 @@ def write_private(path: Path | str, content: str | bytes) -> None:
     _replace(Path(path), content, is_private=True)
 
 
+@contextlib.contextmanager
+def writing_private(path: Path | str) -> Iterator[IO[bytes]]:
+    """Like `write_private`, for content that is written piece by piece: it replaces the file when the block ends."""
+    target = Path(path)
+    if _is_stream(target):
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
+            yield stream
+        return
+    with _in_folder(target) as (folder, name), _replacing(folder, name, is_private=True) as file:
+        yield file
+
+
 def hold_private(path: Path | str, content: str | bytes) -> IO[bytes] | None:
     """Like `write_private`, and locked for as long as this process keeps what is returned (None: no file, a stream).
 
@@ -155,34 +167,39 @@ def _replace(path: Path, content: str | bytes, *, is_private: bool, is_held: boo
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
             stream.write(data)
         return None
-    with _in_folder(path) as (folder, name):
-        _refuse_unless_regular(folder, name)
-        draft, descriptor = _draft(folder, PRIVATE if is_private else 0o666)
-        file = os.fdopen(descriptor, "wb")
+    with _in_folder(path) as (folder, name), _replacing(folder, name, is_private=is_private) as file:
+        if is_held:
+            _lock(file.fileno())
+        file.write(data)
+        file.flush()
+        # For as long as this descriptor is open, the file stays locked.
+        return os.fdopen(os.dup(file.fileno()), "wb") if is_held else None
+
+
+@contextlib.contextmanager
+def _replacing(folder: int, name: str, *, is_private: bool) -> Iterator[IO[bytes]]:
+    """A draft that gets the name when the block ends, and is removed if it fails."""
+    _refuse_unless_regular(folder, name)
+    draft, descriptor = _draft(folder, PRIVATE if is_private else 0o666)
+    with os.fdopen(descriptor, "wb") as file:
         try:
-            if is_held:
-                _lock(descriptor)
             if is_private:
                 os.fchmod(descriptor, PRIVATE)
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(descriptor)
             os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
             ours, there = os.fstat(descriptor), os.stat(name, dir_fd=folder, follow_symlinks=False)
         except BaseException:
-            file.close()
             with contextlib.suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
             raise
-        if not is_held:
-            file.close()
-        if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
-            raise PermissionError(
-                errno.EPERM, "another user replaced it while it was written; choose a folder that only you can write to"
-            )
-        with contextlib.suppress(OSError):  # not every file system can
-            os.fsync(folder)
-        return file if is_held else None
+    if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
+        raise PermissionError(
+            errno.EPERM, "another user replaced it while it was written; choose a folder that only you can write to"
+        )
+    with contextlib.suppress(OSError):  # not every file system can
+        os.fsync(folder)
 
 
 def _locked(folder: int, name: str) -> int:

@@ -145,6 +145,9 @@ def load_file(server: EmbeddedApiServer, path: str) -> None:
     from mooring.simulated.cluster_file import read_cluster_file
 
     file = read_cluster_file(path, now=SystemClock().now())
+    if file.snapshot is not None and (left_out := file.snapshot.header.left_out):
+        named = ", ".join(f"{each.kind} ({each.reason})" for each in left_out)
+        print_line(f"Not in the snapshot: {named}. Decisions that depend on them may differ.", err=True)
     restored = server.restore(file.initial.restored, file.line_of)
     created = server.load(with_default_storage(file.initial).in_order(), file.line_of)
     file.refuse([*file.problems, *restored.problems, *created])

@@ -12,6 +12,8 @@
 Every other document (or item of a List) is an object that is created as it is; a Node is completed as its kubelet
 would. An object with a uid, a resourceVersion or a creationTimestamp was written by an API server, such as what
 `kubectl get -o yaml` prints: it is restored, with its status. All mistakes are reported, before anything is created.
+
+A snapshot (`mooring snapshot`) is recognized by its content; all its objects are restored.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from mooring.objects.names import dns_subdomain, label_value
 from mooring.objects.quantity import exact
 from mooring.simulated.kubelet.node_registration import ZONES, node_document, registered_node
 from mooring.simulated.records import Document
+from mooring.snapshots.file_format import Snapshot, is_snapshot, read_snapshot
 
 Path = tuple[str | int, ...]
 """Fields and items from a document down to a value."""
@@ -66,13 +69,14 @@ def plain_nodes(count: int, *, now: float) -> InitialObjects:
 class ClusterFile:
     """A parsed file: its objects, its problems, and the line of each document."""
 
-    def __init__(self, text: str | bytes, source: str, *, now: float) -> None:
+    def __init__(self, text: str | bytes | Snapshot, source: str, *, now: float) -> None:
         self.source = source
+        self.snapshot = text if isinstance(text, Snapshot) else None
         self._text = text
         self._now = now
         self._lines: dict[str, int | None] | None = None
-        reading = self._read_json()
-        if reading is None or reading.problems:  # read once more, for the lines
+        reading = self._read_snapshot(text) if isinstance(text, Snapshot) else self._read_json(text)
+        if reading is None or (reading.problems and self.snapshot is None):  # read once more, for the lines
             reading = self._read_trees()
         self.initial = reading.objects()
         self.problems = reading.problems
@@ -91,14 +95,23 @@ class ClusterFile:
         if problems:
             raise OperatorMistake.found_in(self.source, sorted(problems, key=lambda each: each.line or 0))
 
-    def _read_json(self) -> _Reading | None:
-        if (document := _json(self._text)) is None:
+    def _read_snapshot(self, snapshot: Snapshot) -> _Reading:
+        reading = _Reading(self._now)
+        for number, document in snapshot.numbered():
+            reading.document(None, document, where := f"line {number}")
+            reading.lines[where] = number
+        self._lines = reading.lines
+        return reading
+
+    def _read_json(self, text: str | bytes) -> _Reading | None:
+        if (document := _json(text)) is None:
             return None
         reading = _Reading(self._now)
         reading.document(None, document, "document 1")
         return reading
 
     def _read_trees(self) -> _Reading:
+        assert not isinstance(self._text, Snapshot), "a snapshot has its lines"
         reading = _Reading(self._now)
         for index, tree in enumerate(read_trees(self._text, self.source)):
             reading.document(tree, tree.plain(), f"document {index + 1}")
@@ -108,6 +121,8 @@ class ClusterFile:
 
 def read_cluster_file(path: str, *, now: float) -> ClusterFile:
     """The file at `path`, with its problems."""
+    if is_snapshot(path):
+        return ClusterFile(read_snapshot(path), path, now=now)
     try:
         content = FilePath(path).read_bytes()
     except OSError as error:
