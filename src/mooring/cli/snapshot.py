@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,15 @@ REQUESTS_IN_FLIGHT = 2
 
 @click.command()
 @click.argument("file", required=False)
+@click.option("--anonymize", is_flag=True, help="Replace names, labels, images and the like; decisions stay.")
+@click.option(
+    "--keep-label",
+    "labels",
+    multiple=True,
+    metavar="KEY",
+    help="With --anonymize: leave this label and its values, because a configuration or a plugin names it. Repeatable.",
+)
+@click.option("--from", "source", metavar="FILE", help="With --anonymize: a snapshot to read instead of a cluster.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
     "--keep-annotation",
@@ -45,6 +55,9 @@ REQUESTS_IN_FLIGHT = 2
 @verbosity_option
 def snapshot(
     file: str | None,
+    anonymize: bool,
+    labels: tuple[str, ...],
+    source: str | None,
     force: bool,
     annotations: tuple[str, ...],
     config_file: str | None,
@@ -62,16 +75,29 @@ def snapshot(
     \b
     Example:
       mooring snapshot cluster.snapshot --context production
+      mooring snapshot to-share.snapshot --from cluster.snapshot --anonymize
       mooring up --cluster cluster.snapshot
     """
-    from mooring.snapshots import Spool
+    from mooring.snapshots import Spool, read_snapshot
 
+    if not anonymize and (source is not None or labels):
+        raise click.UsageError("--from and --keep-label are for --anonymize.")
+    if source is not None and (kubeconfig or context or config_file or plugins or annotations):
+        raise click.UsageError("--from reads a file: leave out what chooses a cluster or what is read of it.")
     path = _target(file, force=force)
+    folder = None if path == STDOUT else Path(path).parent
     try:
-        with Spool(None if path == STDOUT else Path(path).parent) as spool:
-            connection, kinds = _cluster(config_file, plugins, gates, kubeconfig, context)
+        if source is not None:
+            found = read_snapshot(source)
+            _write_anonymized(path, found.header, found.documents, folder, labels)
+            return
+        connection, kinds = _cluster(config_file, plugins, gates, kubeconfig, context)
+        with Spool(folder) as spool:
             header = asyncio.run(_taken(connection, kinds, spool, annotations))
-            _write(path, header, spool)
+            if anonymize:
+                _write_anonymized(path, header, spool.documents, folder, labels)
+            else:
+                _write(path, header, spool)
     except OSError as error:
         raise OperatorMistake(f"{path} cannot be written: {error.strerror or error}.") from error
 
@@ -131,18 +157,32 @@ async def _taken(
         return await take_snapshot(client, spool, custom_kinds=kinds, keep_annotations=annotations, on_page=on_page)
 
 
+def _write_anonymized(
+    path: str,
+    header: Header,
+    documents: Callable[[], Iterator[dict[str, Any]]],
+    folder: Path | None,
+    keep_labels: tuple[str, ...],
+) -> None:
+    from mooring.snapshots import Spool, anonymize
+
+    print_line("Replacing names …", err=True)
+    with Spool(folder) as anonymized:
+        _write(path, anonymize(header, documents, anonymized, keep_labels=keep_labels), anonymized)
+
+
 def _write(path: str, header: Header, spool: Spool) -> None:
     from mooring.snapshots import write_snapshot
 
     size = write_snapshot(path, header, spool)
     is_output = path == STDOUT
-    for kind, count in sorted(spool.counts.items(), key=lambda each: -each[1]):
+    for kind, count in sorted(header.counts.items(), key=lambda each: -each[1]):
         print_line(f"{count:>9,}  {kind}", err=is_output)
     for each in header.left_out:
         print_line(f"{'-':>9}  {each.kind}: {each.reason}, left out", err=is_output)
     what = "anonymized, " if header.anonymized else ""
     print_line(
-        f"Saved {spool.counts.total():,} objects of Kubernetes {header.server_version} in "
+        f"Saved {header.objects:,} objects of Kubernetes {header.server_version} in "
         f"{'the standard output' if is_output else path} ({what}{_shown_size(size)}).",
         err=is_output,
     )

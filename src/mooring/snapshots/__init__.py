@@ -8,6 +8,7 @@
     for node in snapshot.objects(Node): ...
 """
 
+from mooring.snapshots.anonymizing import anonymize
 from mooring.snapshots.file_format import Header, LeftOut, Snapshot, Spool, is_snapshot, read_snapshot, write_snapshot
 from mooring.snapshots.taking import take_snapshot
 
@@ -16,6 +17,7 @@ __all__ = [
     "LeftOut",
     "Snapshot",
     "Spool",
+    "anonymize",
     "is_snapshot",
     "read_snapshot",
     "take_snapshot",

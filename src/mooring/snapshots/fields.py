@@ -109,7 +109,7 @@ SELECTOR: Table = {"matchLabels": LABELS, "matchExpressions": [REQUIREMENT]}
 NODE_TERM: Table = {"matchExpressions": [REQUIREMENT], "matchFields": [Leaf("field_requirement")]}
 NODE_SELECTOR: Table = {"nodeSelectorTerms": [NODE_TERM]}
 CONDITION: Table = {
-    "type": KEY,
+    "type": Leaf("condition"),
     "status": PLAIN,
     "reason": PLAIN,
     "lastTransitionTime": PLAIN,
@@ -138,7 +138,7 @@ CONTAINER: Table = {
 CLAIM_SPEC: Table = {
     "accessModes": PLAIN,
     "selector": SELECTOR,
-    "resources": {"requests": PLAIN, "limits": PLAIN},
+    "resources": RESOURCES,
     "volumeName": VOLUME,
     "storageClassName": STORAGE_CLASS,
     "volumeMode": PLAIN,
@@ -582,4 +582,8 @@ DEVICE_CLASS_FIELDS: Table = {
 # Custom kinds
 
 CUSTOM_FIELDS: Table = {"metadata": metadata(name("object")), "*": WHOLE}
-DEFINITION_FIELDS: Table = {"metadata": {**metadata(PLAIN), "labels": LABELS}, "spec": PLAIN}
+DEFINITION_FIELDS: Table = {
+    "metadata": {**metadata(PLAIN), "labels": LABELS},
+    "spec": {"group": PLAIN, "names": PLAIN, "scope": PLAIN, "versions": PLAIN, "preserveUnknownFields": PLAIN},
+}
+"""Without the address and the certificate of a conversion webhook."""

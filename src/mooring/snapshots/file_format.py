@@ -132,19 +132,16 @@ class Spool:
 def write_snapshot(path: Path | str, header: Header, spool: Spool) -> int:
     """Write header, objects and closing line to `path`, whole or not at all. Returns the size in bytes."""
     spool.finish()
-    counted = msgspec.structs.replace(header, counts=dict(spool.counts))
-    first = {_MARK: _SNAPSHOT, "version": VERSION} | msgspec.to_builtins(counted)
-    parts = [gzip.compress(_encode(each) + b"\n", _COMPRESSION, mtime=0) for each in (first, _closing(counted))]
+    assert header.objects == spool.counts.total(), "the header is of this spool"
+    first = {_MARK: _SNAPSHOT, "version": VERSION} | msgspec.to_builtins(header)
+    last = {_MARK: _END, "objects": header.objects}
+    parts = [gzip.compress(_encode(each) + b"\n", _COMPRESSION, mtime=0) for each in (first, last)]
     with writing_private(path) as file:
         file.write(parts[0])
         spool.file.seek(0)
         shutil.copyfileobj(spool.file, file, 1024 * 1024)
         file.write(parts[1])
     return len(parts[0]) + spool.file.tell() + len(parts[1])
-
-
-def _closing(header: Header) -> Document:
-    return {_MARK: _END, "objects": header.objects}
 
 
 def _compressor(file: IO[bytes]) -> gzip.GzipFile:

@@ -60,6 +60,7 @@ async def take_snapshot(
     return Header(
         taken_at=datetime.fromtimestamp(client.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         server_version=str(version.get("gitVersion", "")),
+        counts=dict(spool.counts),
         left_out=left_out,
         annotations=annotations,
     )
