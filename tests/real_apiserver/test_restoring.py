@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.programs import private_home
+from tests.cli.programs import Program, private_home
 from tests.real_apiserver.cluster import Cluster
-from tests.real_apiserver.control_plane import ControlPlane
+from tests.real_apiserver.control_plane import POWERLESS, ControlPlane
 from tests.real_kubectl.conftest import Kubectl, Up, mooring_up
+
+from mooring.objects import Pod
+from mooring.snapshots import read_snapshot
 
 OBJECTS = """
 apiVersion: v1
@@ -267,6 +271,62 @@ def test_every_kind_of_a_real_cluster_is_restored_and_goes_on(full: Cluster):
         _settled(up)
         assert _pods(up) == after
         assert up.json("get", "rack", "r1", "-n", "shop")["status"] == {"used": 7}
+
+
+def _settled_pods(up: Up) -> dict[str, tuple[Any, ...]]:
+    _settled(up)
+    return _without_addresses(_pods(up))
+
+
+def _without_addresses(pods: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """A snapshot has no addresses: the kubelets assign others."""
+    return {name: (*about[:5], about[6]) for name, about in pods.items()}
+
+
+def _documented_role() -> str:
+    page = (Path(__file__).parents[2] / "docs/snapshots.md").read_text(encoding="utf-8")
+    return page.partition("```yaml\n")[2].partition("```")[0]
+
+
+def test_a_snapshot_by_a_user_with_the_documented_role_goes_on(full: Cluster):
+    full.kubectl.run("apply", "-f", "-", input=_documented_role())
+    bind = ("clusterrolebinding", "snapshots", "--clusterrole=mooring-snapshot", f"--user={POWERLESS}")
+    full.kubectl.run("create", *bind)
+    kubeconfig = full.control_plane.kubeconfig(POWERLESS)
+    try:
+        with Program("snapshot", "it.snapshot", f"--kubeconfig={kubeconfig}", home=full.home) as program:
+            assert program.ended() == 0, program.written()
+    finally:
+        full.kubectl.run("delete", "clusterrolebinding/snapshots", "clusterrole/mooring-snapshot")
+    path = full.home / "it.snapshot"
+    assert read_snapshot(path).header.left_out == []
+    before = _without_addresses(_pods(full.kubectl))
+    with mooring_up(f"--cluster={path}") as up:
+        assert _settled_pods(up) == before
+        up.shows("Insufficient cpu", "describe", "pod", "huge", "-n", "shop")
+        up.run("scale", "deployment/web", "-n", "shop", "--replicas=4")
+        up.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=90s")
+        after = _without_addresses(_pods(up))
+        assert {name: after[name] for name in before} == before
+
+    arguments = ("hidden.snapshot", "--anonymize", "--from=it.snapshot")
+    with Program("snapshot", *arguments, home=full.home) as program:
+        assert program.ended() == 0, program.written()
+    hidden = full.home / "hidden.snapshot"
+    placed = {pod.uid: pod.spec.node_name for pod in read_snapshot(hidden).objects(Pod)}
+    with mooring_up(f"--cluster={hidden}") as up:
+        _settled(up)
+        pods = up.json("get", "pods", "--all-namespaces")["items"]
+        assert {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in pods} == placed
+
+
+def test_a_snapshot_without_rights_names_the_rule(full: Cluster):
+    kubeconfig = full.control_plane.kubeconfig(POWERLESS)
+    with Program("snapshot", "no.snapshot", f"--kubeconfig={kubeconfig}", home=full.home) as program:
+        assert program.ended() == 1
+    assert "a snapshot needs pods, which cannot be listed" in program.written()
+    assert '{apiGroups: [""], resources: ["pods"], verbs: ["list"]}' in program.written()
+    assert not (full.home / "no.snapshot").exists()
 
 
 def test_nodes_and_pods_alone_are_enough(full: Cluster):

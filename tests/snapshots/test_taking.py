@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient, Connection
 from mooring.client.api import RawList
-from mooring.objects import Node, Pod
+from mooring.framework.definitions import definition_of
+from mooring.objects import CustomResource, Node, Pod
 from mooring.objects.meta import Kind
 from mooring.simulated.cluster_file import parse_cluster, read_cluster_file
 from mooring.snapshots import Header, LeftOut, Snapshot, Spool, read_snapshot, take_snapshot, write_snapshot
-from mooring.snapshots.kinds import SAVED
+from mooring.snapshots.kinds import DEFINITION, SAVED
 
 RICH = (Path(__file__).parent / "rich.yaml").read_text(encoding="utf-8")
 SECRETS = ("hunter2", "vault", "s3cr3t")
@@ -184,3 +186,57 @@ async def test_an_interrupted_snapshot_leaves_nothing(client: ApiClient, tmp_pat
     with pytest.raises(asyncio.CancelledError):
         await taken(client, tmp_path / "it")
     assert os.listdir(tmp_path) == []
+
+
+def test_the_documented_role_is_what_is_requested():
+    page = (Path(__file__).parents[2] / "docs/snapshots.md").read_text(encoding="utf-8")
+    role = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    granted = {
+        (group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if rule["verbs"] == ["list"]
+    }
+    assert granted == {(saved.kind.group, saved.kind.plural) for saved in SAVED}
+
+
+class Rack(CustomResource, group="example.com", version="v1", plural="racks"):
+    height: int = 0
+
+
+async def with_racks(client: ApiClient, server: EmbeddedApiServer) -> None:
+    definition = definition_of(Rack)
+    definition["spec"]["versions"][0]["additionalPrinterColumns"] = [
+        {"name": "H", "type": "integer", "jsonPath": ".height"}
+    ]
+    rack = {"apiVersion": "example.com/v1", "kind": "Rack", "metadata": {"name": "r1", "namespace": "default"}}
+    await client.create(DEFINITION.kind, definition)
+    await client.create(Rack.KIND, rack | {"height": 42}, "default")
+
+
+@pytest.mark.parametrize("may_read_definitions", [True, False])
+async def test_custom_kinds_of_plugins_and_their_definitions(
+    client: ApiClient, server: EmbeddedApiServer, tmp_path: Path, monkeypatch, may_read_definitions: bool
+):
+    await with_racks(client, server)
+    if not may_read_definitions:
+
+        async def forbidden(*_: Any) -> None:
+            raise ApiError(403, "Forbidden", "not allowed")
+
+        monkeypatch.setattr(client, "get", forbidden)
+    snapshot = await taken(client, tmp_path / "it", custom_kinds={Rack.KIND: definition_of(Rack)})
+    [rack] = snapshot.objects(Rack)
+    assert (rack.key, rack.height) == ("default/r1", 42)
+    [definition] = [each for each in snapshot.documents() if each["kind"] == "CustomResourceDefinition"]
+    has_column = "additionalPrinterColumns" in definition["spec"]["versions"][0]
+    assert has_column == may_read_definitions, "the cluster's definition, or else that of the class"
+    file = read_cluster_file(str(tmp_path / "it"), now=1e9)
+    restored = EmbeddedApiServer().restore(file.initial.restored, file.line_of)
+    assert (file.problems, restored.problems, restored.unserved) == ([], [], {})
+
+
+async def test_a_custom_kind_that_the_server_lacks_is_left_out(client: ApiClient, tmp_path: Path):
+    snapshot = await taken(client, tmp_path / "it", custom_kinds={Rack.KIND: definition_of(Rack)})
+    assert snapshot.header.left_out == [LeftOut("racks.example.com", "not served")]
