@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import NOWHERE, Mooring, write
-from tests.cli.programs import Program, private_home
+from tests.cli.programs import Program, clean_environment, private_home
 
+from mooring.apiserver import EmbeddedApiServer
+from mooring.cli.cluster import load_file
 from mooring.objects import Node, Pod
-from mooring.snapshots import read_snapshot
+from mooring.snapshots import Header, LeftOut, Spool, read_snapshot, write_snapshot
 
 CLUSTER = """\
 apiVersion: mooring.dev/v1alpha1
@@ -146,6 +151,26 @@ def test_an_unreachable_cluster_leaves_nothing(mooring: Mooring):
     assert os.listdir() == ["kubeconfig"]
 
 
+def test_a_full_disk_leaves_nothing(up: Path, mooring: Mooring, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Spool, "add", full)
+    result = mooring("snapshot", "it.snapshot", "--kubeconfig", str(up))
+    assert result.code == 2
+    assert "Error: it.snapshot cannot be written: No space left on device." in result.err
+    assert os.listdir() == []
+
+
+def test_a_snapshot_on_the_standard_output_is_that_alone(up: Path, home: Path, tmp_path: Path):
+    with (tmp_path / "it").open("wb") as file:
+        command = [sys.executable, "-m", "mooring", "snapshot", "-", "--kubeconfig", str(up)]
+        done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, env=clean_environment(home), check=True)
+    assert read_snapshot(tmp_path / "it").header.counts["pods"] == PODS
+    assert len(list(read_snapshot(tmp_path / "it").documents())) == read_snapshot(tmp_path / "it").header.objects
+    assert b"in the standard output" in done.stderr
+
+
 REFUSED = {
     "a folder": (["."], ". is a folder; give the name of a file."),
     "a folder that is not there": (["gone/it"], "gone is no folder; make it, or choose another name."),
@@ -161,6 +186,18 @@ def test_refused(mooring: Mooring, arguments: list[str], message: str):
     assert result.code == 2
     assert message in result.err
     assert os.listdir() == []
+
+
+def test_what_was_left_out_is_named_where_it_is_restored(capfd: pytest.CaptureFixture[str]):
+    with Spool() as spool:
+        spool.begin("nodes")
+        spool.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}})
+        left_out = [LeftOut("csinodes.storage.k8s.io", "forbidden")]
+        spool.finish()
+        write_snapshot("it", Header(taken_at="now", counts=dict(spool.counts), left_out=left_out), spool)
+    load_file(server := EmbeddedApiServer(), "it")
+    assert "Not in the snapshot: csinodes.storage.k8s.io (forbidden)." in capfd.readouterr().err
+    assert len(server.store.list("nodes")) == 1
 
 
 def test_a_damaged_snapshot_starts_nothing(up: Path, mooring: Mooring):

@@ -156,7 +156,7 @@ def test_templates_that_differ_in_what_is_dropped_still_differ():
         metadata = {"labels": {"app": "web", **labels}, "creationTimestamp": None}
         template = {"metadata": metadata, "spec": {"containers": [container]}}
         kept = pruning.prune(deployment(template, kind), fields[kind])["spec"]["template"]
-        return kept["metadata"]["annotations"]["mooring.dev/template"]
+        return str(kept["metadata"]["annotations"]["mooring.dev/template"])
 
     assert mark("one") == mark("one", "ReplicaSet", **{"pod-template-hash": "abc"})
     assert mark("one") != mark("two")

@@ -238,7 +238,7 @@ class Anonymizer:
         if text in KEPT:
             return text
         if _UUID.fullmatch(text):
-            return self._uid(text)
+            return self._uuid(text)
         if self._numbers is None:
             known = self._roles.setdefault(text, role)
             if known != role:
@@ -264,10 +264,13 @@ class Anonymizer:
     def _name(self, value: Any, leaf: Leaf) -> Any:
         return self._text(value, leaf.role) if isinstance(value, str) else value
 
-    def _uid(self, value: Any, _: Leaf | None = None) -> Any:
-        if not value or self._numbers is None:
-            return value
-        return str(uuid.UUID(bytes=hmac.digest(self._secret, str(value).encode(), hashlib.sha256)[:16], version=4))
+    def _uid(self, value: Any, _: Leaf) -> Any:
+        return self._uuid(value) if isinstance(value, str) else value
+
+    def _uuid(self, uid: str) -> str:
+        if not uid or self._numbers is None:
+            return uid
+        return str(uuid.UUID(bytes=hmac.digest(self._secret, uid.encode(), hashlib.sha256)[:16], version=4))
 
     def _key(self, key: str, _: Leaf | None = None) -> str:
         """A label key, a taint's, or another name with a domain."""
@@ -389,7 +392,7 @@ class Anonymizer:
         kind = str(owner.get("kind", ""))
         if slash and "." in group and not _is_well_known(f"{group}/") and group not in self._groups:
             replaced |= {"apiVersion": f"{self._text(group, 'group')}/{version}", "kind": self._text(kind, "kind")}
-        return replaced | {"name": self._text(owner.get("name", ""), "owner"), "uid": self._uid(owner.get("uid", ""))}
+        return replaced | {"name": self._text(owner.get("name", ""), "owner"), "uid": self._uuid(owner.get("uid", ""))}
 
     def _whole(self, value: Any, leaf: Leaf) -> Any:
         """A part of a custom object: what looks like a number, and what the definition prescribes, stays."""

@@ -21,7 +21,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -89,8 +89,9 @@ class Spool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._member = None
-        self.file.close()
+        self._drop()
+        with suppress(OSError):  # a full disk has been reported
+            self.file.close()
 
     def begin(self, kind: str) -> None:
         """What follows is of this kind, as `kubectl get` names it."""
@@ -100,7 +101,7 @@ class Spool:
 
     def again(self) -> None:
         """Forget the objects since `begin`."""
-        self._member = None
+        self._drop()
         self.file.seek(self._begin)
         self.file.truncate()
         del self.counts[self._kind]
@@ -119,6 +120,13 @@ class Spool:
             if not self.counts[self._kind]:
                 del self.counts[self._kind]
         self.file.flush()
+
+    def _drop(self) -> None:
+        """Close the compressor, which writes to the file even when nothing of it is wanted."""
+        member, self._member = self._member, None
+        if member is not None:
+            with suppress(OSError):
+                member.close()
 
     def documents(self) -> Iterator[Document]:
         """All objects that were added; none is added while they are read."""
