@@ -127,6 +127,27 @@ def test_an_anonymized_snapshot_is_restored_alike(up: Path, mooring: Mooring, tm
     assert placements("again") == before
 
 
+RACKS = """
+from mooring.framework import CustomResource, Objects, Plugin
+
+
+class Rack(CustomResource, group="example.com", version="v1", plural="racks"):
+    height: int = 0
+
+
+class Racks(Plugin):
+    def __init__(self, racks: Objects[Rack]) -> None: ...
+
+    def pre_enqueue(self, pod): ...
+"""
+
+
+def test_custom_kinds_of_plugins_are_listed_too(up: Path, mooring: Mooring):
+    result = mooring("snapshot", "it", "--kubeconfig", str(up), "--plugins", write("racks.py", RACKS))
+    assert result.code == 0, result.err
+    assert "        -  racks.example.com: not served, left out\n" in result.out
+
+
 def test_the_name_of_the_file_may_be_left_out(up: Path, mooring: Mooring):
     result = mooring("snapshot", "--kubeconfig", str(up), "--anonymize")
     assert result.code == 0, result.err

@@ -240,3 +240,9 @@ async def test_custom_kinds_of_plugins_and_their_definitions(
 async def test_a_custom_kind_that_the_server_lacks_is_left_out(client: ApiClient, tmp_path: Path):
     snapshot = await taken(client, tmp_path / "it", custom_kinds={Rack.KIND: definition_of(Rack)})
     assert snapshot.header.left_out == [LeftOut("racks.example.com", "not served")]
+
+
+async def test_secrets_are_not_requested_for_plugins_either(client: ApiClient, tmp_path: Path):
+    secrets = Kind("", "v1", "Secret", "secrets")
+    snapshot = await taken(client, tmp_path / "it", custom_kinds={secrets: {}})
+    assert snapshot.header.left_out == [LeftOut("secrets", "never saved")]

@@ -47,7 +47,12 @@ REQUESTS_IN_FLIGHT = 2
     metavar="KEY",
     help="Save this annotation, too, or with `example.com/*` several: for plugins that read it. Repeatable.",
 )
-@click.option("--config", "config_file", metavar="FILE", help="Save also the custom kinds that its plugins read.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="Save also the custom kinds that its plugins, or those of --plugins, read.",
+)
 @plugins_option
 @gates_option
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; found as `mooring run` finds it.")
@@ -127,14 +132,22 @@ def _cluster(
     kubeconfig: str | None,
     context: str | None,
 ) -> tuple[Connection, dict[Kind, dict[str, Any]]]:
-    """The cluster, and the custom kinds that the configured plugins read, with the definitions of their classes."""
+    """The cluster, and the custom kinds that plugins of the configuration or of `--plugins` read, with the definitions
+    of their classes."""
     from mooring.cli.plugin_definitions import custom_kinds
     from mooring.client import find_connection
     from mooring.framework.definitions import definition_of
+    from mooring.framework.registry import all_object_types
+    from mooring.objects import CustomResource
 
     registry = registry_with(plugins)
     configuration = load(config_file, registry, gates)
-    kinds = {kind.KIND: definition_of(kind) for kind in custom_kinds(configuration, registry)}
+    named = all_object_types(entry for entry in registry if entry.paths)
+    kinds = {
+        kind.KIND: definition_of(kind)
+        for kind in (*custom_kinds(configuration, registry), *named)
+        if issubclass(kind, CustomResource)
+    }
     own = configuration.client_connection.kubeconfig or None
     return find_connection(kubeconfig=kubeconfig, config_kubeconfig=own, context=context), kinds
 

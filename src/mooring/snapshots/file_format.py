@@ -53,7 +53,7 @@ class LeftOut(msgspec.Struct, rename="camel", frozen=True):
     kind: str
     """As `kubectl get` names it: `resourceslices.resource.k8s.io`."""
     reason: str
-    """`forbidden` or `not served`."""
+    """`forbidden`, `not served` or `never saved`."""
 
 
 class Header(msgspec.Struct, rename="camel", frozen=True):

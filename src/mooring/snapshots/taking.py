@@ -20,6 +20,8 @@ from mooring.snapshots.kinds import DEFINITION, SAVED, SavedKind, custom
 from mooring.snapshots.pruning import Document, Pruning
 
 FORBIDDEN, NOT_FOUND, GONE = 403, 404, 410
+NEVER = ("secrets", "configmaps")
+"""Not even where a plugin reads them."""
 REASONS = {FORBIDDEN: "forbidden", NOT_FOUND: "not served"}
 
 Progress = Callable[[str, int], None]
@@ -44,9 +46,11 @@ async def take_snapshot(
     annotations = sorted(keep_annotations)
     pruning = Pruning(annotations)
     left_out: list[LeftOut] = []
-    if custom_kinds:
-        await _definitions(client, spool, pruning, custom_kinds)
-    for saved in (*SAVED, *map(custom, custom_kinds or ())):
+    more = {kind: definition for kind, definition in (custom_kinds or {}).items() if kind.name not in NEVER}
+    left_out += [LeftOut(kind.name, "never saved") for kind in custom_kinds or {} if kind.name in NEVER]
+    if more:
+        await _definitions(client, spool, pruning, more)
+    for saved in (*SAVED, *map(custom, more)):
         try:
             await _list(client, spool, pruning, saved, on_page)
         except ApiError as error:
