@@ -45,6 +45,13 @@ def test_wrong_input_is_refused(mooring: Mooring, arguments: list[str], message:
     assert message in result.err
 
 
+def test_a_missing_kubeconfig_is_reported_before_any_progress(mooring: Mooring):
+    result = mooring("bench", "e2e", "--kubeconfig=missing", "--scheduler=mooring", "--no-bare")
+    assert result.code == 2
+    assert result.err.startswith("Error: ")
+    assert "are created" not in result.err
+
+
 def test_missing_programs_are_named_with_what_gets_them(mooring: Mooring, monkeypatch, tmp_path):
     monkeypatch.setenv("MOORING_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "")

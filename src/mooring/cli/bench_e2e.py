@@ -122,6 +122,7 @@ def e2e(
     from mooring.bench.e2e.rounds import BenchmarkPlan
     from mooring.bench.machine import this_machine
     from mooring.bench.programs import ETCD, KUBE_APISERVER, KUBE_SCHEDULER, require_programs
+    from mooring.client import load_kubeconfig
 
     wanted = _Wanted(nodes, pods, running, workload, rate, unschedulable, node_updates, preemption_wave)
     wanted.check()
@@ -131,6 +132,8 @@ def e2e(
     contenders = find_contenders(schedulers or ("mooring", KUBE_SCHEDULER), with_bare=bare and not wanted.has_arrivals)
     if kubeconfig is None:
         require_programs((ETCD, KUBE_APISERVER))
+    else:
+        load_kubeconfig([kubeconfig])  # a mistake in it is reported before any progress
     if any(map(is_python, contenders)):
         print_line("scripts/build-bind-rate was not run: a slower client in Python posts the bare bindings.", err=True)
     scenario, tasks = wanted.scenario_and_tasks()
