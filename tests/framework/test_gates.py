@@ -92,6 +92,7 @@ def test_a_gate_that_is_named_is_not_one_of_all():
 WARNED = {
     "a kubelet's gate": ("MemoryQoS=true", "changes nothing in a scheduler"),
     "a gate about kube-scheduler's inside": ("OpportunisticBatching=false", "changes nothing here"),
+    "API calls beside the loop": ("SchedulerAsyncAPICalls=true", "changes nothing here"),
     "a gate that is done": ("SidecarContainers=true", "GA feature gate"),
 }
 

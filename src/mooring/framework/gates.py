@@ -50,7 +50,6 @@ BUILT_ONE_WAY = frozenset(
         "NativeHistograms",
         "NominatedNodeNameForExpectation",
         "PodLevelResources",
-        "SchedulerAsyncAPICalls",
         "SchedulerAsyncPreemption",
         "SchedulerPopFromBackoffQ",
         "TopologyAwareWorkloadScheduling",
@@ -72,6 +71,7 @@ INSIDE_KUBE_SCHEDULER = frozenset(
         "LoggingAlphaOptions",
         "LoggingBetaOptions",
         "OpportunisticBatching",
+        "SchedulerAsyncAPICalls",
         "UnlockWhileProcessingFIFO",
         "WatchListClient",
     ]

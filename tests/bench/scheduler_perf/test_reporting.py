@@ -61,8 +61,8 @@ def test_the_line_of_a_run():
 
 def test_what_was_not_run_has_its_reason(tmp_path: Path):
     impossible = choice(a_case(tmp_path, MEASURED, workload="featureGates: {NoSuchGate: true}"))
-    without = choice(a_case(tmp_path, MEASURED, workload="featureGates: {SchedulerAsyncAPICalls: true}"))
+    without = choice(a_case(tmp_path, MEASURED, workload="featureGates: {GangScheduling: true}"))
     found = [reason for _, reason in not_run([impossible, without, choice(a_case(tmp_path, MEASURED))])]
     assert found[0] == "feature gate NoSuchGate is not known"
-    assert found[1].startswith("with Mooring: SchedulerAsyncAPICalls")
+    assert found[1].startswith("with Mooring: GangScheduling")
     assert len(found) == 2

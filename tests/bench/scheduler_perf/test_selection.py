@@ -64,9 +64,9 @@ def test_a_workload_that_cannot_run_has_a_reason(tmp_path: Path, workload: str, 
 
 
 def test_a_gate_that_only_mooring_lacks_leaves_the_workload_to_other_schedulers(tmp_path: Path):
-    found = choice(a_case(tmp_path, MEASURED, workload="featureGates: {SchedulerAsyncAPICalls: true}"))
+    found = choice(a_case(tmp_path, MEASURED, workload="featureGates: {GangScheduling: true}"))
     assert found.impossible == ""
-    assert "SchedulerAsyncAPICalls" in found.not_with_mooring
+    assert "GangScheduling" in found.not_with_mooring
 
 
 def test_a_workload_without_gates_runs_with_all(tmp_path: Path):
