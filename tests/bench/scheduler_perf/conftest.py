@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -88,15 +89,21 @@ async def client(clock: HurriedClock) -> AsyncIterator[ApiClient]:
     await server.stop()
 
 
+@asynccontextmanager
+async def watching(pods: PodWatch, client: ApiClient) -> AsyncIterator[None]:
+    reflector = pods.reflector(client)
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 @pytest.fixture
 async def pods(client: ApiClient) -> AsyncIterator[PodWatch]:
     watch = PodWatch()
-    reflector = watch.reflector(client)
-    task = asyncio.create_task(reflector.run())
-    await reflector.synced.wait()
-    yield watch
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with watching(watch, client):
+        yield watch
 
 
 @pytest.fixture

@@ -54,6 +54,13 @@ async def names(client: ApiClient, kind: Any, namespace: str | None = None) -> l
     return sorted(each["metadata"]["name"] for each in await client.list(kind, namespace))
 
 
+def names_in(namespace: str, pods: PodWatch) -> set[str]:
+    """Of the pods there that get a node from now on."""
+    seen: set[str] = set()
+    pods.on_scheduled(lambda pod: seen.add(pod.name) if pod.namespace == namespace else None)
+    return seen
+
+
 async def test_pods_are_created_in_a_namespace_of_their_operation_and_measured(execute: Runner, client: ApiClient):
     run = await execute(
         "- {opcode: createNodes, count: 1, nodeTemplatePath: node.yaml}\n"
@@ -114,7 +121,8 @@ async def test_a_barrier_waits_for_pods_that_no_operation_waited_for(
         "- {opcode: barrier, namespaces: [late]}\n"
         "- {opcode: stopCollectingMetrics}"
     )
-    assert pods.scheduled("late", {}) == 4
+    with pods.counting("late", {"app": "web"}, "scheduled", 5) as count:
+        assert (count.reached, count.all.done()) == (4, False)
     assert run.pods == 4
 
 
@@ -126,7 +134,11 @@ async def test_gated_pods_count_as_attempted(execute: Runner, pods: PodWatch, sc
         "- {opcode: startCollectingMetrics, namespaces: [gated]}\n- {opcode: stopCollectingMetrics}",
         {"gated.yaml": GATED},
     )
-    assert (pods.attempted("gated", {}), pods.scheduled("gated", {})) == (2, 0)
+    with (
+        pods.counting("gated", {}, "attempted", 2) as attempted,
+        pods.counting("gated", {}, "scheduled", 2) as scheduled,
+    ):
+        assert (attempted.reached, scheduled.reached) == (2, 0)
 
 
 async def test_a_barrier_names_known_namespaces_only(execute: Runner):
@@ -172,7 +184,8 @@ async def test_an_object_in_the_wrong_scope_is_an_error(execute: Runner):
 async def test_churn_creates_objects_until_there_are_enough(
     execute: Runner, client: ApiClient, pods: PodWatch, clock: HurriedClock
 ):
-    clock.is_over = lambda: len(list(pods.matching("more", {}))) >= 3
+    seen = names_in("more", pods)
+    clock.is_over = lambda: len(seen) >= 3
     await execute(
         "- {opcode: churn, mode: create, number: 3, namespace: more, templatePaths: [pod.yaml]}\n"
         f"{MEASURED}\n- {{opcode: sleep, durationParam: $pause}}",
@@ -184,13 +197,8 @@ async def test_churn_creates_objects_until_there_are_enough(
 async def test_churn_creates_and_deletes_in_turn_until_the_workload_ends(
     execute: Runner, client: ApiClient, pods: PodWatch, clock: HurriedClock
 ):
-    seen: set[str] = set()
-
-    def are_five() -> bool:
-        seen.update(pod.name for pod in pods.matching("busy", {}))
-        return len(seen) >= 5
-
-    clock.is_over = are_five
+    seen = names_in("busy", pods)
+    clock.is_over = lambda: len(seen) >= 5
     await execute(
         "- {opcode: churn, mode: recreate, number: 2, namespace: busy, templatePaths: [light.yaml]}\n"
         f"{MEASURED}\n- {{opcode: sleep, duration: 2s}}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,7 +13,6 @@ from mooring.base.errors import ApiError
 from mooring.bench.scheduler_perf.creating import Templates
 from mooring.bench.scheduler_perf.manifests import PODS
 from mooring.bench.scheduler_perf.operations import Churn, DeletePods
-from mooring.bench.scheduler_perf.pod_watch import PodWatch
 from mooring.bench.scheduler_perf.templates import Document
 from mooring.client import ApiClient
 from mooring.client.api import path_of
@@ -89,27 +88,31 @@ async def _delete(client: ApiClient, kind: Kind, name: str, namespace: str) -> N
             raise
 
 
-async def delete_pods(operation: DeletePods, client: ApiClient, pods: PodWatch) -> None:
+async def delete_pods(operation: DeletePods, client: ApiClient) -> None:
     """Delete the pods that are there now: so many a second, or all by one request."""
     if not operation.delete_pods_per_second:
         await delete_all(client, PODS, operation.namespace, operation.label_selector)
         return
-    names = [pod.name for pod in pods.matching(operation.namespace, operation.label_selector)]
+    found = await client.list(PODS, operation.namespace, label_selector=_selector(operation.label_selector))
     pace = ticks(client.clock, 1 / operation.delete_pods_per_second)
-    for name in names:
+    for pod in found:
         await anext(pace)
-        await _delete(client, PODS, name, operation.namespace)
+        await _delete(client, PODS, pod["metadata"]["name"], operation.namespace)
 
 
 async def delete_all(
     client: ApiClient, kind: Kind, namespace: str, selector: dict[str, str] | None = None, *, grace: int | None = None
 ) -> None:
-    query = {"labelSelector": ",".join(f"{key}={value}" for key, value in selector.items())} if selector else {}
+    query = {"labelSelector": _selector(selector)} if selector else {}
     options: Document = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     if grace is not None:
         options["gracePeriodSeconds"] = grace
     path = path_of(kind, namespace) + (f"?{urlencode(query)}" if query else "")
     await client.transport.request("DELETE", path, msgspec.json.encode(options), seconds=LONG_SECONDS)
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def spawn_task(running: Awaitable[None], errors: list[str], what: str) -> asyncio.Task[None]:

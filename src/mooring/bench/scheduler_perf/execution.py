@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
+from mooring.base.clock import ends_within
 from mooring.base.errors import Fault
 from mooring.bench.scheduler_perf.background import churn, delete_all, delete_pods, spawn_task, ticks
 from mooring.bench.scheduler_perf.creating import PodBatch, Templates, create_if_absent, create_namespaces, create_nodes
@@ -15,6 +16,7 @@ from mooring.bench.scheduler_perf.devices import allocate_claims, publish_slices
 from mooring.bench.scheduler_perf.manifests import NAMESPACES, PODS
 from mooring.bench.scheduler_perf.measuring import MeasuredScheduler, Measurement
 from mooring.bench.scheduler_perf.operations import (
+    ATTEMPTED,
     AllocResourceClaims,
     Barrier,
     Churn,
@@ -33,7 +35,7 @@ from mooring.bench.scheduler_perf.operations import (
     WorkloadError,
     seconds_of,
 )
-from mooring.bench.scheduler_perf.pod_watch import PodWatch, ScheduledCounter, WatchedPod
+from mooring.bench.scheduler_perf.pod_watch import PodWatch, ScheduledCounter, Stage, WatchedPod
 from mooring.bench.scheduler_perf.results import Run
 from mooring.bench.scheduler_perf.templates import Document
 from mooring.bench.scheduler_perf.workload_files import Case
@@ -43,7 +45,7 @@ from mooring.objects import Kind
 from mooring.simulated.rest_mapper import RestMapper
 
 POLL_SECONDS = 1.0
-"""How often waiting operations look, as upstream's do."""
+"""How often upstream's waiting operations look."""
 STRICT = "fieldValidation=Strict"
 RETRY_SECONDS = 20.0
 """How long an object is tried again whose kind may not be served yet."""
@@ -113,7 +115,7 @@ class Execution:
             case CreatePods():
                 await self._create_pods(index, operation)
             case DeletePods():
-                deleting = delete_pods(operation, self._client, self._pods)
+                deleting = delete_pods(operation, self._client)
                 if operation.skip_wait_to_completion:
                     self._background.append(spawn_task(deleting, self._errors, "deletePods"))
                 else:
@@ -160,7 +162,7 @@ class Execution:
             if operation.skip_wait_to_completion:
                 self._expected[namespace] += operation.count
             else:
-                await self._wait(namespace, operation.count, {}, self._pods.scheduled, "scheduled")
+                await self._wait(namespace, operation.count, {}, "scheduled")
         if operation.collect_metrics:
             await self._stop_measuring()
 
@@ -204,27 +206,26 @@ class Execution:
     async def _barrier(self, operation: Barrier) -> None:
         if unknown := [name for name in operation.namespaces if name not in self._expected]:
             raise WorkloadError(f"unknown namespace {unknown[0]}")
-        is_attempt = operation.stage_requirement == "Attempted"
-        count = self._pods.attempted if is_attempt else self._pods.scheduled
+        is_attempt = operation.stage_requirement == ATTEMPTED
         names = operation.namespaces or list(self._expected)
         for name in names:
-            what = "attempted" if is_attempt else "scheduled"
-            await self._wait(name, self._expected[name], operation.label_selector, count, what)
+            stage: Stage = "attempted" if is_attempt else "scheduled"
+            await self._wait(name, self._expected[name], operation.label_selector, stage)
         if not is_attempt:
             for name in names:
                 del self._expected[name]
 
-    async def _wait(
-        self,
-        namespace: str,
-        wanted: int,
-        selector: Mapping[str, str],
-        count: Callable[[str, Mapping[str, str]], int],
-        what: str,
-    ) -> None:
-        while (found := count(namespace, selector)) < wanted:
-            self._progress(f"{found} of {wanted} pods {what} in {namespace}")
-            await self._client.clock.sleep(POLL_SECONDS)
+    async def _wait(self, namespace: str, wanted: int, selector: Mapping[str, str], stage: Stage) -> None:
+        clock = self._client.clock
+        with self._pods.counting(namespace, selector, stage, wanted) as count:
+            if count.all.done():
+                return
+            began = clock.monotonic()
+            while not await ends_within(clock, POLL_SECONDS, count.all):
+                self._progress(f"{count.reached} of {wanted} pods {stage} in {namespace}")
+        if self._measurement is not None:
+            # Upstream polls: until its next poll, another sample of the throughput may be taken.
+            await clock.sleep(POLL_SECONDS - (clock.monotonic() - began) % POLL_SECONDS)
 
     # Other objects
 

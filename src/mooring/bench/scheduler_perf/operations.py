@@ -14,6 +14,8 @@ import msgspec
 from mooring.base.durations import duration_seconds
 
 Parameter = int | float | bool | str
+ATTEMPTED = "Attempted"
+"""The stage of a pod that a scheduler has looked at."""
 
 
 class WorkloadError(Exception):
@@ -208,6 +210,11 @@ def measures(operation: Operation) -> bool:
     if isinstance(operation, CreatePodSets):
         operation = operation.create_pods_op
     return operation.collects_metrics or (isinstance(operation, CreatePods) and operation.collect_metrics)
+
+
+def needs_pending_pods(operation: Operation) -> bool:
+    """Whether it has to know of pods that have no node."""
+    return isinstance(operation, Barrier) and operation.stage_requirement == ATTEMPTED
 
 
 def with_parameters(operation: _O, parameters: Mapping[str, Parameter], used: set[str]) -> _O:

@@ -13,6 +13,7 @@ from mooring.bench.control_plane import ControlPlane, free_ports
 from mooring.bench.scheduler_commands import SchedulerCommand
 from mooring.bench.scheduler_perf.claim_controller import claim_controller
 from mooring.bench.scheduler_perf.execution import Execution
+from mooring.bench.scheduler_perf.operations import needs_pending_pods
 from mooring.bench.scheduler_perf.pod_watch import PodWatch
 from mooring.bench.scheduler_perf.results import Run, judge
 from mooring.bench.scheduler_perf.schedulers import SchedulerProcess
@@ -50,10 +51,12 @@ async def run_case(
         progress("starting etcd and kube-apiserver")
         async with ControlPlane(*server_flags(case)) as control_plane:
             scheduler = SchedulerProcess(command, case, control_plane, free_ports(1)[0])
-            async with scheduler, _watched_pods(control_plane.connection) as (client, pods), AsyncExitStack() as stack:
+            watch = PodWatch(is_of_scheduled=not any(map(needs_pending_pods, case.operations())))
+            watched = _watched_pods(control_plane.connection, watch)
+            async with scheduler, watched as client, AsyncExitStack() as stack:
                 if case.feature_gates.get(DEVICES):
                     await stack.enter_async_context(claim_controller(client))
-                execution = Execution(case, client, pods, scheduler, run, progress)
+                execution = Execution(case, client, watch, scheduler, run, progress)
                 await _run_while_alive(execution.run(), scheduler, limit_seconds)
     except asyncio.CancelledError:
         run.error = "interrupted"
@@ -89,14 +92,13 @@ async def _run_while_alive(work: Coroutine[Any, Any, None], scheduler: Scheduler
 
 
 @asynccontextmanager
-async def _watched_pods(connection: Connection) -> AsyncIterator[tuple[ApiClient, PodWatch]]:
-    pods = PodWatch()
+async def _watched_pods(connection: Connection, pods: PodWatch) -> AsyncIterator[ApiClient]:
     async with ApiClient(connection, user_agent="mooring-bench", clock=SystemClock()) as client:
         reflector = pods.reflector(client.beside("mooring-bench"))
         watching = asyncio.create_task(reflector.run())
         try:
             await reflector.synced.wait()
-            yield client, pods
+            yield client
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
