@@ -45,6 +45,10 @@ class Informer(WatchedStore[T]):
         """The objects whose controller has this uid."""
         return list(self._by_owner.at(uid))
 
+    def has_deleted(self, uid: str) -> bool:
+        """Whether the watch delivered the deletion of this object, one of the latest thousands."""
+        return uid in self._deleted_uids
+
     def cache_write(self, written: T) -> None:
         """Cache an object that the server returned for our write, unless the watch has delivered a later version."""
         if written.uid not in self._deleted_uids and not self.is_outdated(written):

@@ -8,6 +8,7 @@ import pytest
 from tests.simulated.conftest import POD, Bench, Seen, pod_document
 
 from mooring.base.errors import ApiError
+from mooring.client import ApiClient
 from mooring.simulated.controllers.resource_claim_controller import FOR_POD_CLAIM, PROTECTED, _generate_name
 from mooring.simulated.records import ClaimRecord, ClaimTemplate, PodRecord
 
@@ -122,6 +123,24 @@ async def test_a_claim_goes_with_the_pod_that_it_was_made_for(bench: Bench):
     await allocate(bench, claim, the_pod(bench))
     await bench.client.delete(POD, "web", "default")
     await bench.seen.until(lambda: not claims(bench))
+
+
+async def test_a_pod_whose_deletion_was_watched_is_not_requested(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    requested: list[str] = []
+
+    async def get_as(_: ApiClient, type_: type[PodRecord], name: str, namespace: str) -> PodRecord:
+        requested.append(name)
+        raise ApiError(404, "NotFound", f'pods "{name}" not found')
+
+    monkeypatch.setattr(ApiClient, "get_as", get_as)
+    await bench.start(binds=False)
+    await a_template(bench)
+    await a_pod(bench)
+    claim = await made_for(bench)
+    await allocate(bench, claim, the_pod(bench))
+    await bench.client.delete(POD, "web", "default", grace_seconds=0)
+    await bench.seen.until(lambda: not claims(bench))
+    assert not requested
 
 
 async def test_a_shared_claim_is_free_when_its_last_pod_is_gone(bench: Bench):

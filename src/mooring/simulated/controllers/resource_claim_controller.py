@@ -197,20 +197,23 @@ class ResourceClaimController:
     async def _has_ended(self, claim: ClaimRecord, user: Document) -> bool:
         if user.get("apiGroup") or user.get("resource") != "pods":
             return False  # another controller manages the reservation
-        pod = await self._find_pod(claim.namespace, user["name"])
+        pod = await self._find_pod(claim.namespace, user["name"], user["uid"])
         return pod is None or pod.uid != user["uid"] or _is_done(pod)
 
     async def _has_lost_its_pod(self, claim: ClaimRecord) -> bool:
         owner = controller_of(claim)
         if owner is None or owner[0] != "Pod" or claim.is_terminating:
             return False
-        pod = await self._find_pod(claim.namespace, owner[1])
+        pod = await self._find_pod(claim.namespace, owner[1], owner[2])
         return pod is None or pod.uid != owner[2] or _is_done(pod)
 
-    async def _find_pod(self, namespace: str, name: str) -> PodRecord | None:
-        """From the cache, or else from the server: the watches of pods and claims are not synchronized."""
+    async def _find_pod(self, namespace: str, name: str, uid: str) -> PodRecord | None:
+        """From the cache, or else from the server: the watches of pods and claims are not synchronized. A pod whose
+        deletion was watched is not looked for."""
         if (known := self._pods.get(f"{namespace}/{name}")) is not None:
             return known
+        if self._pods.has_deleted(uid):
+            return None
         try:
             return await self._client.get_as(PodRecord, name, namespace)
         except ApiError as error:
