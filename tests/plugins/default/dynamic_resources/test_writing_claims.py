@@ -21,6 +21,7 @@ from mooring.base.clock import timestamp
 from mooring.base.errors import ApiError, Fault, Unreachable
 from mooring.objects import ObjectMeta
 from mooring.objects.resource import ResourceClaim
+from mooring.plugins.default.dynamic_resources import claim_binder
 from mooring.plugins.default.dynamic_resources.claim_binder import PAUSE_SECONDS, TRIES, UNKNOWN_WRITE_SECONDS
 from mooring.testing import a_node, a_pod
 from mooring.testing.claims import a_conflict
@@ -68,6 +69,23 @@ async def test_when_it_was_allocated_is_written_where_drivers_may_take_their_tim
     allocation = claim_of(world).status.allocation
     assert allocation is not None
     assert allocation.allocation_timestamp == (timestamp(world.services.clock.now()) if is_on else None)
+
+
+async def test_claims_of_a_pod_are_written_before_those_of_the_next_begin(monkeypatch):
+    monkeypatch.setattr(claim_binder, "MOST_WRITERS", 1)
+    world = a_world(a_claim("first", wants()), a_claim("second", wants()))
+    writer = world.services.claim_writer
+    add_finalizer = writer.add_finalizer
+
+    async def add_slowly(claim: ResourceClaim) -> ResourceClaim:
+        protected = await add_finalizer(claim)
+        await asyncio.sleep(0)  # another pod would begin now
+        return protected
+
+    monkeypatch.setattr(writer, "add_finalizer", add_slowly)
+    pods = [a_claiming_pod(name, uid=name) for name in ("first", "second")]
+    await asyncio.gather(*(each.pre_bind() for each in [reserved(world, pod) for pod in pods]))
+    assert [claim for _, claim in writer.written] == ["default/first"] * 2 + ["default/second"] * 2
 
 
 async def test_an_allocated_claim_gets_one_more_user():

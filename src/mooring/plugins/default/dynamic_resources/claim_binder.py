@@ -6,6 +6,7 @@ write gets no response, the devices stay in flight until a read returns whether 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
@@ -22,6 +23,10 @@ from mooring.plugins.default.dynamic_resources.features import Features
 from mooring.plugins.default.dynamic_resources.pod_claims import PodClaims, allocated
 
 TRIES, PAUSE_SECONDS = 5, 0.01
+MOST_WRITERS = 32
+"""Claims that are written at the same time. Without a limit, thousands of pods would all send their first request
+before any sends its last, and all be bound at the end. A client has 64 requests in flight: the others are for
+bindings."""
 WATCH_SECONDS = 120.0
 UNKNOWN_WRITE_SECONDS = 120.0
 BACKOFF = Backoff(initial_seconds=0.01, limit_seconds=1.0)
@@ -45,18 +50,21 @@ class ClaimBinder:
         self._in_flight = in_flight
         self._clock = clock
         self._features = features
+        self._turn = asyncio.Semaphore(MOST_WRITERS)
         self._creates = metrics.counter("scheduler_resourceclaim_creates_total", "ResourceClaims created.", "status")
 
     async def bind(self, pod: Pod, state: PodClaims, at: int, node: str) -> None:
         """Write the claim of this index. The state then holds the written claim, so that unreserve finds it."""
         if state.claims[at] is not state.extended_claim:
-            state.claims[at] = await self._reserve(pod, state, at)
+            async with self._turn:
+                state.claims[at] = await self._reserve(pod, state, at)
         elif at not in state.allocations:
             return  # the node itself has the pod's extended resources
         else:
-            await self._create(pod, state, at)
-            state.claims[at] = state.extended_claim = await self._reserve(pod, state, at)
-            await self._write_pod_status(pod, state.claims[at], state.found[node].mappings)
+            async with self._turn:
+                await self._create(pod, state, at)
+                state.claims[at] = state.extended_claim = await self._reserve(pod, state, at)
+                await self._write_pod_status(pod, state.claims[at], state.found[node].mappings)
             await self._wait_for_watch(state.claims[at])
         self._written(state, state.claims[at])
 
