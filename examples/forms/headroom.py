@@ -31,9 +31,9 @@ class PlainHeadroom(Plugin):
 
 
 class SignedHeadroom(PlainHeadroom):
-    """Keep CPU free; declares that it reads the node and the pods on it, and of the incoming pod its CPU request."""
+    """Keep CPU free; declares what it reads: what pods on a node request, and the CPU request of the incoming pod."""
 
-    reads = Reads.PODS
+    reads = Reads.REQUESTED
 
     def sign(self, pod: Pod) -> Hashable:
         return pod.request("cpu")

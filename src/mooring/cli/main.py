@@ -25,6 +25,7 @@ COMMANDS = {
     "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
     "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
     "snapshot": ("mooring.cli.snapshot:snapshot", "Save what scheduling reads of a cluster in a file."),
+    "simulate": ("mooring.cli.simulate:simulate", "Simulate a workload on a cluster, on virtual time."),
     "explain": ("mooring.cli.explain:explain", "Explain why a pod runs where it does, or why it is pending."),
     "manifests": ("mooring.cli.manifests:manifests", "Print what runs a configuration in a cluster."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),

@@ -135,9 +135,9 @@ class Scheduler:
             await self.explain_socket.open()
         self.ready.set()
         await self.may_schedule()
-        await self._schedule_forever()
+        await self.schedule_forever()
 
-    async def _schedule_forever(self) -> None:
+    async def schedule_forever(self) -> None:
         with Alarm(self.clock, self.wake.set) as alarm:
             await self._schedule_with(alarm)
 

@@ -29,7 +29,7 @@ class {name}Args(Args):
 class {name}(Plugin):
     """Keep part of every node unrequested."""
 
-    reads = Reads.PODS
+    reads = Reads.REQUESTED
     normalizer = ToMax()
 
     def __init__(self, args: {name}Args) -> None:

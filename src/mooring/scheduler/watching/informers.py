@@ -82,6 +82,16 @@ class Informers:
         if (store := self._stores.get(type(written))) is not None:
             store.assume(written)
 
+    def preload(self, objects_of: Callable[[type[KubeObject]], Iterable[KubeObject]]) -> None:
+        """For simulations: all objects of each kind that plugins read. Nothing is watched."""
+        for kind, store in self._stores.items():
+            present: dict[str, str] = {}
+            for found in objects_of(kind):
+                store.found(found)
+                present[found.key] = found.uid
+            store.listed(present)
+            self._reflectors[kind].is_listed = True
+
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Watch, among these tasks, every kind with a store."""
         self._tasks = tasks

@@ -1,0 +1,100 @@
+"""Workloads from manifests: owners become their pods, as the API server defaults and validates them."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.apiserver import EmbeddedApiServer
+from mooring.base.errors import OperatorMistake
+from mooring.simulated.cluster_file import plain_nodes
+from mooring.simulator import Arrival
+from mooring.simulator.manifests import add_workload, cluster_of
+
+TEMPLATE = """
+  template:
+    metadata: {labels: {app: web}, annotations: {mooring.dev/run-seconds: "30"}}
+    spec: {restartPolicy: POLICY, containers: [{name: main, image: nginx, resources: {requests: {cpu: 500m}}}]}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}""" + TEMPLATE.replace("POLICY", "Always")
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report}
+spec:
+  completions: 2""" + TEMPLATE.replace("POLICY", "Never")
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: alone}
+spec: {priorityClassName: urgent, containers: [{name: main, image: nginx}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+"""
+
+
+@pytest.fixture
+def server() -> EmbeddedApiServer:
+    server = EmbeddedApiServer()
+    server.load(plain_nodes(2, now=0.0).in_order())
+    return server
+
+
+def workload(server: EmbeddedApiServer, text: str) -> list[Arrival]:
+    return add_workload(server, text, "workload.yaml", now=0.0)
+
+
+def test_a_deployment_becomes_its_pods(server):
+    arrivals = workload(server, DEPLOYMENT)
+    assert [each.pod.key for each in arrivals] == ["shop/web-0", "shop/web-1", "shop/web-2"]
+    pod = arrivals[2].pod
+    assert (pod.labels, pod.request("cpu"), pod.uid) == ({"app": "web"}, 500, "shop/web-2")
+    assert pod.metadata.owner_references[0].controller
+    assert arrivals[2].duration == 30.0
+
+
+def test_a_job_becomes_as_many_pods_as_must_complete(server):
+    assert [each.pod.name for each in workload(server, JOB)] == ["report-0", "report-1"]
+
+
+def test_pods_are_admitted_as_by_an_api_server(server):
+    [arrival] = workload(server, POD)
+    assert arrival.pod.priority == 1000
+    assert arrival.pod.spec.tolerations[0].key.startswith("node.kubernetes.io/")
+
+
+def test_a_cluster_is_what_the_server_has(server):
+    workload(server, POD)
+    cluster = cluster_of(server)
+    assert [node.name for node in cluster.nodes] == ["node-1", "node-2"]
+    assert "urgent" in [each["metadata"]["name"] for each in cluster.documents["scheduling.k8s.io/v1", "PriorityClass"]]
+
+
+MISTAKES = {
+    "an invalid pod": ("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n", "spec.containers"),
+    "a template that is invalid": (DEPLOYMENT.replace("500m", "much"), "quantit"),
+    "what no controller creates here": (
+        DEPLOYMENT.replace("Deployment", "DaemonSet").replace("  replicas: 3\n", ""),
+        "is not simulated",
+    ),
+    "no pods": ("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", "has no pods"),
+    "nodes": (
+        "apiVersion: mooring.dev/v1alpha1\nkind: SimulatedNodes\ncount: 3\n",
+        "belong into the file of --cluster",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_are_explained(server, text, message):
+    with pytest.raises(OperatorMistake) as raised:
+        workload(server, text)
+    assert message in str(raised.value)
