@@ -1,4 +1,4 @@
-"""The example of docs/simulate.md does what it says."""
+"""The example of docs/simulate.md holds."""
 
 from __future__ import annotations
 
