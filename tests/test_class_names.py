@@ -11,6 +11,7 @@ SOURCES = Path(mooring.__file__).parent
 
 SHARED = {
     "Candidates": "of preemption, and of a claim; each inside its plugin",
+    "Cluster": "one that decides in tests of plugins, and one that is simulated",
     "Counter": "a shared counter of resource.k8s.io, and a type of metric",
     "Histogram": "a type of metric: served, and read by the benchmark",
     "LowerPriorityPods": "a protocol of the framework and its implementation",

@@ -8,7 +8,7 @@ from mooring.config import default_configuration, load_configuration
 from mooring.framework import Plugin
 from mooring.objects import Pod
 from mooring.plugins.catalogue import catalogue
-from mooring.simulator import Arrival, Cluster, Outcome, simulate
+from mooring.simulator import Arrival, Cluster, SimulationResult, simulate
 from mooring.testing import a_node_object, a_pod
 
 
@@ -22,7 +22,7 @@ def arriving(at: float, name: str, *, seconds: float | None = None, cpu: str = "
 
 def simulated(
     cluster: Cluster, *arrivals: Arrival, configuration: str = "", plugins: tuple[type[Plugin], ...] = ()
-) -> Outcome:
+) -> SimulationResult:
     """With the default profile, or this configuration."""
     registry = catalogue()
     for plugin in plugins:
@@ -35,6 +35,6 @@ def simulated(
     return simulate(cluster, arrivals, loaded, registry)
 
 
-def bound(outcome: Outcome) -> dict[str, tuple[float, str]]:
+def bound(outcome: SimulationResult) -> dict[str, tuple[float, str]]:
     """Pod → when and where."""
     return {pod.name: (pod.bound_at, pod.node) for pod in outcome.pods if pod.bound_at is not None and pod.node}

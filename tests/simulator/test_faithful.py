@@ -9,7 +9,7 @@ import pytest
 from tests.scheduler.conftest import Live, a_live_scheduler
 from tests.simulator.scenarios import simulated
 
-from mooring.simulator import Arrival, Cluster, Outcome
+from mooring.simulator import Arrival, Cluster, SimulationResult
 from mooring.testing import a_node_object, a_pod
 
 # Sizes without a common divisor: no two nodes have the same score.
@@ -48,7 +48,7 @@ def _is_decided(live: Live, name: str) -> bool:
     return pod is not None and bool(pod.spec.node_name or pod.condition("PodScheduled"))
 
 
-def simulated_in_thread(cluster: Cluster, arrivals: list[Arrival]) -> Outcome:
+def simulated_in_thread(cluster: Cluster, arrivals: list[Arrival]) -> SimulationResult:
     """A simulation has an event loop of its own, and this test has one too."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(simulated, cluster, *arrivals).result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from mooring.cli.output import print_json, print_line, print_table
 if TYPE_CHECKING:
     from mooring.apiserver import EmbeddedApiServer
     from mooring.framework.gates import FeatureGates
-    from mooring.simulator import Arrival, Cluster, Outcome
+    from mooring.simulator import Arrival, Cluster, SimulationResult
 
 DEFAULT_CONFIGURATION = "default"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -85,7 +86,7 @@ def simulate(
     loaded = {path: load(path, registry, gates) for path in configurations} or {
         DEFAULT_CONFIGURATION: load(None, registry, gates)
     }
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, SimulationResult] = {}
     for name, configuration in loaded.items():
         began, progress = time.process_time(), _Progress(name, len(arrivals))
         outcomes[name] = run(cluster, arrivals, configuration, registry, gates=gates, progress=progress)
@@ -162,8 +163,8 @@ class _Progress:
         print_line(f"{self._name}: simulated in {cpu_seconds:.1f} s of CPU time", err=True)
 
 
-def _print(outcomes: dict[str, Outcome]) -> None:
-    rows: dict[str, Callable[[Outcome], str]] = {
+def _print(outcomes: dict[str, SimulationResult]) -> None:
+    rows: dict[str, Callable[[SimulationResult], str]] = {
         "pods": lambda each: f"{len(each.pods):,}",
         "bound": lambda each: f"{len(each.bound):,}",
         "never bound": lambda each: f"{len(each.pending):,}",
@@ -188,7 +189,7 @@ def _print(outcomes: dict[str, Outcome]) -> None:
     _print_moved(outcomes)
 
 
-def _print_moved(outcomes: dict[str, Outcome]) -> None:
+def _print_moved(outcomes: dict[str, SimulationResult]) -> None:
     (first, reference), *others = outcomes.items()
     for name, outcome in others:
         moved = reference.moved(outcome)
@@ -197,15 +198,15 @@ def _print_moved(outcomes: dict[str, Outcome]) -> None:
         print_table(title, ["pod", first, name], shown)
 
 
-def _wait(share: float) -> Callable[[Outcome], str]:
-    def shown(outcome: Outcome) -> str:
+def _wait(share: float) -> Callable[[SimulationResult], str]:
+    def shown(outcome: SimulationResult) -> str:
         [seconds] = outcome.waited(share)
         return "-" if seconds is None else _duration(seconds)
 
     return shown
 
 
-def _share(resource: str, which: str) -> Callable[[Outcome], str]:
+def _share(resource: str, which: str) -> Callable[[SimulationResult], str]:
     # Without time there is no mean: all pods arrived at the beginning, and run for ever.
     return lambda outcome: (
         f"{getattr(outcome.use[resource], which):.1%}" if outcome.ended_at or which == "peak" else "-"
@@ -220,7 +221,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 86_400 else f"{seconds / 86_400:.1f} d"
 
 
-def _document(outcome: Outcome) -> dict[str, Any]:
+def _document(outcome: SimulationResult) -> dict[str, Any]:
     import msgspec
 
     document: dict[str, Any] = msgspec.to_builtins(outcome)
@@ -233,22 +234,17 @@ def _document(outcome: Outcome) -> dict[str, Any]:
     return {"summary": summary, **document}
 
 
-def _write_pods(path: str, outcomes: dict[str, Outcome]) -> None:
+def _write_pods(path: str, outcomes: dict[str, SimulationResult]) -> None:
     from mooring.base.files import write_private
 
     fields = ("namespace", "name", "arrived_at", "bound_at", "node", "ended_at", "attempts", "is_preempted", "message")
-    lines: list[str] = []
-
-    class Lines:
-        def write(self, line: str) -> None:
-            lines.append(line)
-
-    writer = csv.writer(Lines())
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
     writer.writerow(["configuration", *fields])
     for name, outcome in outcomes.items():
         for pod in outcome.pods:
             writer.writerow([name, *("" if (value := getattr(pod, field)) is None else value for field in fields)])
     try:
-        write_private(Path(path), "".join(lines))
+        write_private(Path(path), text.getvalue())
     except OSError as error:
         raise OperatorMistake(f"{path} cannot be written: {error.strerror or error}.") from error

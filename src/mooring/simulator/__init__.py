@@ -4,8 +4,8 @@
 replace the clock and the API server; `manifests` and `traces` read workloads from files.
 """
 
-from mooring.simulator.outcome import Outcome, PodOutcome
+from mooring.simulator.outcome import PodOutcome, SimulationResult
 from mooring.simulator.scenario import Arrival, Cluster, Workload
 from mooring.simulator.simulation import simulate
 
-__all__ = ["Arrival", "Cluster", "Outcome", "PodOutcome", "Workload", "simulate"]
+__all__ = ["Arrival", "Cluster", "PodOutcome", "SimulationResult", "Workload", "simulate"]

@@ -41,7 +41,7 @@ class ResourceUse(msgspec.Struct, frozen=True):
     peak: float
 
 
-class Outcome(msgspec.Struct):
+class SimulationResult(msgspec.Struct):
     """All pods that arrived, and how the simulation ended."""
 
     pods: list[PodOutcome]
@@ -73,7 +73,7 @@ class Outcome(msgspec.Struct):
         waits = sorted(seconds for pod in self.pods if (seconds := pod.waited_seconds) is not None)
         return [percentile(waits, share) for share in shares]
 
-    def moved(self, other: Outcome) -> list[tuple[PodOutcome, PodOutcome]]:
+    def moved(self, other: SimulationResult) -> list[tuple[PodOutcome, PodOutcome]]:
         """The pods that are on another node in the other outcome, or on none there or here."""
         theirs = {pod.key: pod for pod in other.pods}
         return [

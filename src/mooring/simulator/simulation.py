@@ -19,7 +19,7 @@ from mooring.scheduler.cycle.scheduling_cycle import ClusterExecutor
 from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.watching.feeds import NodeFeed
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
-from mooring.simulator.outcome import Outcome, PodOutcome, ResourceUse
+from mooring.simulator.outcome import PodOutcome, ResourceUse, SimulationResult
 from mooring.simulator.scenario import Arrival, Cluster, Workload
 from mooring.simulator.simulated_client import SimulatedClient
 from mooring.simulator.usage import Usage
@@ -45,7 +45,7 @@ def simulate(
     *,
     gates: FeatureGates | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> SimulationResult:
     """Let the workload arrive at the cluster, until no pod arrives, ends or is retried any more.
 
     Ctrl-C ends it earlier, with what was computed so far.
@@ -75,7 +75,9 @@ class _Simulation:
         self._progress = progress
         self._core: Core
 
-    async def run(self, configuration: Configuration, registry: Registry, gates: FeatureGates | None) -> Outcome:
+    async def run(
+        self, configuration: Configuration, registry: Registry, gates: FeatureGates | None
+    ) -> SimulationResult:
         names = [profile.scheduler_name for profile in configuration.profiles]
         reporter = _Reporter(self._client, names, self._failed)
         self._core = core = build_core(
@@ -204,10 +206,10 @@ class _Simulation:
         core = self._core
         return bool(core.queue.counts()[Place.ACTIVE.value] or len(core.bindings) or len(core.preemption))
 
-    def _outcome(self, *, is_interrupted: bool) -> Outcome:
+    def _outcome(self, *, is_interrupted: bool) -> SimulationResult:
         usage = self._usage
         usage.finish(self._changed_at)
-        return Outcome(
+        return SimulationResult(
             list(self._outcomes.values()),
             self._changed_at,
             self._attempts,
