@@ -78,7 +78,17 @@ def test_a_cluster_is_what_the_server_has(server):
     assert "urgent" in [each["metadata"]["name"] for each in cluster.documents["scheduling.k8s.io/v1", "PriorityClass"]]
 
 
+def test_a_pod_that_the_cluster_has_already_is_refused(server):
+    workload(server, DEPLOYMENT)
+    with pytest.raises(OperatorMistake, match="has a pod of that name already"):
+        workload(server, DEPLOYMENT)
+
+
 MISTAKES = {
+    "a time that is none": (
+        DEPLOYMENT.replace('"30"', '"soon"'),
+        'of pod shop/web-0 must be a number of seconds, got "soon"',
+    ),
     "an invalid pod": ("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n", "spec.containers"),
     "a template that is invalid": (DEPLOYMENT.replace("500m", "much"), "quantit"),
     "what no controller creates here": (

@@ -179,6 +179,12 @@ def test_what_a_simulation_cannot_write_is_named_in_the_reason():
     assert "a simulation binds and evicts pods only: no PATCH" in reason
 
 
+def test_two_pods_of_one_name_are_refused():
+    running = a_pod("web", uid="running", cpu="1", node="a")
+    with pytest.raises(OperatorMistake, match="There are two pods default/web"):
+        simulated(a_cluster_of("a", pods=(running,)), arriving(0, "web"))
+
+
 def test_a_configuration_with_a_mistake_is_refused():
     with pytest.raises(OperatorMistake):
         simulated(a_cluster_of("a"), arriving(0, "web"), configuration=enabled("Pickky"))

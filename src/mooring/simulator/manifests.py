@@ -6,6 +6,7 @@ simulation. `mooring.dev/run-seconds` is how long a pod runs, as on the embedded
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -67,6 +68,14 @@ def add_workload(server: EmbeddedApiServer, text: str | bytes, source: str, *, n
         ]
     )
     before = {_key(pod) for pod in server.store.list("pods")}
+    # The server keeps an object that exists: the pod of the cluster would stand for that of the workload.
+    file.refuse(
+        [
+            Problem(f'{each["kind"]} "{each["metadata"]["name"]}"', NAME_TAKEN, file.line_of(each))
+            for each in documents
+            if each["metadata"].get("name") and _first_pod(each) in before
+        ]
+    )
     file.refuse(server.load(documents, file.line_of))
     arrivals = [_arrival(pod) for pod in server.store.list("pods") if _key(pod) not in before]
     for document in documents:
@@ -78,6 +87,7 @@ def add_workload(server: EmbeddedApiServer, text: str | bytes, source: str, *, n
     return arrivals
 
 
+NAME_TAKEN = "the cluster has a pod of that name already, or one that it would create; choose another name"
 NO_CONTROLLER = "is not simulated: no controller runs; write its pods as a Deployment or a Job"
 
 
@@ -120,8 +130,22 @@ def _reference(owner: Document) -> Document:
 
 def _arrival(document: Document) -> Arrival:
     pod: Pod = _pods.decode(msgspec.json.encode(document))
-    seconds = pod.annotations.get(RUN_SECONDS)
-    return _renamed(Arrival(0.0, pod, None if seconds is None else float(seconds)), pod.name)
+    return _renamed(Arrival(0.0, pod, _run_seconds(pod)), pod.name)
+
+
+def _run_seconds(pod: Pod) -> float | None:
+    text = pod.annotations.get(RUN_SECONDS)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise OperatorMistake(
+            f'The annotation {RUN_SECONDS} of pod {pod.key} must be a number of seconds, got "{text}".'
+        )
+    return seconds
 
 
 def _renamed(like: Arrival, name: str) -> Arrival:
@@ -132,6 +156,15 @@ def _renamed(like: Arrival, name: str) -> Arrival:
         metadata=msgspec.structs.replace(metadata, name=name, uid=uid), spec=like.pod.spec, status=like.pod.status
     )
     return Arrival(like.at, pod, like.duration)
+
+
+def _first_pod(document: Document) -> tuple[str, str] | None:
+    """Namespace and name of the first pod of an object; None: it makes none."""
+    metadata = document["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    if document["kind"] == "Pod":
+        return (namespace, metadata["name"])
+    return (namespace, f"{metadata['name']}-0") if _kind(document) in REPLICAS else None
 
 
 def _kind(document: Document) -> KindKey:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
+from mooring.base.errors import OperatorMistake
 from mooring.config import Configuration
 from mooring.engine import Decision
 from mooring.framework import FeatureGates, Pod
@@ -50,10 +51,22 @@ def simulate(
 
     Ctrl-C ends it earlier, with what was computed so far.
     """
+    _check_names(cluster, workload)
     loop = VirtualTimeLoop()
     simulation = _Simulation(loop, cluster, workload, progress)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(simulation.run(configuration, registry, gates))
+
+
+def _check_names(cluster: Cluster, workload: Workload) -> None:
+    """A second pod of a name would replace the first."""
+    seen = {pod.key for pod in cluster.pods}
+    for arrival in workload:
+        if arrival.pod.key in seen:
+            raise OperatorMistake(
+                f"There are two pods {arrival.pod.key}: names in the cluster and the workload must differ."
+            )
+        seen.add(arrival.pod.key)
 
 
 class _Simulation:

@@ -9,7 +9,6 @@ import msgspec
 from mooring.objects import Node
 from mooring.objects.requests import in_units
 
-PODS = "pods"
 MOST_SAMPLES = 1_000
 """Of a timeline. When there are more, every second one is dropped."""
 
