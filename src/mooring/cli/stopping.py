@@ -23,6 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from mooring.base import log
+from mooring.base.event_loop import EventLoop
 from mooring.cli import ending
 from mooring.cli.output import print_line
 
@@ -93,7 +94,7 @@ def run_until_signalled(main: Main, seconds: float = math.inf) -> None:
     `seconds` is how long the end may take where a plugin holds it up.
     """
     log.adopt_library_logs()
-    loop = _new_loop()
+    loop = EventLoop()
     asyncio.set_event_loop(loop)
     stop = Stop(seconds)
     listener = _Listener(loop, stop)
@@ -277,11 +278,3 @@ class _Pulse:
 
 def _give_way(_number: int, _frame: FrameType | None) -> None:
     """To run any Python function lets other threads run, too."""
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    if sys.platform == "win32":
-        return asyncio.new_event_loop()
-    import uvloop
-
-    return uvloop.new_event_loop()

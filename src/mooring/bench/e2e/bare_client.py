@@ -11,9 +11,8 @@ import json
 import sys
 from typing import Any
 
-import uvloop
-
 from mooring.base.errors import Fault
+from mooring.base.event_loop import EventLoop
 from mooring.client import ApiClient, Connection
 
 
@@ -54,6 +53,7 @@ def _bytes(text: str) -> bytes | None:
 
 
 if __name__ == "__main__":
-    found = uvloop.run(bind_all(json.load(sys.stdin)))
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        found = runner.run(bind_all(json.load(sys.stdin)))
     sys.stdout.write(json.dumps(found) + "\n")
     sys.exit(1 if found["failed"] else 0)
