@@ -17,8 +17,29 @@ from mooring.base.visible import visible_json
 
 RECORDED = Path(__file__).parent / "recorded"
 """What was recorded from kube-scheduler v1.36.4, a file for each family."""
+COMMUNITY = RECORDED / "community"
+"""What was recorded from the plugins of scheduler-plugins v0.35, likewise."""
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+
+
+class QueuedCase(msgspec.Struct, rename="camel"):
+    """A waiting pod, and since when it waits."""
+
+    pod: str
+    """`namespace/name`."""
+    timestamp: str
+    initial_attempt: str | None = None
+
+
+class Step(msgspec.Struct, rename="camel"):
+    """A call of one plugin at one extension point, for one pod."""
+
+    op: str
+    plugin: str
+    pod: str
+    node: str = ""
+    other: str = ""
 
 
 class Case(msgspec.Struct, rename="camel"):
@@ -29,6 +50,14 @@ class Case(msgspec.Struct, rename="camel"):
     feature_gates: dict[str, bool] | None = None
     objects: list[msgspec.Raw] = []
     pod: msgspec.Raw = msgspec.Raw(b"{}")
+    metrics: dict[str, Any] | None = None
+    """The response of the load watcher; None: it does not respond."""
+    window_end_offset: float = 0.0
+    """Its measurements end so many seconds from now."""
+    queue: list[QueuedCase] = []
+    """Pods whose order in the queue is compared."""
+    steps: list[Step] = []
+    """Single calls of plugins, before the pod is decided."""
 
 
 class Recorded(msgspec.Struct):
@@ -39,7 +68,12 @@ class Recorded(msgspec.Struct):
 
 
 def recorded_files() -> list[Path]:
-    return sorted(RECORDED.glob("*.jsonl.xz"))
+    """Those of kube-scheduler, then those of the community plugins."""
+    return [*sorted(RECORDED.glob("*.jsonl.xz")), *community_files()]
+
+
+def community_files() -> list[Path]:
+    return sorted(COMMUNITY.glob("*.jsonl.xz"))
 
 
 def family_of(file: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from mooring.engine import Form
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Point, Rejection
-from mooring_conformance.comparing import PASSES, Difference, differences, score_of, skips
+from mooring_conformance.comparing import PANIC, PASSES, Difference, differences, score_of, skips
 from mooring_conformance.our_decision import Json, OurDecision, our_decision
 from mooring_conformance.situation import Points, Situation
 
@@ -34,7 +34,7 @@ class AsRecorded(Plugin):
 
 def differences_of(situation: Situation, form: Form, expect: Json, plugins: Collection[str]) -> Iterator[Difference]:
     """Where these plugins differ from the recording."""
-    if expect.get("error") or expect["result"] == "noNodes":
+    if expect.get("error") or expect["result"] in ("noNodes", PANIC):
         return
     decided = our_decision(situation, form, _points(situation.points, expect, plugins))
     if decided.result in NO_VERDICT or expect["result"] in NO_VERDICT:

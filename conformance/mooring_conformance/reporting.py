@@ -79,7 +79,7 @@ class SlowPrinter:
 
 
 def _row(family: str, cases: object, agreeing: object) -> str:
-    return f"{family:<16} {cases:>6} {agreeing:>6}"
+    return f"{family:<20} {cases:>6} {agreeing:>6}"
 
 
 def shown(differing: Differing) -> str:

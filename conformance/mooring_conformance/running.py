@@ -16,6 +16,8 @@ from mooring_conformance.comparing import Difference, differences
 from mooring_conformance.history import churn
 from mooring_conformance.our_decision import our_decision, rejected
 from mooring_conformance.plugin_subset import differences_of
+from mooring_conformance.queue_order import queue_differences
+from mooring_conformance.single_steps import step_differences
 from mooring_conformance.situation import Situation
 
 CHUNK = 20
@@ -82,6 +84,9 @@ def _by_way(recorded: Recorded, options: Options) -> Iterator[tuple[str, tuple[D
     case, expect = recorded.case, recorded.expect
     try:
         situation = Situation(case)
+        if case.queue:
+            yield "queue", tuple(queue_differences(case, situation, expect))
+            return
     except OperatorMistake as mistake:
         yield "configuration", tuple(differences(rejected(mistake), expect))
         return
@@ -90,9 +95,13 @@ def _by_way(recorded: Recorded, options: Options) -> Iterator[tuple[str, tuple[D
         return
     for way in options.ways:
         try:
+            before: tuple[Difference, ...] = ()
+            if case.steps:  # they change what plugins remember: each way begins with its own
+                situation = Situation(case)
+                before = tuple(step_differences(case, situation, expect))
             if way is Way.CHURNED:
                 churn(situation)
-            yield way.value, tuple(_differences(situation, way.form, expect, options.plugins))
+            yield way.value, (*before, *_differences(situation, way.form, expect, options.plugins))
         except Exception as crash:  # whatever it is, the other cases are run, and this one has not agreed
             yield way.value, (_crashed(crash),)
 

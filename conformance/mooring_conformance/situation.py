@@ -1,19 +1,22 @@
 """A case made real: the state of its cluster, and the profile of its configuration with real plugins.
 
 What the recorder does to the objects is done here too: a namespace and a uid where they are missing, and pods that
-have ended are not seen.
+have ended are not seen. Times like "now-600s" are relative to the clock of the services. Community plugins decide as
+those of scheduler-plugins do, mistakes included (`compatibility: scheduler-plugins`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
-from mooring.base.log import Log
+from mooring.base.clock import timestamp
 from mooring.config import Configuration, ProfileConfiguration, default_configuration, load_configuration
 from mooring.engine import Decision, Form, Profile, decide
 from mooring.framework import Args, FeatureGates, Plugin, Point
@@ -28,6 +31,10 @@ from mooring.testing import Services
 from mooring_conformance.cases import Case
 
 ENDED = ("Succeeded", "Failed")
+LOAD_WATCHER = "http://load-watcher.invalid/watcher"
+"""Every case with metrics names this address."""
+LIKE_THE_RECORDED = "scheduler-plugins"
+_RELATIVE_TIME = re.compile(rb'"now-([0-9]+)s"')
 
 Points = Mapping[Point, Sequence[tuple[Plugin, int]]]
 
@@ -45,6 +52,8 @@ class Parts:
     nodes: list[Node] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
     others: list[KubeObject] = field(default_factory=list)
+    whole: list[KubeObject] = field(default_factory=list)
+    """Nodes and pods once more, for plugins that read more of them than the state keeps."""
 
 
 @cache
@@ -67,9 +76,15 @@ def configuration_of(case: Case, gates: FeatureGates) -> Configuration:
     return load_configuration(text, source=case.name, registry=registry(), gates=gates).configuration
 
 
-def parts_of(case: Case) -> Parts:
+def parts_of(case: Case, now: float = 0.0, watched: Collection[type[KubeObject]] = ()) -> Parts:
+    """`watched`: kinds of which plugins read whole objects, also of nodes and pods."""
     parts = Parts(_completed(msgspec.json.decode(case.pod, type=Pod), "Pod", namespaced=True))
-    for document in case.objects:
+    own_kinds = [kind for kind in watched if kind.KIND.kind in ("Node", "Pod")]
+    for own in own_kinds:
+        if own.KIND.kind == "Pod":
+            parts.whole.append(_completed(msgspec.json.decode(case.pod, type=own), "Pod", namespaced=True))
+    for raw in case.objects:
+        document = _RELATIVE_TIME.sub(partial(_absolute, now), bytes(raw))
         header = msgspec.json.decode(document, type=Header)
         if header.kind == "Node":
             parts.nodes.append(_completed(msgspec.json.decode(document, type=Node), "Node", namespaced=False))
@@ -80,7 +95,15 @@ def parts_of(case: Case) -> Parts:
         elif (kind := _kinds().get((header.api_version, header.kind))) is not None:
             item = msgspec.json.decode(document, type=kind)
             parts.others.append(_completed(item, header.kind, namespaced=kind.KIND.namespaced))
+        for own in own_kinds:
+            if own.KIND.kind == header.kind:
+                item = msgspec.json.decode(document, type=own)
+                parts.whole.append(_completed(item, header.kind, namespaced=own.KIND.namespaced))
     return parts
+
+
+def _absolute(now: float, relative: re.Match[bytes]) -> bytes:
+    return f'"{timestamp(now - int(relative[1]))}"'.encode()
 
 
 def _completed(item: Any, kind: str, *, namespaced: bool) -> Any:
@@ -100,9 +123,9 @@ class Situation:
         # Only the first profile counts, and every node is looked at, as the recorder does.
         gates = read_gates(f"{name}={str(value).lower()}" for name, value in (case.feature_gates or {}).items()).gates
         self.configuration = configuration_of(case, gates).profiles[0]
-        self.parts = parts_of(case)
-        self.pod = self.parts.pod
         self.services = Services(gates=case.feature_gates, verbosity=0)
+        self.parts = parts_of(case, self.services.clock.now(), _watched(self.configuration))
+        self.pod = self.parts.pod
         self.points: Points = _points(self.configuration, self.services)
         for item in sorted(self.parts.others, key=lambda item: item.key):
             self.put(item)
@@ -110,6 +133,28 @@ class Situation:
             self.state.set_node(node)
         for pod in (*self.parts.pods, self.pod):
             self.put_pod(pod)
+        for item in self.parts.whole:
+            self.put(item)
+        self._start(case)
+
+    def _start(self, case: Case) -> None:
+        """Start the plugins that fetch something, and let them fetch it."""
+        plugins = {id(plugin): plugin for uses in self.points.values() for plugin, _ in uses}
+        starting = [plugin for plugin in plugins.values() if hasattr(plugin, "start")]
+        if not starting:
+            return
+        now = self.services.clock.now()
+        if case.metrics is not None:
+            window = {"duration": "15m", "start": int(now - 900), "end": int(now + case.window_end_offset)}
+            response = {"timestamp": int(now), "window": window} | case.metrics
+            self.services.http.responses[LOAD_WATCHER] = response
+
+        async def start() -> None:
+            for plugin in starting:
+                await plugin.start()
+            await self.services.background.step()
+
+        asyncio.run(start())
 
     @property
     def state(self) -> State:
@@ -151,16 +196,28 @@ def _points(configuration: ProfileConfiguration, services: Services) -> dict[Poi
         if name not in instances:
             entry = registry().get(name)
             assert entry is not None, "the configuration was checked against this registry"
-            instances[name] = build(entry.cls, _provider(name, configuration.args.get(name), services))
+            instances[name] = build(entry.cls, _provider(configuration.args.get(name), services))
         return instances[name]
 
     return {point: [(instance(use.name), use.weight) for use in uses] for point, uses in configuration.points.items()}
 
 
-def _provider(name: str, args: Args | None, services: Services) -> Callable[[Any], Any]:
+def _provider(args: Args | None, services: Services) -> Callable[[Any], Any]:
     def provide(wanted: Any) -> Any:
         if isinstance(wanted, type) and issubclass(wanted, Args):
-            return args
-        return Log(name) if wanted is Log else services.provide(wanted)
+            return _like_the_recorded(args)
+        return services.provide(wanted)
 
     return provide
+
+
+def _like_the_recorded(args: Args | None) -> Args | None:
+    """The arguments of a community plugin, with the behaviour that was recorded."""
+    if args is not None and hasattr(args, "compatibility"):
+        return msgspec.structs.replace(args, compatibility=LIKE_THE_RECORDED)
+    return args
+
+
+def _watched(configuration: ProfileConfiguration) -> tuple[type[KubeObject], ...]:
+    names = dict.fromkeys(use.name for uses in configuration.points.values() for use in uses)
+    return all_object_types(entry for name in names if (entry := registry().get(name)) is not None)

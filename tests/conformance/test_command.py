@@ -30,16 +30,16 @@ def run(*arguments: object) -> int:
 def test_agreement_ends_with_zero(tmp_path, capsys):
     assert run(a_file(tmp_path, AGREEING, AGREEING)) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "family            cases  agree",
-        "some                  2      2",
+        "family                cases  agree",
+        "some                      2      2",
     ]
 
 
 def test_a_difference_is_shown_side_by_side_and_ends_with_one(tmp_path, capsys):
     assert run(a_file(tmp_path, AGREEING, DIFFERING)) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "family            cases  agree",
-        "some                  2      1",
+        "family                cases  agree",
+        "some                      2      1",
         "",
         "  differing (plain, vector, churned)",
         "    node b NodeName",
@@ -53,9 +53,9 @@ def test_several_files_have_a_sum(tmp_path, capsys):
     files = [a_file(tmp_path, AGREEING, name="one.jsonl"), a_file(tmp_path, DIFFERING, name="two.jsonl")]
     assert run(*files, "--show", 0) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "one                   1      1",
-        "two                   1      0",
-        "all                   2      1",
+        "one                       1      1",
+        "two                       1      0",
+        "all                       2      1",
     ]
 
 

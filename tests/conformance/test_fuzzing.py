@@ -49,7 +49,7 @@ def run(*arguments: object) -> int:
 
 def test_a_recorder_that_agrees_ends_with_zero(tmp_path, capsys):
     assert run("--against", a_recorder(tmp_path, AGREES), "--family", "taints", "--count", 5, "--seed", 3) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "taints                5      5"
+    assert capsys.readouterr().out.splitlines()[-1] == "taints                    5      5"
 
 
 def test_a_planted_difference_is_found_shown_and_shrunk(tmp_path, monkeypatch, capsys):

@@ -21,7 +21,16 @@ from mooring.testing.strategies import affinities, clusters, pods
 few = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
-BOTH = plugins_with_both_forms()
+ARGUMENTS = {
+    "NodeMetadata": {
+        "metadata_key": "zone",
+        "metadata_source": "Label",
+        "metadata_type": "Number",
+        "scoring_strategy": "Highest",
+    },
+}
+"""Of plugins that require some."""
+BOTH = plugins_with_both_forms(arguments=ARGUMENTS)
 FILTERS = [plugin for plugin in BOTH if hasattr(plugin, "filter")]
 SCORES = [plugin for plugin in BOTH if hasattr(plugin, "score")]
 
@@ -38,6 +47,11 @@ def test_the_fast_filter_means_what_the_plain_filter_means(plugin, pod, cluster)
 @given(pods(), clusters())
 def test_the_fast_score_means_what_the_plain_score_means(plugin, pod, cluster):
     assert scored_at_once(plugin, pod, cluster) == scored_one_by_one(plugin, pod, cluster)
+
+
+def test_no_plugin_with_both_forms_is_left_out():
+    assert {*ARGUMENTS} <= {plugin.name for plugin in BOTH}
+    assert len(BOTH) == len(plugins_with_both_forms()) + len(ARGUMENTS)
 
 
 @few

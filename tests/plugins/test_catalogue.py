@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,16 @@ from mooring.testing import a_plugin
 
 ENTRIES = list(catalogue())
 ROOT = Path(__file__).parents[2]
-REQUIRED = {"NetworkTraffic": {"prometheus_address": "http://prometheus.example:9090"}}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "NetworkTraffic": {"prometheus_address": "http://prometheus.example:9090"},
+    "NodeMetadata": {
+        "metadata_key": "example.com/rank",
+        "metadata_source": "Label",
+        "metadata_type": "Number",
+        "scoring_strategy": "Highest",
+    },
+    "Peaks": {"node_power_model": {"node-1": {"k1": 1.0, "k2": 0.1}}},
+}
 """Arguments that have no default."""
 
 

@@ -98,3 +98,25 @@ def test_what_a_what_if_moves_is_not_kept():
 def test_a_kept_column_cannot_be_written_to():
     state, counter = a_state(), Counter()
     assert not state.nodes.cached("pods", counter.all, counter.one).flags.writeable
+
+
+def test_a_node_may_have_a_row_of_values():
+    state = a_state()
+    state.set_pod(placed(a_pod("web"), "node-3"))
+
+    def one(node: Any) -> list[int]:
+        return [node.row, len(node.pods)]
+
+    def many(nodes: Any) -> Any:
+        return np.array([one(node) for node in nodes])
+
+    def pairs(nodes: Any) -> list[list[int]]:
+        read: list[list[int]] = nodes.cached("pairs", many, one).tolist()
+        return read
+
+    assert pairs(state.nodes) == [[0, 0], [1, 0], [2, 0], [3, 1], [4, 0]]
+    state.set_pod(placed(a_pod("api"), "node-1"))  # one row is computed again
+    assert pairs(state.nodes.take(np.array([3, 1]))) == [[3, 1], [1, 1]]
+    for number in range(5, 200):  # the table grows
+        state.set_node(a_node_object(f"node-{number}"))
+    assert pairs(state.nodes.take(np.array([3, 199]))) == [[3, 1], [199, 0]]

@@ -71,10 +71,10 @@ def conformance(
 ) -> int:
     """Decide cases and compare with what kube-scheduler decided. Ends with 1 if any differs.
 
-    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, the 4,800 recorded
-    cases are run. With --against, fresh random cases are decided by the real kube-scheduler
-    (scripts/build-recorder builds the program), and a case that differs is made small and written to a file that this
-    command can run again.
+    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, all recorded cases are
+    run: 4,800 of kube-scheduler, then those of the community plugins. With --against, fresh random cases are decided by
+    the real kube-scheduler (scripts/build-recorder builds the program), and a case that differs is made small and
+    written to a file that this command can run again.
 
     With --slow, hostile pods are made and changed towards slower ones. The slowest decision of each plugin is printed
     with its CPU time and, with --against, kube-scheduler's for the same pod; one that takes more than a second and ten
@@ -87,13 +87,15 @@ def conformance(
       mooring conformance --slow --against $(scripts/build-recorder) --seed 7 --count 200
     """
     _check_package()
+    from mooring_conformance.cases import family_of, recorded_files
     from mooring_conformance.generate import FAMILIES
     from mooring_conformance.reporting import Printer
     from mooring_conformance.running import Options, Way, processes
 
+    known = sorted(FAMILIES) if against else list(map(family_of, recorded_files()))
     for family in families:
-        if family not in FAMILIES:
-            raise click.BadParameter(f'"{family}" is none of {", ".join(sorted(FAMILIES))}.', param_hint="--family")
+        if family not in known:
+            raise click.BadParameter(f'"{family}" is none of {", ".join(known)}.', param_hint="--family")
     for plugin in plugins:
         plugin_named(plugin)
     if files and (families or against or slow):

@@ -13,7 +13,7 @@ from mooring.cli.output import print_line
 from mooring.client import ApiClient, Connection
 from mooring.config import Configuration
 from mooring.framework.definitions import definition_of
-from mooring.framework.registry import Registry
+from mooring.framework.registry import Registry, all_object_types
 from mooring.objects import CustomResource
 from mooring.objects.meta import Kind
 
@@ -65,6 +65,17 @@ def custom_kinds(configuration: Configuration, registry: Registry) -> dict[type[
             if issubclass(kind, CustomResource):
                 found.setdefault(kind, []).append(name)
     return found
+
+
+def saved_kinds(configuration: Configuration, registry: Registry) -> dict[Kind, dict[str, Any]]:
+    """The custom kinds to list of a cluster: those that plugins of the configuration or of `--plugins` read, with the
+    definitions of their classes."""
+    named = all_object_types(entry for entry in registry if entry.paths)
+    return {
+        kind.KIND: definition_of(kind)
+        for kind in (*custom_kinds(configuration, registry), *named)
+        if issubclass(kind, CustomResource)
+    }
 
 
 async def _exists(client: ApiClient, name: str) -> bool:

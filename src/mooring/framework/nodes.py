@@ -139,7 +139,8 @@ class NodeRows(Protocol):
     def cached(
         self, key: Hashable, compute: Callable[[NodeRows], NDArray[Any]], compute_one: Callable[[NodeView], Any]
     ) -> NDArray[Any]:
-        """One value for each of these nodes, cached under the key: computed again only for nodes that changed.
+        """One value for each of these nodes, or a row of values, cached under the key: computed again only for nodes
+        that changed.
 
         `compute` may read nothing but the nodes and the pods on them; `compute_one` is the same for one node.
         """

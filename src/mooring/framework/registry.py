@@ -38,7 +38,7 @@ class PluginEntry:
     name: str
     cls: type[Plugin]
     source: str
-    """Where it was found: `default`, `example`, a package, a file."""
+    """Where it was found: `default`, `example`, `community`, a package, a file."""
     paths: tuple[str, ...] = ()
     """What the command line names it by (`--plugins`), if it is not installed."""
 

@@ -86,6 +86,10 @@ class Pods(Protocol):
         """Those of our profiles without a node, not even an assumed one; the pod that is being decided counts."""
         ...
 
+    def nominated(self) -> Mapping[str, Sequence[PlacedPod]]:
+        """By node name, the pending pods that preemption nominated to it; nodes without any are left out."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:

@@ -7,6 +7,20 @@ files come on top, by the registry's `add_entry_points` and `add_path`.
 from __future__ import annotations
 
 from mooring.framework.registry import Registry
+from mooring.plugins.community.network_aware import NetworkOverhead, TopologicalSort
+from mooring.plugins.community.node_metadata import NodeMetadata
+from mooring.plugins.community.node_resource_topology import NodeResourceTopologyMatch
+from mooring.plugins.community.node_resources_allocatable import NodeResourcesAllocatable
+from mooring.plugins.community.pod_state import PodState
+from mooring.plugins.community.preemption_toleration import PreemptionToleration
+from mooring.plugins.community.qos_sort import QOSSort
+from mooring.plugins.community.sysched import SySched
+from mooring.plugins.community.trimaran import (
+    LoadVariationRiskBalancing,
+    LowRiskOverCommitment,
+    Peaks,
+    TargetLoadPacking,
+)
 from mooring.plugins.default.balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.default.default_binder import DefaultBinder
 from mooring.plugins.default.default_preemption import DefaultPreemption
@@ -62,4 +76,17 @@ def catalogue() -> Registry:
     registry.add(RandomChoice, "example")
     registry.add(NodeCRDResourceFit, "example")
     registry.add(NetworkTraffic, "example")
+    registry.add(NodeResourcesAllocatable, "community")
+    registry.add(QOSSort, "community")
+    registry.add(PodState, "community")
+    registry.add(NodeMetadata, "community")
+    registry.add(PreemptionToleration, "community")
+    registry.add(TopologicalSort, "community")
+    registry.add(NetworkOverhead, "community")
+    registry.add(TargetLoadPacking, "community")
+    registry.add(LoadVariationRiskBalancing, "community")
+    registry.add(LowRiskOverCommitment, "community")
+    registry.add(Peaks, "community")
+    registry.add(SySched, "community")
+    registry.add(NodeResourceTopologyMatch, "community")
     return registry

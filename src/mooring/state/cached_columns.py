@@ -23,7 +23,7 @@ class ChangingTable(Table, Protocol):
 
 
 class CachedColumn:
-    """One value for every node, from a function that reads the node and the pods on it, and nothing else."""
+    """One value for every node, or a row of values, from a function that reads the node and the pods on it alone."""
 
     __slots__ = ("_at_nodes", "_at_pods", "_column", "_table")
 
@@ -43,7 +43,9 @@ class CachedColumn:
         if changed is None or self._column is None:
             self._compute_all(table.all(), compute)
         elif changed:
-            cells, views = self._column.cells, table.views
+            # Numbers are written to memory, rows of numbers to an array.
+            cells: Any = self._column.cells if self._column.data.ndim == 1 else self._column.data
+            views = table.views
             for row in changed:
                 view = views[row]
                 if view is not None:
@@ -69,5 +71,5 @@ class CachedColumn:
 
     def _compute_all(self, nodes: Rows, compute: Callable[[Rows], NDArray[Any]]) -> None:
         computed = compute(nodes)
-        self._column = Column(self._table.capacity, computed.dtype.type)
+        self._column = Column(self._table.capacity, computed.dtype.type, computed.shape[1:])
         self._column.data[nodes.rows] = computed

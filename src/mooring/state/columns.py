@@ -24,18 +24,18 @@ V = TypeVar("V")
 
 
 class Column:
-    """Numbers of one type, one per row."""
+    """Numbers of one type, one per row; or several, of a shape."""
 
     __slots__ = ("cells", "data", "shown")
 
-    def __init__(self, capacity: int, dtype: type) -> None:
-        self.data: NDArray[Any] = np.zeros(capacity, dtype)
+    def __init__(self, capacity: int, dtype: type, shape: tuple[int, ...] = ()) -> None:
+        self.data: NDArray[Any] = np.zeros((capacity, *shape), dtype)
         self.cells = self.data.data
         self.shown: NDArray[Any] = self.data[:0]
         """What `first` returned last."""
 
     def grow(self, capacity: int) -> None:
-        larger = np.zeros(capacity, self.data.dtype)
+        larger = np.zeros((capacity, *self.data.shape[1:]), self.data.dtype)
         larger[: len(self.data)] = self.data
         self.data = larger
         self.cells = larger.data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mooring.framework import Pod, PodsWhere
 from mooring.objects.placed import PlacedPod
 from mooring.state.state import State
@@ -18,3 +20,7 @@ class StatePods:
 
     def pending(self, where: PodsWhere) -> list[Pod]:
         return self._state.pending(where)
+
+    def nominated(self) -> dict[str, Sequence[PlacedPod]]:
+        nominations = self._state.nominations
+        return {node: nominations.at(node) for node in nominations.nodes}

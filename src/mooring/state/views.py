@@ -256,7 +256,7 @@ class Rows:
     def cells(self, column: Column) -> NDArray[Any]:
         """Their part of a column of the table."""
         if not self._is_prefix:
-            return column.data.take(self.rows)
+            return column.data.take(self.rows, 0)
         count = len(self.rows)
         return column.shown if len(column.shown) == count else column.first(count)
 

@@ -8,8 +8,12 @@ def test_the_fast_form_means_what_the_plain_form_means(plugin, pod, cluster):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Code, NodeView, OnlyNodes, Plugin, Pod, Refusal, Skip
 from mooring.framework.registry import Registry
 from mooring.testing.cluster import Cluster, TestCycle, a_cycle
@@ -19,23 +23,35 @@ Verdicts = dict[str, tuple[Code, tuple[str, ...]]]
 """Refused node → code and reasons."""
 
 
-def plugins_with_both_forms(registry: Registry | None = None) -> list[Plugin]:
-    """An instance, with default arguments, of each plugin that filters or scores in both forms.
+def plugins_with_both_forms(
+    registry: Registry | None = None, arguments: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Plugin]:
+    """An instance of each plugin that filters or scores in both forms.
 
-    Without a registry: of those that come with Mooring.
+    Without a registry: of those that come with Mooring. `arguments`: by name, for plugins that do not take the
+    defaults; one that requires arguments and has none here is left out.
     """
+    given = arguments or {}
     if registry is None:
         from mooring.plugins.catalogue import catalogue
 
         registry = catalogue()
-    return [
-        a_plugin(entry.cls)
+    both = [
+        entry
         for entry in registry
         if any(
             callable(getattr(entry.cls, form, None)) and callable(getattr(entry.cls, f"{form}_nodes", None))
             for form in ("filter", "score")
         )
     ]
+    built: list[Plugin] = []
+    for entry in both:
+        try:
+            built.append(a_plugin(entry.cls, **given.get(entry.name, {})))
+        except OperatorMistake:
+            if entry.name in given:
+                raise
+    return built
 
 
 def name_of(plugin: Plugin) -> str:

@@ -6,12 +6,15 @@ namespace selector), or one whose labels the term's namespace selector matches.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import msgspec
 
 from mooring.base.bounded import BoundedCache
 from mooring.framework import Objects, Pod, PodsWhere, TermKind
 from mooring.objects.core import Affinity, Namespace, PodAffinityTerm
 from mooring.objects.pod_affinity import mistakes_in, named_namespaces, terms_of
+from mooring.objects.pod_templates import TemplateFamily
 from mooring.objects.selectors import Labels
 
 FEW = 16
@@ -56,13 +59,17 @@ class IncomingPodTermReader:
     def __init__(self, namespaces: Objects[Namespace]) -> None:
         self._namespaces = namespaces
         self._known: BoundedCache[tuple[str, bytes], IncomingPodTerms] = BoundedCache(MOST_CACHED_BYTES)
+        # With this reader, not with the pods or their families: those outlive it.
+        self._noted: WeakKeyDictionary[TemplateFamily, IncomingPodTerms] = WeakKeyDictionary()
+        self._key = object()
+        """Of notes on pods."""
 
     def of(self, pod: Pod) -> IncomingPodTerms:
         affinity = pod.spec.affinity
         if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
             return NO_TERMS
-        notes = pod.template.family.notes
-        noted: IncomingPodTerms | None = notes.get(self) or (pod.notes.get(self) if "notes" in pod.__dict__ else None)
+        family = pod.template.family
+        noted = self._noted.get(family) or (pod.notes.get(self._key) if "notes" in pod.__dict__ else None)
         if noted is not None and noted.version in (None, self._namespaces.version):
             return noted
         template = (pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
@@ -71,9 +78,9 @@ class IncomingPodTermReader:
             known = self._read(affinity, pod.namespace)
             self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
         if known.size > FEW:  # dry runs read them often, and many terms take long to encode
-            pod.notes[self] = known
+            pod.notes[self._key] = known
         else:
-            notes[self] = known
+            self._noted[family] = known
         return known
 
     def namespace_labels(self, pod: Pod) -> Labels:

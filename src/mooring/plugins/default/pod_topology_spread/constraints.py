@@ -6,6 +6,8 @@ Pods of one workload have the same constraints, so what is read of them is remem
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -14,6 +16,7 @@ from mooring.base.errors import Fault
 from mooring.framework import FeatureGates, NodesWhere, Pod, PodsWhere
 from mooring.objects.core import TopologySpreadConstraint
 from mooring.objects.placement_rules import required_node_selector
+from mooring.objects.pod_templates import TemplateFamily
 from mooring.objects.selectors import Labels, Requirement, mistake_in, selects
 from mooring.plugins.default.pod_topology_spread.args import HARD, SOFT
 from mooring.plugins.default.pod_topology_spread.workloads import Workloads
@@ -45,6 +48,9 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 SpreadConstraints = tuple[SpreadConstraint, ...]
 
+T = TypeVar("T")
+_Noted: TypeAlias = WeakKeyDictionary[TemplateFamily, T]
+
 
 class ConstraintReader:
     """Reads the constraints that pods have, by themselves or by default."""
@@ -64,6 +70,13 @@ class ConstraintReader:
         self._inclusion_policies = gates.on("NodeInclusionPolicyInPodTopologySpread")
         self._compare_numbers = gates.on("TaintTolerationComparisonOperators")
         self._cache: BoundedCache[tuple[object, ...], SpreadConstraints] = BoundedCache(MOST_CACHED_BYTES)
+        # With this reader, not with the pods or their families: those outlive it.
+        self._own: dict[str, _Noted[SpreadConstraints]] = {action: WeakKeyDictionary() for action in (HARD, SOFT)}
+        self._by_default: dict[str, _Noted[tuple[object, SpreadConstraints]]] = {
+            action: WeakKeyDictionary() for action in (HARD, SOFT)
+        }
+        self._key = object()
+        """Of notes on pods."""
 
     @property
     def hard_per_template(self) -> bool:
@@ -88,25 +101,29 @@ class ConstraintReader:
     def _read(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:
         if own := pod.spec.topology_spread_constraints:
             # Many take long to encode, dry runs and hints read them often, and a template has little room.
-            notes = pod.notes if len(own) > FEW else pod.template.family.notes
-            if (noted := notes.get((self, action))) is not None:
-                return noted  # type: ignore[no-any-return]  # `cast` is a call
+            is_noted_on_pod, family = len(own) > FEW, pod.template.family
+            noted = pod.notes.get((self._key, action)) if is_noted_on_pod else self._own[action].get(family)
+            if noted is not None:
+                return noted
             wanted = _of(action, own)
             if not wanted:
                 return ()
             text = _encode((wanted, [[pod.labels.get(key) for key in each.match_label_keys] for each in wanted]))
             nodes = self._nodes_text(pod)
             read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
-            notes[self, action] = read
+            if is_noted_on_pod:
+                pod.notes[self._key, action] = read
+            else:
+                self._own[action][family] = read
             return read
         defaults = self._defaults[action]
         if not defaults:
             return ()
-        notes, version = pod.template.family.notes, self._workloads.version(pod)
-        if (noted := notes.get((self, action))) is not None and noted[0] == version:
-            return noted[1]  # type: ignore[no-any-return]
+        family, version = pod.template.family, self._workloads.version(pod)
+        if (known := self._by_default[action].get(family)) is not None and known[0] == version:
+            return known[1]
         read = self._defaults_of(pod, action, kind)
-        notes[self, action] = version, read
+        self._by_default[action][family] = version, read
         return read
 
     def _defaults_of(self, pod: Pod, action: str, kind: str) -> SpreadConstraints:

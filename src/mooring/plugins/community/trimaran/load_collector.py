@@ -1,0 +1,91 @@
+"""Keeps the measured load of nodes up to date, beside the scheduling: a decision reads what was published last.
+
+Measurements are fetched every 30 seconds. When that fails, the last ones count until they are stale; then every node
+counts alike. Whether they are fresh is shown by metrics, and by one log line when it changes.
+"""
+
+from __future__ import annotations
+
+from mooring.base.clock import Clock
+from mooring.base.errors import Fault
+from mooring.framework import Background, Log, Metrics, Published
+from mooring.plugins.community.trimaran.load_sources import LoadSource
+from mooring.plugins.community.trimaran.loads import NO_LOADS, Loads
+
+REFRESH_SECONDS = 30.0
+STALE_SECONDS = 300.0
+"""Measurements that ended so long ago count no more; a load watcher averages over as much."""
+
+
+class LoadCollector:
+    """Fetches measurements for one plugin."""
+
+    def __init__(
+        self,
+        plugin: str,
+        source: LoadSource,
+        loads: Published[Loads],
+        background: Background,
+        metrics: Metrics,
+        log: Log,
+        clock: Clock,
+        *,
+        keeps_stale: bool,
+    ) -> None:
+        """`keeps_stale`: measurements count for ever, as in scheduler-plugins."""
+        self._plugin, self._source, self._loads, self._background = plugin, source, loads, background
+        self._log, self._clock, self._keeps_stale = log, clock, keeps_stale
+        self._is_up: bool | None = None
+        """Whether the last fetch brought fresh measurements; None before the first."""
+        self._refreshes = metrics.counter("load_refreshes_total", "Fetches of node loads.", "plugin", "result")
+        self._up = metrics.gauge("load_source_up", "Whether the last fetch succeeded with fresh data.", "plugin")
+        self._known = metrics.gauge("load_nodes", "Nodes whose load counts; 0: all count alike.", "plugin")
+        self._age = metrics.gauge("load_age_seconds", "How long ago the last measurements ended.", "plugin")
+
+    def start(self) -> None:
+        self._background.every(REFRESH_SECONDS, self._refresh)
+        # A task of its own, because a refresh may be waiting for a response when the last measurements turn stale.
+        self._background.every(REFRESH_SECONDS / 2, self._drop_stale)
+
+    async def _refresh(self) -> None:
+        try:
+            loads = await self._source.fetch()
+        except (Fault, OSError, ValueError) as error:
+            self._failed(str(error))
+            return
+        age = self._clock.now() - loads.window_end
+        if age > STALE_SECONDS and not self._keeps_stale:
+            self._failed(f"the measurements of the source ended {age:.0f} s ago")
+            return
+        self._loads.publish(loads)
+        self._refreshes.inc(plugin=self._plugin, result="success")
+        self._up.set(1, plugin=self._plugin)
+        self._known.set(len(loads.nodes), plugin=self._plugin)
+        self._age.set(age, plugin=self._plugin)
+        if not self._is_up:
+            self._is_up = True
+            self._log.info("Node loads are known", nodes=len(loads.nodes))
+
+    def _failed(self, why: str) -> None:
+        """Logged once per outage, and each time at -v=4."""
+        self._refreshes.inc(plugin=self._plugin, result="failure")
+        self._up.set(0, plugin=self._plugin)
+        log = self._log.v(4) if self._is_up is False else self._log
+        self._is_up = False
+        going_on = "the last ones count" if self._has_loads else "every node counts alike"
+        log.warning(f"Node loads cannot be fetched; {going_on}", err=why)
+
+    async def _drop_stale(self) -> None:
+        latest = self._loads.latest
+        if latest is None or not latest.nodes:
+            return
+        age = self._clock.now() - latest.window_end
+        self._age.set(age, plugin=self._plugin)
+        if age > STALE_SECONDS and not self._keeps_stale:
+            self._loads.publish(NO_LOADS)
+            self._known.set(0, plugin=self._plugin)
+            self._log.warning("The last node loads are stale; every node counts alike", seconds=int(age))
+
+    @property
+    def _has_loads(self) -> bool:
+        return self._loads.latest is not None and bool(self._loads.latest.nodes)

@@ -1,0 +1,66 @@
+"""The measured load of nodes, as a load watcher reports it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+CPU, MEMORY = "CPU", "Memory"
+AVERAGE, DEVIATION, LATEST, UNNAMED = "AVG", "STD", "Latest", ""
+
+
+class LoadMeasurement(msgspec.Struct, frozen=True):
+    """One number about a node, in percent of what it has."""
+
+    type: str = ""
+    operator: str = ""
+    value: float = 0.0
+
+
+class Statistics(NamedTuple):
+    """The load of one resource in percent."""
+
+    average: float
+    deviation: float
+
+
+class Loads(msgspec.Struct, frozen=True, eq=False):
+    """All that one fetch brought. Without any node, every node counts alike."""
+
+    nodes: dict[str, tuple[LoadMeasurement, ...]]
+    window_end: float = 0.0
+    """Until when was measured (seconds since the epoch)."""
+
+    def of(self, node: str) -> tuple[LoadMeasurement, ...] | None:
+        return self.nodes.get(node)
+
+
+NO_LOADS = Loads({})
+
+
+def statistics(measurements: tuple[LoadMeasurement, ...], type: str) -> Statistics | None:
+    """Average and deviation of a resource; None if nothing was measured.
+
+    A measurement without an operator, or the latest, stands for the average as long as there is none.
+    """
+    average = deviation = 0.0
+    has_average = is_known = False
+    for measured in measurements:
+        if measured.type != type:
+            continue
+        is_known = True
+        if measured.operator == AVERAGE:
+            average, has_average = measured.value, True
+        elif measured.operator == DEVIATION:
+            deviation = measured.value
+        elif measured.operator in (UNNAMED, LATEST) and not has_average:
+            average = measured.value
+    return Statistics(average, deviation) if is_known else None
+
+
+def cpu_loads(measurements: tuple[LoadMeasurement, ...]) -> list[float]:
+    """Every average or latest load of the CPU, in the order of the report."""
+    return [
+        measured.value for measured in measurements if measured.type == CPU and measured.operator in (AVERAGE, LATEST)
+    ]
