@@ -50,3 +50,27 @@ def test_a_workload_that_is_not_there_is_named(mooring: Mooring):
     result = mooring("bench", "decide", "--workload=basik")
     assert result.code == 2
     assert 'there is no workload "basik". Did you mean "basic"?' in result.err
+
+
+def test_a_simulation_is_measured(mooring: Mooring):
+    result = mooring("bench", "simulate", "--nodes=3", "--pods=5", "--json")
+    assert result.code == 0, result.err
+    figure = json.loads(result.out)
+    assert (figure["nodes"], figure["pods"], figure["bound"]) == (3, 5, 5)
+    shown = mooring("bench", "simulate", "--nodes=3", "--pods=5")
+    assert shown.out.splitlines()[0].split()[:4] == ["workload", "nodes", "pods", "bound"]
+
+
+def test_the_cores_that_a_sweep_uses_are_measured(mooring: Mooring):
+    result = mooring("bench", "sweep", "--runs=2", "--nodes=2", "--pods=2", "--workers=1", "--json")
+    assert result.code == 0, result.err
+    figure = json.loads(result.out)
+    assert (figure["runs"], figure["workers"]) == (2, 1)
+    assert figure["cpu_seconds"] > 0
+    assert 0 < figure["used_share"] <= 1.5  # threads of libraries may use a second core while a worker starts
+
+
+def test_a_simulated_workload_that_does_not_exist_is_refused(mooring: Mooring):
+    result = mooring("bench", "simulate", "--workload=basik")
+    assert result.code == 2
+    assert 'Did you mean "basic"?' in result.err

@@ -76,3 +76,14 @@ def test_the_module_runs_as_the_command_does():
     done = subprocess.run([sys.executable, "-m", "mooring", "nope"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert 'there is no command "nope"' in done.stderr
+
+
+def test_as_a_plugin_of_kubectl_it_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    from mooring.cli import main
+
+    codes: list[int] = []
+    monkeypatch.setattr(main, "leave", codes.append)
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-mooring", "explain", "--help"])
+    main.main()
+    assert codes == [0]
+    assert capsys.readouterr().out.startswith("Usage: kubectl mooring explain [OPTIONS] POD")

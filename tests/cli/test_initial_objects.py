@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring.cli.cluster import initial_objects, with_default_storage
+from mooring.cli.cluster import initial_objects
+from mooring.simulated.loading import with_default_storage
 
 CLASS = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: example.com/disk\n"
 

@@ -40,7 +40,8 @@ def test_json_has_every_pod(mooring: Mooring, trace: Path):
     outcome = json.loads(result.out)["default"]
     assert outcome["summary"]["bound"] == 3
     assert [pod["bound_at"] for pod in outcome["pods"]] == [0.0, 0.0, 50.0, None]
-    assert outcome["summary"]["waitedSeconds"]["max"] == 40.0
+    assert outcome["summary"]["waited_max"] == 40.0
+    assert mooring("simulate", "--nodes=2", f"--workload={trace}", "-o", "json").out == result.out
 
 
 def test_configurations_are_compared(mooring: Mooring, trace: Path, tmp_path: Path):

@@ -5,6 +5,7 @@ from tests.queue.builders import WAITING_PLACES, Recorded, a_pod, a_queue, fail,
 
 from mooring.base.clock import ManualClock
 from mooring.framework.verdicts import Refusal
+from mooring.queue import SchedulingQueue
 
 
 def test_no_pod_waits_longer_than_the_limit_and_the_next_half_minute():
@@ -167,3 +168,38 @@ def test_the_next_flush_is_the_nearest_of_all_that_time_brings():
     wait(queue, clock, 0.5)
     assert queue.where("web") == "active"
     assert queue.next_flush() == 1030.0
+
+
+def flush_until(queue: SchedulingQueue, clock: ManualClock, moment: float) -> None:
+    """As the scheduler does: whenever something is due."""
+    while (due := queue.next_flush()) <= moment:
+        wait(queue, clock, due - clock.now())
+    wait(queue, clock, moment - clock.now())
+
+
+def test_the_time_of_the_next_attempt_is_when_it_happens():
+    """What explanations show: the end of a backoff, or the flush of pods that are unschedulable for too long."""
+    queue = a_queue(clock := ManualClock(start=1000.3), max_unschedulable_seconds=60)
+    queue.add(a_pod())
+    waiting = queue.pop()
+    assert waiting is not None
+    assert queue.next_attempt(waiting) is None, "in flight"
+    queue.requeue(waiting, unschedulable=["Headroom"])
+    due = queue.next_attempt(waiting)
+    assert due is not None
+    flush_until(queue, clock, due - 0.01)
+    assert queue.where("web") == "unschedulable"
+    flush_until(queue, clock, due + 0.01)
+    assert queue.where("web") != "unschedulable"
+
+    failing = queue.pop()
+    assert failing is not None
+    queue.requeue(failing)  # by an error
+    assert queue.where("web") == "backoff"
+    due = queue.next_attempt(failing)
+    assert due is not None
+    flush_until(queue, clock, due - 0.01)
+    assert queue.where("web") == "backoff"
+    flush_until(queue, clock, due + 0.01)
+    assert queue.where("web") == "active"
+    assert queue.next_attempt(failing) is None

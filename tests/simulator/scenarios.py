@@ -32,7 +32,7 @@ def simulated(
         if configuration
         else default_configuration(registry)
     )
-    return simulate(cluster, arrivals, loaded, registry)
+    return simulate(cluster, arrivals, loaded, registry=registry)
 
 
 def bound(outcome: SimulationResult) -> dict[str, tuple[float, str]]:

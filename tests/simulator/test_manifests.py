@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import OperatorMistake
-from mooring.simulated.cluster_file import plain_nodes
-from mooring.simulator import Arrival
-from mooring.simulator.manifests import add_workload, cluster_of
+from mooring.simulator import Cluster, Workload
+from mooring.simulator.manifests import manifest_workload
 
 TEMPLATE = """
   template:
@@ -41,19 +39,12 @@ value: 1000
 """
 
 
-@pytest.fixture
-def server() -> EmbeddedApiServer:
-    server = EmbeddedApiServer()
-    server.load(plain_nodes(2, now=0.0).in_order())
-    return server
+def workload(text: str, cluster: Cluster | None = None) -> Workload:
+    return manifest_workload(text, "workload.yaml", cluster or Cluster.of_nodes(2))
 
 
-def workload(server: EmbeddedApiServer, text: str) -> list[Arrival]:
-    return add_workload(server, text, "workload.yaml", now=0.0)
-
-
-def test_a_deployment_becomes_its_pods(server):
-    arrivals = workload(server, DEPLOYMENT)
+def test_a_deployment_becomes_its_pods():
+    arrivals = workload(DEPLOYMENT)
     assert [each.pod.key for each in arrivals] == ["shop/web-0", "shop/web-1", "shop/web-2"]
     pod = arrivals[2].pod
     assert (pod.labels, pod.request("cpu"), pod.uid) == ({"app": "web"}, 500, "shop/web-2")
@@ -61,27 +52,35 @@ def test_a_deployment_becomes_its_pods(server):
     assert arrivals[2].duration == 30.0
 
 
-def test_a_job_becomes_as_many_pods_as_must_complete(server):
-    assert [each.pod.name for each in workload(server, JOB)] == ["report-0", "report-1"]
+def test_a_job_becomes_as_many_pods_as_must_complete():
+    assert [each.pod.name for each in workload(JOB)] == ["report-0", "report-1"]
 
 
-def test_pods_are_admitted_as_by_an_api_server(server):
-    [arrival] = workload(server, POD)
+def test_pods_are_admitted_as_by_an_api_server():
+    [arrival] = workload(POD)
     assert arrival.pod.priority == 1000
     assert arrival.pod.spec.tolerations[0].key.startswith("node.kubernetes.io/")
 
 
-def test_a_cluster_is_what_the_server_has(server):
-    workload(server, POD)
-    cluster = cluster_of(server)
-    assert [node.name for node in cluster.nodes] == ["node-1", "node-2"]
-    assert "urgent" in [each["metadata"]["name"] for each in cluster.documents["scheduling.k8s.io/v1", "PriorityClass"]]
+def test_other_objects_of_the_file_come_with_the_workload():
+    classes = workload(POD).documents["scheduling.k8s.io/v1", "PriorityClass"]
+    assert "urgent" in [each["metadata"]["name"] for each in classes]
 
 
-def test_a_pod_that_the_cluster_has_already_is_refused(server):
-    workload(server, DEPLOYMENT)
+def test_classes_of_the_cluster_are_known(tmp_path):
+    pod, priority_class = POD.split("---")
+    (tmp_path / "cluster.yaml").write_text(priority_class)
+    cluster = Cluster.read(tmp_path / "cluster.yaml")
+    [arrival] = workload(pod, cluster)
+    assert arrival.pod.priority == 1000
+    with pytest.raises(OperatorMistake, match="no PriorityClass"):
+        workload(pod)
+
+
+def test_a_pod_that_the_cluster_has_already_is_refused():
+    cluster = Cluster([], [arrival.pod for arrival in workload(DEPLOYMENT)])
     with pytest.raises(OperatorMistake, match="has a pod of that name already"):
-        workload(server, DEPLOYMENT)
+        workload(DEPLOYMENT, cluster)
 
 
 MISTAKES = {
@@ -104,7 +103,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_are_explained(server, text, message):
+def test_mistakes_are_explained(text, message):
     with pytest.raises(OperatorMistake) as raised:
-        workload(server, text)
+        workload(text)
     assert message in str(raised.value)

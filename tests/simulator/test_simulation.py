@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+
 import msgspec
 import pytest
 from tests.simulator.scenarios import a_cluster_of, arriving, bound, simulated
 
 from mooring.base.errors import OperatorMistake
-from mooring.framework import Plugin, Refusal, Wait
-from mooring.objects import ObjectMeta
-from mooring.objects.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
-from mooring.simulator import Cluster
-from mooring.testing import a_pod
+from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Wait
+from mooring.simulator import profile, simulate
+from mooring.simulator.simulation import Ties
+from mooring.state import State
+from mooring.testing import a_constraint, a_pod, a_term, pod_rules
 
 
 def test_pods_are_bound_when_they_arrive():
@@ -163,22 +165,6 @@ profiles:
 """
 
 
-def test_what_a_simulation_cannot_write_is_named_in_the_reason():
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    claim = PersistentVolumeClaim(
-        metadata=ObjectMeta(name="data", namespace="default", uid="data", resource_version="1"),
-        spec=PersistentVolumeClaimSpec(storage_class_name="slow"),
-    )
-    slow = StorageClass(
-        metadata=ObjectMeta(name="slow", uid="slow", resource_version="1"), provisioner="example.com/disk"
-    )
-    slow.volume_binding_mode = "WaitForFirstConsumer"
-    cluster = Cluster(a_cluster_of("a").nodes, objects=(claim, slow))
-    outcome = simulated(cluster, arriving(0, "db", volumes=[volume]))
-    [(reason, _)] = outcome.pending_reasons
-    assert "a simulation binds and evicts pods only: no PATCH" in reason
-
-
 def test_two_pods_of_one_name_are_refused():
     running = a_pod("web", uid="running", cpu="1", node="a")
     with pytest.raises(OperatorMistake, match="There are two pods default/web"):
@@ -188,3 +174,99 @@ def test_two_pods_of_one_name_are_refused():
 def test_a_configuration_with_a_mistake_is_refused():
     with pytest.raises(OperatorMistake):
         simulated(a_cluster_of("a"), arriving(0, "web"), configuration=enabled("Pickky"))
+
+
+NODE_NAMES = [f"n{number}" for number in range(8)]
+
+
+def nodes_by_ties(ties: Ties) -> list[str | None]:
+    pods = [arriving(float(number), f"pod-{number}", cpu="1m") for number in range(6)]
+    result = simulate(a_cluster_of(*NODE_NAMES, cpu="1000"), pods, profile(disable=["*"], enable=[AllEqual]), ties=ties)
+    return [pod.node for pod in result.pods]
+
+
+class AllEqual(Plugin):
+    """Finds all nodes equally good."""
+
+    def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
+        return 7
+
+
+def test_of_several_best_nodes_one_after_the_other_is_chosen():
+    assert nodes_by_ties(None) == NODE_NAMES[1:7]
+
+
+def test_of_several_best_nodes_the_first_can_be_chosen():
+    assert nodes_by_ties("first") == ["n0"] * 6
+
+
+def test_of_several_best_nodes_a_seed_chooses():
+    assert nodes_by_ties(7) == nodes_by_ties(7) != nodes_by_ties(8)
+
+
+async def test_it_runs_where_an_event_loop_runs_as_in_a_notebook():
+    assert bound(simulate(a_cluster_of("n1"), [arriving(0.0, "web")])) == {"web": (0.0, "n1")}
+
+
+def test_pods_can_be_observed_when_they_are_bound_and_when_they_end():
+    bound_at: list[tuple[str, str, str, float]] = []
+    ended_at: list[tuple[str, float]] = []
+    simulate(
+        a_cluster_of("a"),
+        [arriving(0, "first", seconds=200), arriving(10, "second")],
+        profile(enable=[Labelling]),
+        on_bound=lambda pod, now: bound_at.append((pod.name, pod.spec.node_name, pod.labels["place"], now)),
+        on_ended=lambda pod, now: ended_at.append((pod.name, now)),
+    )
+    assert bound_at == [("first", "a", "on-a", 0.0), ("second", "a", "on-a", 200.0)]
+    assert ended_at == [("first", 200.0)]
+
+
+class Labelling(Plugin):
+    """Labels pods with their node."""
+
+    def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
+        cycle.add_to_binding(self, labels={"place": f"on-{node.name}"})
+        return None
+
+
+def test_pods_that_arrive_together_are_bound_one_after_the_other():
+    outcome = simulated(a_cluster_of("a"), *(arriving(0.0, f"p{number}", seconds=60.0) for number in range(3)))
+    assert bound(outcome) == {"p0": (0.0, "a"), "p1": (60.0, "a"), "p2": (120.0, "a")}
+
+
+class NeverPermits(Plugin):
+    """Refuses every pod when it has its node."""
+
+    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
+        return Refusal("not today")
+
+
+def test_pods_that_wake_each_other_for_ever_are_left_pending():
+    """Each one's room is free again when it is refused, which is an event for the others."""
+    result = simulate(
+        a_cluster_of("a", cpu="8"), [arriving(0, "one"), arriving(0, "two")], profile(enable=[NeverPermits])
+    )
+    assert [pod.name for pod in result.pending] == ["one", "two"]
+    assert all("not today" in pod.message for pod in result.pending)
+
+
+def test_a_simulation_leaves_nothing_behind_but_its_result():
+    """Pods are simulated again and again, and what plugins note about them must not hold the state of each run."""
+    labels = {"app": "web"}
+    apart = pod_rules(away=[a_term(labels, key="zone")])
+    spread = [a_constraint("zone", labels=labels)]
+    workload = [
+        arriving(0, "web", labels=labels, affinity=apart, spread=spread),
+        arriving(0, "plain"),
+    ]
+    before = states()
+    result = simulate(a_cluster_of("a", "b"), workload)
+    assert result.attempts == 2
+    assert states() == before
+
+
+def states() -> int:
+    """How many there are in this process."""
+    gc.collect()
+    return sum(isinstance(found, State) for found in gc.get_objects())

@@ -45,7 +45,11 @@ def test_pods_that_request_the_same_share_their_spec():
 
 
 BAD = {
-    "an arrival that is no number": ("arrival\nsoon\n", 'column "arrival" (line 2)', "must be a number, got 'soon'"),
+    "an arrival that is no number": (
+        "arrival\nsoon\n",
+        'column "arrival" (line 2)',
+        "must be a number of seconds or a timestamp such as",
+    ),
     "no arrival": ("arrival,cpu\n,1\n", 'column "arrival" (line 2)', "is empty"),
     "a negative duration": ("arrival,duration\n0,1\n0,-3\n", 'column "duration" (line 3)', "0 or more, got '-3'"),
     "a duration without end": ("arrival,duration\n0,inf\n", 'column "duration" (line 2)', "got 'inf'"),

@@ -129,18 +129,20 @@ def test_dropped_of_pods():
     }
 
 
-def test_volumes_stay_where_they_matter_to_placement():
+def test_volumes_stay_where_they_matter_to_placement_or_drains():
     kept = [
+        {"name": "scratch", "emptyDir": {}},
         {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
         {"name": "disk", "awsElasticBlockStore": {"volumeID": "vol-1"}},
         {"name": "files", "image": {"reference": "files:1"}},
     ]
     others = [
         {"name": "s", "secret": {"secretName": "s"}},
-        {"name": "s", "emptyDir": {}},
         {"name": "s", "csi": {"driver": "s", "nodePublishSecretRef": {"name": "s"}}},
     ]
     assert pruned_pod(spec={"volumes": [*others, *kept]})["spec"] == {"volumes": kept}
+    sized = {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}
+    assert pruned_pod(spec={"volumes": [sized]})["spec"] == {"volumes": kept[:1]}
 
 
 def deployment(template: dict[str, Any], kind: str = "Deployment") -> dict[str, Any]:

@@ -44,12 +44,14 @@ def write_private(path: Path | str, content: str | bytes) -> None:
 @contextlib.contextmanager
 def writing_private(path: Path | str) -> Iterator[IO[bytes]]:
     """Like `write_private`, for content that is written piece by piece: it replaces the file when the block ends."""
-    target = Path(path)
-    if _is_stream(target):
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
-            yield stream
-        return
-    with _in_folder(target) as (folder, name), _replacing(folder, name, is_private=True) as file:
+    with _writing(Path(path), is_private=True) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def writing_whole(path: Path | str) -> Iterator[IO[bytes]]:
+    """Like `write_whole`, for content that is written piece by piece: it replaces the file when the block ends."""
+    with _writing(Path(path), is_private=False) as file:
         yield file
 
 
@@ -158,6 +160,16 @@ def make_folder(path: Path | str) -> None:
 def others_may_write(folder: os.stat_result) -> bool:
     """Whether users besides the owner can create files in a folder."""
     return bool(folder.st_mode & _OTHERS_MAY_WRITE)
+
+
+@contextlib.contextmanager
+def _writing(target: Path, *, is_private: bool) -> Iterator[IO[bytes]]:
+    if _is_stream(target):
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
+            yield stream
+        return
+    with _in_folder(target) as (folder, name), _replacing(folder, name, is_private=is_private) as file:
+        yield file
 
 
 def _replace(path: Path, content: str | bytes, *, is_private: bool, is_held: bool = False) -> IO[bytes] | None:

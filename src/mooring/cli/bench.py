@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -74,17 +75,21 @@ def decide(
     from mooring.bench.decide import measure
     from mooring.bench.workloads import WORKLOADS
 
-    if unknown := [name for name in workload if name not in WORKLOADS]:
-        problems = [
-            Problem("--workload", f'there is no workload "{name}".{did_you_mean(name, WORKLOADS)}') for name in unknown
-        ]
-        raise OperatorMistake(f"the workloads are {', '.join(WORKLOADS)}.", problems)
+    _check(workload, WORKLOADS)
     classes = [plugin_named(name, plugins).cls for name in added]
     if not as_json:
         print_line(_row("workload", "nodes", "decide", "assume", "evidence", "pods/s") + "   (us of CPU a pod)")
     for name in workload or WORKLOADS:
         for figure in measure(name, nodes, pods, running, classes, rounds):
             print_line(json=msgspec.json.encode(figure).decode()) if as_json else print_line(_figures(figure))
+
+
+def _check(named: Iterable[str], workloads: Mapping[str, object]) -> None:
+    if unknown := [name for name in named if name not in workloads]:
+        problems = [
+            Problem("--workload", f'there is no workload "{name}".{did_you_mean(name, workloads)}') for name in unknown
+        ]
+        raise OperatorMistake(f"the workloads are {', '.join(workloads)}.", problems)
 
 
 def _figures(figure: DecisionCost) -> str:
@@ -95,6 +100,76 @@ def _figures(figure: DecisionCost) -> str:
 
 def _row(name: str, *cells: object) -> str:
     return f"{name:<16}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+@bench.command(short_help="Simulate a workload on virtual time.")
+@click.option("--nodes", type=click.IntRange(min=1), default=5000, show_default=True, help="Nodes of the cluster.")
+@click.option("--pods", type=click.IntRange(min=1), default=50_000, show_default=True, help="Pods that arrive.")
+@click.option("--workload", default="basic", show_default=True, metavar="NAME", help="Which pods.")
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), default=100.0, show_default=True, help="Pods a second."
+)
+@click.option(
+    "--run-seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="How long a pod runs, in simulated seconds; 0: for ever.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+def simulate(nodes: int, pods: int, workload: str, rate: float, run_seconds: float, as_json: bool) -> None:
+    """Simulate pods that arrive, run and end, with the default profile: CPU time and memory of this process.
+
+    \b
+    Example:
+      mooring bench simulate --nodes 5000 --pods 50000
+      mooring bench simulate --nodes 100000 --pods 100000 --run-seconds 0
+    """
+    import msgspec
+
+    from mooring.bench.simulations import measure
+    from mooring.bench.workloads import WORKLOADS
+
+    _check([workload], WORKLOADS)
+    figure = measure(workload, nodes, pods, rate, run_seconds or None)
+    if as_json:
+        print_line(json=msgspec.json.encode(figure).decode())
+        return
+    print_line(_row("workload", "nodes", "pods", "bound", "simulated", "CPU s", "pods/s", "peak MB"))
+    cells = (f"{figure.simulated_seconds:.0f} s", f"{figure.cpu_seconds:.1f}", f"{figure.pods_per_second:.0f}")
+    print_line(_row(workload, nodes, pods, figure.bound, *cells, f"{figure.peak_megabytes:.0f}"))
+
+
+@bench.command(short_help="Sweep over simulations on all cores.")
+@click.option("--runs", type=click.IntRange(min=1), default=60, show_default=True, help="Simulations, a seed each.")
+@click.option("--nodes", type=click.IntRange(min=1), default=500, show_default=True, help="Nodes of the cluster.")
+@click.option("--pods", type=click.IntRange(min=1), default=5000, show_default=True, help="Pods that arrive.")
+@click.option("--workload", default="basic", show_default=True, metavar="NAME", help="Which pods.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one for each core]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+def sweep(runs: int, nodes: int, pods: int, workload: str, workers: int | None, as_json: bool) -> None:
+    """Run many simulations, and print what share of the cores they used.
+
+    The share is CPU time by wall time and workers, from the call of the sweep until it has returned: the start of the
+    workers and the last runs, which not all of them share, are in it. Other programs on the machine make it smaller.
+
+    \b
+    Example:
+      mooring bench sweep --runs 60
+    """
+    import msgspec
+
+    from mooring.bench.sweeps import measure
+    from mooring.bench.workloads import WORKLOADS
+
+    _check([workload], WORKLOADS)
+    figure = measure(workload, nodes, pods, runs, workers)
+    if as_json:
+        print_line(json=msgspec.json.encode({**msgspec.to_builtins(figure), "used_share": figure.used_share}).decode())
+        return
+    print_line(_row("workload", "nodes", "pods", "runs", "workers", "seconds", "CPU s", "runs/s", "used"))
+    cells = (f"{figure.seconds:.1f}", f"{figure.cpu_seconds:.1f}", f"{figure.runs_per_second:.1f}")
+    print_line(_row(workload, nodes, pods, runs, figure.workers, *cells, f"{figure.used_share:.1%}"))
 
 
 @bench.command(short_help="Measure what the metric calls of an attempt cost.")

@@ -76,15 +76,6 @@ def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjec
     return plain_nodes(DEFAULT_NODES if nodes is None else nodes, now=SystemClock().now())
 
 
-def with_default_storage(initial: InitialObjects) -> InitialObjects:
-    """An embedded cluster has a default StorageClass, unless it is to be like one that brings its own or none."""
-    from mooring.simulated.controllers.persistent_volume_controller import DEFAULT_CLASS
-
-    if not initial.restored and not any(each["kind"] == "StorageClass" for each in initial.objects):
-        initial.objects.insert(0, DEFAULT_CLASS)
-    return initial
-
-
 @click.command(cls=VerbosityCommand)
 @cluster_options
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the process that started this one.")
@@ -105,6 +96,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
         from mooring.base.memory import keep_collector_calm
         from mooring.client import ApiClient, Connection
         from mooring.simulated.cluster import SimulatedCluster
+        from mooring.simulated.loading import with_default_storage
 
         keep_collector_calm()
         server = EmbeddedApiServer(port=port)
@@ -141,24 +133,11 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
 
 
 def load_file(server: EmbeddedApiServer, path: str) -> None:
-    """Fill a server that has not started with the objects of a file; all that is wrong is reported at once."""
-    from mooring.simulated.cluster_file import read_cluster_file
+    """Fill a server that has not started with the objects of a file; what the operator should know is printed."""
+    from mooring.simulated.loading import fill
 
-    file = read_cluster_file(path, now=SystemClock().now())
-    if file.snapshot is not None and (left_out := file.snapshot.header.left_out):
-        named = ", ".join(f"{each.kind} ({each.reason})" for each in left_out)
-        print_line(f"Not in the snapshot: {named}. Decisions that depend on them may differ.", err=True)
-    restored = server.restore(file.initial.restored, file.line_of)
-    created = server.load(with_default_storage(file.initial).in_order(), file.line_of)
-    file.refuse([*file.problems, *restored.problems, *created])
-    for sentence in restored.sentences():
-        print_line(sentence, err=True)
-    if not server.store.list("nodes"):
-        print_line(
-            f"{path} has no nodes: pods stay pending until a node is created. A SimulatedNodes document in the file "
-            "makes some.",
-            err=True,
-        )
+    for note in fill(server, path, now=SystemClock().now()):
+        print_line(note, err=True)
 
 
 @contextlib.contextmanager

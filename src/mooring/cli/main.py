@@ -18,6 +18,8 @@ from mooring.cli.ending import leave
 from mooring.cli.hangup import KUBE_SCHEDULER
 from mooring.cli.output import prepare, print_error, show_usage_error
 
+KUBECTL_PLUGIN = "kubectl-mooring"
+
 COMMANDS = {
     "up": ("mooring.cli.up:up", "Start an embedded cluster and a scheduler, here and now."),
     "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),
@@ -26,7 +28,13 @@ COMMANDS = {
     "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
     "snapshot": ("mooring.cli.snapshot:snapshot", "Save what scheduling reads of a cluster in a file."),
     "simulate": ("mooring.cli.simulate:simulate", "Simulate a workload on a cluster, on virtual time."),
+    "compare": ("mooring.cli.compare:compare", "Show which pods another configuration would move, and why."),
+    "trace": ("mooring.cli.trace:trace", "Convert or generate traces, workloads of simulations."),
+    "fit": ("mooring.cli.fit:fit", "Find how many more pods of a manifest fit into a cluster."),
+    "capacity": ("mooring.cli.capacity:capacity", "Find the fewest nodes to add so that a workload is placed."),
+    "drain-check": ("mooring.cli.drain_check:drain_check", "Check whether nodes can be drained, and what objects."),
     "explain": ("mooring.cli.explain:explain", "Explain why a pod runs where it does, or why it is pending."),
+    "why-not": ("mooring.cli.why_not:why_not", "Explain why a pod is not on a certain node."),
     "manifests": ("mooring.cli.manifests:manifests", "Print what runs a configuration in a cluster."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
     "conformance": ("mooring.cli.conformance:conformance", "Compare decisions with the real kube-scheduler's."),
@@ -79,7 +87,11 @@ def main() -> None:
     """Run the command; the only place where a failure becomes an exit code."""
     prepare()
     program = PurePath(sys.argv[0]).name
-    leave(exit_code(sys.argv[1:], program if program == KUBE_SCHEDULER else "mooring"))
+    leave(
+        exit_code(
+            sys.argv[1:], {KUBE_SCHEDULER: KUBE_SCHEDULER, KUBECTL_PLUGIN: "kubectl mooring"}.get(program, "mooring")
+        )
+    )
 
 
 def exit_code(arguments: list[str], program: str = "mooring") -> int:

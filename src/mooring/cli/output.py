@@ -33,6 +33,12 @@ def print_line(line: str = "", *, mark: str = "", colour: str | None = None, jso
     click.echo(f"{before}{visible(line)}{visible_json(json)}", err=err)
 
 
+def print_progress(line: str) -> None:
+    """One line on standard error, a terminal, in place of the one before it. An empty one leaves nothing."""
+    width = shutil.get_terminal_size().columns
+    click.echo(f"\r{visible(line)[: width - 1]}\x1b[K", nl=False, err=True)
+
+
 def print_lines(text: str, *, are_values_visible: bool = False, err: bool = False) -> None:
     """Text of several lines. Where its values have been made visible, their escapes are not escaped again."""
     click.echo(visible_yaml(text) if are_values_visible else visible_lines(text), err=err)
@@ -49,6 +55,11 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
         before = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
         folded = textwrap.wrap(row[-1], max(room, _LEAST_WIDTH)) or [""]
         click.echo((before + ("\n" + " " * indent).join(folded)).rstrip())
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `2,000 pods`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def print_yaml(text: str) -> None:

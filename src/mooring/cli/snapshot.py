@@ -134,20 +134,12 @@ def _cluster(
 ) -> tuple[Connection, dict[Kind, dict[str, Any]]]:
     """The cluster, and the custom kinds that plugins of the configuration or of `--plugins` read, with the definitions
     of their classes."""
-    from mooring.cli.plugin_definitions import custom_kinds
+    from mooring.cli.plugin_definitions import saved_kinds
     from mooring.client import find_connection
-    from mooring.framework.definitions import definition_of
-    from mooring.framework.registry import all_object_types
-    from mooring.objects import CustomResource
 
     registry = registry_with(plugins)
     configuration = load(config_file, registry, gates)
-    named = all_object_types(entry for entry in registry if entry.paths)
-    kinds = {
-        kind.KIND: definition_of(kind)
-        for kind in (*custom_kinds(configuration, registry), *named)
-        if issubclass(kind, CustomResource)
-    }
+    kinds = saved_kinds(configuration, registry)
     own = configuration.client_connection.kubeconfig or None
     return find_connection(kubeconfig=kubeconfig, config_kubeconfig=own, context=context), kinds
 
@@ -158,6 +150,15 @@ async def _taken(
     from mooring.client import ApiClient
     from mooring.snapshots import take_snapshot
 
+    print_line(f"Listing {connection.address} …", err=True)
+    async with ApiClient(connection, user_agent="mooring snapshot", in_flight=REQUESTS_IN_FLIGHT) as client:
+        return await take_snapshot(
+            client, spool, custom_kinds=kinds, keep_annotations=annotations, on_page=pages_shown()
+        )
+
+
+def pages_shown() -> Callable[[str, int], None]:
+    """Prints a line of progress now and then, on standard error."""
     shown: dict[str, int] = {}
 
     def on_page(kind: str, count: int) -> None:
@@ -165,9 +166,7 @@ async def _taken(
             shown[kind] = count // SHOWN_EVERY
             print_line(f"{kind}: {count:,} …", err=True)
 
-    print_line(f"Listing {connection.address} …", err=True)
-    async with ApiClient(connection, user_agent="mooring snapshot", in_flight=REQUESTS_IN_FLIGHT) as client:
-        return await take_snapshot(client, spool, custom_kinds=kinds, keep_annotations=annotations, on_page=on_page)
+    return on_page
 
 
 def _write_anonymized(

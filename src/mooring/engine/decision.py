@@ -138,6 +138,31 @@ class Decision:
             self._rejected = self._found.rejected()
         return self._rejected if self._rejected is not None else {}
 
+    def verdict_on(self, node: RowView) -> PluginVerdict | None:
+        """The plugin that rejected a node, and its rejection; None: it passed, or was not evaluated."""
+        rejected = self.rejections
+        return rejected.verdict_at(node.row) if isinstance(rejected, Rejected) else None
+
+    def scores_of(self, node: RowView) -> Mapping[str, Score] | None:
+        """What each plugin gave a node; until the profile's next decision. None: it was not scored."""
+        return self._choice.scores_of(node) if self._choice is not None else None
+
+    def rejected_counts(self) -> dict[str, int]:
+        """How many nodes each plugin rejected, each node by the first; until the profile's next decision, or once kept.
+
+        Where PreFilter plugins left no node, or none in common, there is no plugin ("").
+        """
+        if isinstance(self._rejected, Rejected):
+            return self._rejected.counts_by_plugin()
+        return self._found.rejected_counts() if self._found is not None else {}
+
+    def deciding(self) -> dict[str, bool]:
+        """The plugins whose scores differ between nodes, and whether other nodes would be among the best without.
+
+        Until the profile's next decision. Several may have decided, and none where the node is best by every plugin.
+        """
+        return self._choice.deciding() if self._choice is not None else {}
+
     def columns(self) -> ScoreColumns | None:
         """Every feasible node's scores: until the profile's next decision, or once kept. None: nothing was scored."""
         if self._kept is not None:

@@ -76,6 +76,22 @@ class Feasible(msgspec.Struct):
             rejected.give(self._outside(self.candidates), PluginVerdict("", not_satisfied(self.narrowed_by)))
         return rejected
 
+    def rejected_counts(self) -> dict[str, int]:
+        """How many nodes each filter rejected, of those that no filter before it did; PreFilter plugins that left only
+        some nodes rejected the others."""
+        counts: dict[str, int] = {}
+        if self.evaluated_nodes is None or self.candidates is None:
+            return counts  # only the nominated node was evaluated
+        if len(self.evaluated_nodes) < len(self.candidates):
+            return self.rejected().counts_by_plugin()
+        if self.narrowed_by and (left_out := len(self.all_nodes) - len(self.candidates)):
+            counts = dict.fromkeys(self.narrowed_by, left_out)
+        if self.ranking is not None:
+            counts |= self.ranking.rejected_counts(self.all_nodes)
+        for step in self.steps:
+            counts[step.plugin] = counts.get(step.plugin, 0) + int(np.count_nonzero(step.mask))
+        return counts
+
     def groups_of_whole_steps(self, *, named: int) -> list[RejectionGroup] | None:
         """The rejected nodes by verdict, without a verdict per node; None where a filter had several reasons."""
         if self.refusal is not None or self.evaluated_nodes is not self.all_nodes:

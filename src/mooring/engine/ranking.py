@@ -130,6 +130,13 @@ class Ranking:
             self._steps = (every, versions, self._new_steps(every))
         return self._steps[2]
 
+    def rejected_counts(self, every: Rows) -> dict[str, int]:
+        """How many nodes each filter rejected, each node by the first."""
+        rejecting = [(filterer.name, column.rejecting) for filterer, column in self.filters if column.rejecting]
+        if len(rejecting) <= 1:  # no node is rejected by two
+            return dict(rejecting)
+        return {step.plugin: int(np.count_nonzero(step.mask)) for step in self.steps(every)}
+
     def _new_steps(self, every: Rows) -> list[Step]:
         steps: list[Step] = []
         for _, column in self.filters:

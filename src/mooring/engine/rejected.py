@@ -174,6 +174,12 @@ class Rejected(Mapping[str, PluginVerdict]):
             raise KeyError(name)
         return self._verdicts[which - 1]
 
+    def verdict_at(self, row: int) -> PluginVerdict | None:
+        """Of the node on a row of the table; None: it was not rejected."""
+        [places] = np.nonzero(self._nodes.rows == row)
+        which = int(self._which[places[0]]) if len(places) else 0
+        return self._verdicts[which - 1] if which else None
+
     def __iter__(self) -> Iterator[str]:
         return (self._names[place] for place in np.flatnonzero(self._which).tolist())
 
@@ -221,6 +227,15 @@ class Rejected(Mapping[str, PluginVerdict]):
             if which and nodes:
                 for reason in self._verdicts[which - 1].refusal.reasons:
                     counts[reason] += nodes
+        return counts
+
+    def counts_by_plugin(self) -> dict[str, int]:
+        """How many nodes each plugin rejected."""
+        counts: dict[str, int] = {}
+        for which, nodes in enumerate(np.bincount(self._which).tolist()):
+            if which and nodes:
+                plugin = self._verdicts[which - 1].plugin
+                counts[plugin] = counts.get(plugin, 0) + nodes
         return counts
 
     def rejectors(self) -> Rejectors:

@@ -87,6 +87,11 @@ class QueuePlaces:
         window = self._backoff.window(queued)
         return window is not None and not has_ended(window, self._clock.now())
 
+    def backoff_ends(self, queued: QueuedPodInfo) -> float | None:
+        """When the pod's backoff ends; None if it has none."""
+        window = self._backoff.window(queued)
+        return None if window is None else release_time(window)
+
     def with_ended_backoff(self, now: float) -> QueuedPodInfo | None:
         """A pod of backoffQ whose backoff has ended."""
         for queue in (self._backoff_queue, self._error_backoff_queue):

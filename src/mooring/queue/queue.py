@@ -12,6 +12,7 @@ until `next_flush` calls `flush`.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -368,6 +369,16 @@ class SchedulingQueue:
     def find(self, uid: str) -> QueuedPodInfo | None:
         """A pod in the queue or in flight."""
         return self._pods.get(uid)
+
+    def next_attempt(self, queued: QueuedPodInfo) -> float | None:
+        """When, in the clock's `now`, the pod is tried at the latest without any event; None: at once, or never."""
+        if queued.place is Place.BACKOFF:
+            return self._places.backoff_ends(queued)
+        if queued.place is not Place.UNSCHEDULABLE:
+            return None
+        due = max(queued.timestamp, queued.flush_timestamp or 0.0) + self._max_unschedulable_seconds
+        flushes = max(0, math.floor((due - self._next_unschedulable_flush) / UNSCHEDULABLE_FLUSH_SECONDS) + 1)
+        return self._next_unschedulable_flush + flushes * UNSCHEDULABLE_FLUSH_SECONDS
 
     def where(self, pod: Pod | str) -> str:
         """The place of a pod, named by itself, its UID, `namespace/name` or name."""

@@ -9,9 +9,10 @@
     allocatable: {cpu: "64", memory: 512Gi, nvidia.com/gpu: "8"}
     zones: [zone-a, zone-b]
 
-Every other document (or item of a List) is an object that is created as it is; a Node is completed as its kubelet
-would. An object with a uid, a resourceVersion or a creationTimestamp was written by an API server, such as what
-`kubectl get -o yaml` prints: it is restored, with its status. All mistakes are reported, before anything is created.
+A GeneratedCluster makes nodes of several kinds by a seed (`generated_cluster`). Every other document (or item of a
+List) is an object that is created as it is; a Node is completed as its kubelet would. An object with a uid, a
+resourceVersion or a creationTimestamp was written by an API server, such as what `kubectl get -o yaml` prints: it is
+restored, with its status. All mistakes are reported, before anything is created.
 
 A snapshot (`mooring snapshot`) is recognized by its content; all its objects are restored.
 """
@@ -30,7 +31,8 @@ from mooring.base.documents import MOST_BYTES, Tree, misread, read_trees
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.base.nesting import decode
 from mooring.objects.names import dns_subdomain, label_value
-from mooring.objects.quantity import exact
+from mooring.simulated.document_fields import Mistake, check_resources, check_taints, quoted
+from mooring.simulated.generated_cluster import GENERATED_CLUSTER, generated_nodes
 from mooring.simulated.kubelet.node_registration import ZONES, node_document, registered_node
 from mooring.simulated.records import Document
 from mooring.snapshots.file_format import Snapshot, is_snapshot, read_snapshot
@@ -39,8 +41,11 @@ Path = tuple[str | int, ...]
 """Fields and items from a document down to a value."""
 
 SHORT_FORM = ("mooring.dev/v1alpha1", "SimulatedNodes")
+GENERATED_WORKLOAD = "GeneratedWorkload"
+"""Pods that arrive at a simulation: of the file of --workload."""
+OURS = (SHORT_FORM[1], GENERATED_CLUSTER, GENERATED_WORKLOAD)
+"""Kinds of `SHORT_FORM`'s version, which no API server has."""
 _SERVER_WRITTEN = ("uid", "resourceVersion", "creationTimestamp")
-_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class InitialObjects:
     objects: list[Document] = field(default_factory=list)
     restored: list[Document] = field(default_factory=list)
     """Objects as an API server wrote them; only the embedded server can restore them."""
+    workloads: list[Document] = field(default_factory=list)
+    """GeneratedWorkloads, which are no objects."""
 
     def in_order(self) -> list[Document]:
         """All objects that are created, without the restored ones."""
@@ -75,6 +82,7 @@ class ClusterFile:
         self._text = text
         self._now = now
         self._lines: dict[str, int | None] | None = None
+        self._trees: dict[str, Tree] = {}
         reading = self._read_snapshot(text) if isinstance(text, Snapshot) else self._read_json(text)
         if reading is None or (reading.problems and self.snapshot is None):  # read once more, for the lines
             reading = self._read_trees()
@@ -89,6 +97,15 @@ class ClusterFile:
                 self._read_trees()
             self._lines = self._lines or {}
         return self._lines.get(self._places.get(id(document), ""))
+
+    def problems_in(self, document: Document, mistakes: Sequence[Mistake]) -> list[Problem]:
+        """Mistakes in the fields of a GeneratedWorkload, each with its line."""
+        line, where = self.line_of(document), self._places[id(document)]
+        tree = self._trees.get(where)
+        return [
+            Problem(f"{where}: {shown(path)}", message, tree.nearest(path).line if tree else line)
+            for path, message in mistakes
+        ]
 
     def refuse(self, problems: Sequence[Problem]) -> None:
         """Raise OperatorMistake with these problems, in the order of the file, if there are any."""
@@ -115,19 +132,27 @@ class ClusterFile:
         reading = _Reading(self._now)
         for index, tree in enumerate(read_trees(self._text, self.source)):
             reading.document(tree, tree.plain(), f"document {index + 1}")
-        self._lines = reading.lines
+        self._lines, self._trees = reading.lines, reading.trees
         return reading
 
 
 def read_cluster_file(path: str, *, now: float) -> ClusterFile:
     """The file at `path`, with its problems."""
     if is_snapshot(path):
-        return ClusterFile(read_snapshot(path), path, now=now)
+        return _of_a_cluster(ClusterFile(read_snapshot(path), path, now=now))
     try:
         content = FilePath(path).read_bytes()
     except OSError as error:
         raise OperatorMistake(f"The cluster file {path} cannot be read: {error.strerror}.") from error
-    return ClusterFile(content, path, now=now)
+    return _of_a_cluster(ClusterFile(content, path, now=now))
+
+
+def _of_a_cluster(file: ClusterFile) -> ClusterFile:
+    """A workload is no part of a cluster."""
+    for document in file.initial.workloads:
+        message = "describes pods that arrive at a simulation; it belongs into the file of --workload"
+        file.problems.append(Problem(GENERATED_WORKLOAD, message, file.line_of(document)))
+    return file
 
 
 def load_cluster_file(path: str, *, now: float) -> InitialObjects:
@@ -139,7 +164,7 @@ def load_cluster_file(path: str, *, now: float) -> InitialObjects:
 
 def parse_cluster(text: str | bytes, source: str, *, now: float) -> InitialObjects:
     """The objects of a cluster file's text. `source` names it in messages."""
-    file = ClusterFile(text, source, now=now)
+    file = _of_a_cluster(ClusterFile(text, source, now=now))
     file.refuse(file.problems)
     return file.initial
 
@@ -164,6 +189,8 @@ class _Reading:
         """The document of each object, by the object's id()."""
         self.lines: dict[str, int | None] = {}
         """The first line of each document."""
+        self.trees: dict[str, Tree] = {}
+        """Documents whose fields are checked later."""
         self._now = now
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
@@ -173,7 +200,12 @@ class _Reading:
         if not self.found.restored:
             return self.found
         first = self.found.namespaces + self.found.definitions
-        return InitialObjects(nodes=self.found.nodes, objects=self.found.objects, restored=first + self.found.restored)
+        return InitialObjects(
+            nodes=self.found.nodes,
+            objects=self.found.objects,
+            restored=first + self.found.restored,
+            workloads=self.found.workloads,
+        )
 
     def document(self, tree: Tree | None, value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -189,8 +221,15 @@ class _Reading:
             self._problem(tree, where, (name,), "is missing: every object has an apiVersion and a kind")
         if missing:
             return
+        if value["kind"] in OURS and value["apiVersion"] != SHORT_FORM[0]:
+            message = f'must be "{SHORT_FORM[0]}" for {value["kind"]}, got "{value["apiVersion"]}"'
+            self._problem(tree, where, ("apiVersion",), message)
         if value["kind"] == SHORT_FORM[1]:
             self._simulated_nodes(tree, value, where)
+        elif value["kind"] == GENERATED_CLUSTER:
+            self._generated_cluster(tree, value, where)
+        elif value["kind"] == GENERATED_WORKLOAD:
+            self._generated_workload(tree, value, where)
         else:
             self._object(tree, value, where)
 
@@ -225,8 +264,8 @@ class _Reading:
         self.places[id(document)] = where
 
     def _node(self, tree: Tree | None, value: Document, where: str) -> None:
-        checks = list(_check_resources(value, ("status", "allocatable")))
-        checks += _check_resources(value, ("status", "capacity"))
+        checks = list(check_resources(value, ("status", "allocatable")))
+        checks += check_resources(value, ("status", "capacity"))
         for path, message in checks:
             self._problem(tree, where, path, message)
         if not checks:
@@ -253,6 +292,22 @@ class _Reading:
             )
             self._keep(self.found.nodes, node, where)
 
+    def _generated_cluster(self, tree: Tree | None, value: Document, where: str) -> None:
+        self.lines[where] = tree.line if tree else None
+        mistakes: list[Mistake] = []
+        first = len(self.found.nodes)
+        for node in generated_nodes(value, mistakes, now=self._now, first=first):
+            self._once(tree, where, "v1", "Node", node["metadata"])
+            self._keep(self.found.nodes, node, where)
+        for path, message in mistakes:
+            self._problem(tree, where, path, message)
+
+    def _generated_workload(self, tree: Tree | None, value: Document, where: str) -> None:
+        self.lines[where] = tree.line if tree else None
+        if tree is not None:
+            self.trees[where] = tree
+        self._keep(self.found.workloads, value, where)
+
     def _names(self, value: Document) -> list[str]:
         """The listed names, or numbered ones. Documents without a prefix continue one numbering."""
         if value.get("names"):
@@ -271,7 +326,7 @@ class _Reading:
         self._seen.setdefault(key, where)
 
     def _problem(self, tree: Tree | None, where: str, path: Path, message: str) -> None:
-        field_path = f"{where}: {_shown(path)}" if path else where
+        field_path = f"{where}: {shown(path)}" if path else where
         self.problems.append(Problem(field_path, message, tree.nearest(path).line if tree else None))
 
 
@@ -284,18 +339,13 @@ def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """A path as Kubernetes writes it: `spec.taints[0].effect`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
-Mistake = tuple[Path, str]
-
-
 def _check_short_form(value: Document) -> Iterator[Mistake]:
     """Validate a SimulatedNodes document."""
-    if value["apiVersion"] != SHORT_FORM[0]:
-        yield ("apiVersion",), f'must be "{SHORT_FORM[0]}" for {SHORT_FORM[1]}, got "{value["apiVersion"]}"'
     for key in value:
         if key not in _SHORT_FORM_FIELDS and key not in ("apiVersion", "kind"):
             yield (key,), f"is not a field of {SHORT_FORM[1]}.{did_you_mean(key, _SHORT_FORM_FIELDS)}"
@@ -309,82 +359,43 @@ def _check_short_form(value: Document) -> Iterator[Mistake]:
 def _check_count(value: Document, path: Path) -> Iterator[Mistake]:
     count = value["count"]
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        yield path, f"must be a whole number of nodes, got {_quoted(count)}"
+        yield path, f"must be a whole number of nodes, got {quoted(count)}"
 
 
 def _check_prefix(value: Document, path: Path) -> Iterator[Mistake]:
     prefix = value["namePrefix"]
     if not isinstance(prefix, str) or dns_subdomain(f"{prefix}1"):
-        yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {_quoted(prefix)}"
+        yield path, f"must begin a valid node name (lower case letters, digits, '-' and '.'), got {quoted(prefix)}"
 
 
 def _check_names(value: Document, path: Path) -> Iterator[Mistake]:
     names = value["names"]
     if not isinstance(names, list) or not names:
-        yield path, f"must be a list of node names, got {_quoted(names)}"
+        yield path, f"must be a list of node names, got {quoted(names)}"
         return
     for index, name in enumerate(names):
         if not isinstance(name, str):
             yield (*path, index), f"must be a valid node name, got {misread(name)}"
         elif dns_subdomain(name):
-            yield (*path, index), f"must be a valid node name, got {_quoted(name)}"
+            yield (*path, index), f"must be a valid node name, got {quoted(name)}"
 
 
 def _check_zones(value: Document, path: Path) -> Iterator[Mistake]:
     zones = value["zones"]
     if not isinstance(zones, list) or not all(isinstance(zone, str) for zone in zones):
-        yield path, f"must be a list of zone names, got {_quoted(zones)}"
+        yield path, f"must be a list of zone names, got {quoted(zones)}"
 
 
 def _check_labels(value: Document, path: Path) -> Iterator[Mistake]:
     labels = value["labels"]
     if not isinstance(labels, dict):
-        yield path, f"must be labels and their values, got {_quoted(labels)}"
+        yield path, f"must be labels and their values, got {quoted(labels)}"
         return
     for key, label in labels.items():
         if not isinstance(label, str):
             yield (*path, key), f"must be text, got {misread(label)}"
         elif label_value(label):
-            yield (*path, key), f"is not a valid label value: {_quoted(label)}"
-
-
-def _check_taints(value: Document, path: Path) -> Iterator[Mistake]:
-    taints = value["taints"]
-    if not isinstance(taints, list):
-        yield path, f"must be a list of taints, got {_quoted(taints)}"
-        return
-    for index, taint in enumerate(taints):
-        if not isinstance(taint, dict):
-            yield (*path, index), f"must be a taint with key and effect, got {_quoted(taint)}"
-            continue
-        if not isinstance(taint.get("key"), str) or not taint["key"]:
-            yield (*path, index, "key"), "is missing"
-        if taint.get("effect") not in _TAINT_EFFECTS:
-            yield (
-                (*path, index, "effect"),
-                f"must be one of {', '.join(_TAINT_EFFECTS)}, got {_quoted(taint.get('effect'))}",
-            )
-
-
-def _check_resources(value: Document, path: Path) -> Iterator[Mistake]:
-    resources: Any = value
-    for step in path:
-        resources = resources.get(step) if isinstance(resources, dict) else None
-    if resources is None:
-        return
-    if not isinstance(resources, dict):
-        yield path, f"must be resources and their amounts, got {_quoted(resources)}"
-        return
-    for name, amount in resources.items():
-        try:
-            if isinstance(amount, bool) or exact(str(amount)) < 0:
-                yield (*path, name), f"must be an amount of at least 0, got {_quoted(amount)}"
-        except ValueError:
-            yield (*path, name), f'must be a quantity such as "4", "500m" or "16Gi", got {_quoted(amount)}'
-
-
-def _quoted(value: object) -> str:
-    return "nothing" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+            yield (*path, key), f"is not a valid label value: {quoted(label)}"
 
 
 _SHORT_FORM_FIELDS: dict[str, Callable[[Document, Path], Iterator[Mistake]]] = {
@@ -392,7 +403,7 @@ _SHORT_FORM_FIELDS: dict[str, Callable[[Document, Path], Iterator[Mistake]]] = {
     "namePrefix": _check_prefix,
     "names": _check_names,
     "labels": _check_labels,
-    "taints": _check_taints,
-    "allocatable": _check_resources,
+    "taints": check_taints,
+    "allocatable": check_resources,
     "zones": _check_zones,
 }

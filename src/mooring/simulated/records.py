@@ -187,6 +187,7 @@ class BudgetSpec(Wire):
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
     selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str = ""
 
 
 class BudgetStatus(Wire):

@@ -1,7 +1,8 @@
-"""Clusters and workloads from manifests, defaulted and validated by the embedded API server, which is never started.
+"""Workloads from manifests, defaulted and validated by the embedded API server, which is never started.
 
 Deployments, ReplicaSets, ReplicationControllers, StatefulSets and Jobs become their pods: no controller runs in a
-simulation. `mooring.dev/run-seconds` is how long a pod runs, as on the embedded cluster.
+simulation. `mooring.dev/run-seconds` is how long a pod runs, as on the embedded cluster. A file may have
+GeneratedWorkloads as well.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ import msgspec
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.nesting import Decoder
-from mooring.objects import Node, Pod
+from mooring.objects import Pod
 from mooring.simulated.cluster_file import ClusterFile
+from mooring.simulated.controllers.stateful_claims import claim_documents, volumes_of
+from mooring.simulated.controllers.workload_records import StatefulSet
 from mooring.simulated.records import RUN_SECONDS
-from mooring.simulator.scenario import Arrival, Cluster, KindKey
+from mooring.simulator.cluster_files import a_server, documents_of
+from mooring.simulator.generated_workload import rows_in
+from mooring.simulator.scenario import Arrival, Cluster, KindKey, Workload
+from mooring.simulator.trace_rows import arrivals_of
+from mooring.simulator.virtual_time import START
 
 Document = dict[str, Any]
 
@@ -31,26 +38,24 @@ REPLICAS: dict[KindKey, Callable[[Document], int]] = {
 }
 """How many pods the spec of an owner wants."""
 _NOT_SIMULATED = ("DaemonSet", "CronJob")
-_READ_APART = ("Node", "Pod", "Event")
-_pods, _nodes = Decoder(Pod), Decoder(Node)
+_pods = Decoder(Pod)
 
 
-def cluster_of(server: EmbeddedApiServer) -> Cluster:
-    """What the server has now."""
-    documents: dict[KindKey, list[Document]] = {}
-    for row in server.registry.table:
-        if "list" in row.verbs and row.kind not in _READ_APART:
-            found = server.registry.store.list(row.storage)
-            documents[row.api_version, row.kind] = [row.to_served(document) for document in found]
-    nodes = [_nodes.decode(msgspec.json.encode(node)) for node in server.store.list("nodes")]
-    pods = [_pods.decode(msgspec.json.encode(pod)) for pod in server.store.list("pods")]
-    return Cluster(nodes, [pod for pod in pods if not _has_ended(pod)], documents=documents)
+def manifest_workload(text: str | bytes, source: str, cluster: Cluster) -> Workload:
+    """The pods of a file of manifests, all of which arrive at the beginning, with the file's other objects; and those
+    of its GeneratedWorkloads.
+
+    They are admitted with the classes and namespaces of the cluster. All mistakes are reported at once, each with its
+    line.
+    """
+    server = a_server()
+    server.restore([dict(document) for documents in cluster.documents.values() for document in documents])
+    arrivals = _arrivals(server, text, source, {(pod.namespace, pod.name) for pod in cluster.pods})
+    return Workload(arrivals, documents_of(server))
 
 
-def add_workload(server: EmbeddedApiServer, text: str | bytes, source: str, *, now: float) -> list[Arrival]:
-    """The pods of a file of manifests, all of which arrive at the beginning. Its other objects are created in the
-    server. All mistakes are reported at once, each with its line."""
-    file = ClusterFile(text, source, now=now)
+def _arrivals(server: EmbeddedApiServer, text: str | bytes, source: str, taken: set[tuple[str, str]]) -> list[Arrival]:
+    file = ClusterFile(text, source, now=START)
     file.refuse(file.problems)
     initial = file.initial
     if initial.nodes or initial.restored:
@@ -58,8 +63,9 @@ def add_workload(server: EmbeddedApiServer, text: str | bytes, source: str, *, n
             f"{source}: a workload has manifests of pods and their owners; nodes, and objects that an API server "
             "wrote, belong into the file of --cluster."
         )
+    generated = arrivals_of(rows_in(file))
     # Pods last: admission looks up the classes that they name.
-    documents = sorted(initial.in_order(), key=lambda each: each["kind"] == "Pod" or _kind(each) in REPLICAS)
+    documents = sorted(initial.in_order(), key=lambda each: each["kind"] == "Pod" or kind_of(each) in REPLICAS)
     file.refuse(
         [
             Problem(f'{each["kind"]} "{each["metadata"].get("name")}"', NO_CONTROLLER, file.line_of(each))
@@ -67,21 +73,20 @@ def add_workload(server: EmbeddedApiServer, text: str | bytes, source: str, *, n
             if each["kind"] in _NOT_SIMULATED
         ]
     )
-    before = {_key(pod) for pod in server.store.list("pods")}
-    # The server keeps an object that exists: the pod of the cluster would stand for that of the workload.
     file.refuse(
         [
             Problem(f'{each["kind"]} "{each["metadata"]["name"]}"', NAME_TAKEN, file.line_of(each))
             for each in documents
-            if each["metadata"].get("name") and _first_pod(each) in before
+            if each["metadata"].get("name") and _first_pod(each) in taken
         ]
     )
     file.refuse(server.load(documents, file.line_of))
-    arrivals = [_arrival(pod) for pod in server.store.list("pods") if _key(pod) not in before]
+    arrivals = [arrival_of(pod) for pod in server.store.list("pods")]
     for document in documents:
-        replicas = REPLICAS.get(_kind(document))
+        replicas = REPLICAS.get(kind_of(document))
         if replicas is not None:
             arrivals += _pods_of(server, document, replicas, file)
+    arrivals += generated
     if not arrivals:
         raise OperatorMistake(f"{source} has no pods, and nothing that creates pods.")
     return arrivals
@@ -95,19 +100,51 @@ def _pods_of(
     server: EmbeddedApiServer, document: Document, replicas: Callable[[Document], int], file: ClusterFile
 ) -> Iterator[Arrival]:
     """The pods that the owner's template makes: one is created in the server, the others are like it."""
-    namespace, name = document["metadata"].get("namespace") or "default", document["metadata"]["name"]
-    owner = _served(server, document["apiVersion"], document["kind"], namespace, name)
+    name, owner = document["metadata"]["name"], _owner(server, document)
     count = replicas(owner["spec"])
-    if not count:
-        return
-    template, first = owner["spec"]["template"], f"{name}-0"
-    marks = {key: value for key, value in template.get("metadata", {}).items() if key in ("labels", "annotations")}
-    metadata = {**marks, "name": first, "namespace": namespace, "ownerReferences": [_reference(owner)]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    namespace = owner["metadata"]["namespace"]
+    if owner["spec"].get("volumeClaimTemplates"):
+        for pod in _with_claims(server, owner, namespace):
+            yield _created(server, pod, document, file)
+    elif count:
+        like = pod_of_owner(server, document, file)
+        yield from (renamed(like, f"{name}-{number}") for number in range(count))
+
+
+def pod_of_owner(server: EmbeddedApiServer, document: Document, file: ClusterFile) -> Arrival:
+    """The first pod of an owner that the server has, created there; without the claims of a StatefulSet."""
+    owner = _owner(server, document)
+    metadata = owner["metadata"]
+    return _created(server, _pod_of(owner, metadata["namespace"], f"{metadata['name']}-0"), document, file)
+
+
+def _created(server: EmbeddedApiServer, pod: Document, document: Document, file: ClusterFile) -> Arrival:
     file.refuse(server.load([pod], lambda _: file.line_of(document)))
-    like = _arrival(_served(server, "v1", "Pod", namespace, first))
-    for number in range(count):
-        yield _renamed(like, f"{name}-{number}")
+    return arrival_of(_served(server, "v1", "Pod", pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+
+def _owner(server: EmbeddedApiServer, document: Document) -> Document:
+    namespace, name = document["metadata"].get("namespace") or "default", document["metadata"]["name"]
+    return _served(server, document["apiVersion"], document["kind"], namespace, name)
+
+
+def _pod_of(owner: Document, namespace: str, name: str) -> Document:
+    template = owner["spec"]["template"]
+    marks = {key: value for key, value in template.get("metadata", {}).items() if key in ("labels", "annotations")}
+    metadata = {**marks, "name": name, "namespace": namespace, "ownerReferences": [_reference(owner)]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def _with_claims(server: EmbeddedApiServer, owner: Document, namespace: str) -> Iterator[Document]:
+    """The pods of a StatefulSet, each with claims of its own, which are created here."""
+    record = msgspec.convert(owner, StatefulSet, strict=False)
+    for ordinal in record.ordinals:
+        for claim in claim_documents(record, ordinal):
+            claim["metadata"]["namespace"] = namespace
+            server.load([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}])
+        pod = _pod_of(owner, namespace, f"{record.name}-{ordinal}")
+        volumes = volumes_of(record, ordinal, pod["spec"].get("volumes", ()))
+        yield pod | {"spec": {**pod["spec"], "volumes": volumes}}
 
 
 def _served(server: EmbeddedApiServer, api_version: str, kind: str, namespace: str, name: str) -> Document:
@@ -128,9 +165,9 @@ def _reference(owner: Document) -> Document:
     }
 
 
-def _arrival(document: Document) -> Arrival:
+def arrival_of(document: Document) -> Arrival:
     pod: Pod = _pods.decode(msgspec.json.encode(document))
-    return _renamed(Arrival(0.0, pod, _run_seconds(pod)), pod.name)
+    return renamed(Arrival(0.0, pod, _run_seconds(pod)), pod.name)
 
 
 def _run_seconds(pod: Pod) -> float | None:
@@ -148,7 +185,7 @@ def _run_seconds(pod: Pod) -> float | None:
     return seconds
 
 
-def _renamed(like: Arrival, name: str) -> Arrival:
+def renamed(like: Arrival, name: str) -> Arrival:
     """The same pod under another name, with a uid that follows from it: simulations repeat."""
     metadata = like.pod.metadata
     uid = f"{metadata.namespace}/{name}"
@@ -164,16 +201,8 @@ def _first_pod(document: Document) -> tuple[str, str] | None:
     namespace = metadata.get("namespace") or "default"
     if document["kind"] == "Pod":
         return (namespace, metadata["name"])
-    return (namespace, f"{metadata['name']}-0") if _kind(document) in REPLICAS else None
+    return (namespace, f"{metadata['name']}-0") if kind_of(document) in REPLICAS else None
 
 
-def _kind(document: Document) -> KindKey:
+def kind_of(document: Document) -> KindKey:
     return (document["apiVersion"], document["kind"])
-
-
-def _key(document: Document) -> tuple[str, str]:
-    return (document["metadata"].get("namespace", ""), document["metadata"]["name"])
-
-
-def _has_ended(pod: Pod) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed")

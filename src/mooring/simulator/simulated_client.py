@@ -18,8 +18,12 @@ from mooring.client.api import Document, PatchForm
 from mooring.client.http1 import Response
 from mooring.client.transport import REQUEST_SECONDS, Transport
 from mooring.objects import Kind, Pod
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.simulator.simulated_storage import SimulatedStorage
 
 NOT_FOUND, NOT_IMPLEMENTED = 404, 501
+FIRST_VERSION = 10**15
+"""Later than any that a snapshot has."""
 
 
 class _NoTransport(Transport):
@@ -35,7 +39,9 @@ class _NoTransport(Transport):
         seconds: float = REQUEST_SECONDS,
     ) -> Response:
         raise ApiError(
-            NOT_IMPLEMENTED, "NotImplemented", f"a simulation binds and evicts pods only: no {method} {path}"
+            NOT_IMPLEMENTED,
+            "NotImplemented",
+            f"a simulation binds and evicts pods, and binds volumes: no {method} {path}",
         )
 
 
@@ -52,7 +58,8 @@ class SimulatedClient(ApiClient):
         """By namespace and name: those that exist."""
         self.on_bound: Callable[[Pod], None] = _ignore
         self.on_deleted: Callable[[Pod], None] = _ignore
-        self._version = 1
+        self._version = FIRST_VERSION
+        self._storage: SimulatedStorage | None = None
 
     def next_version(self) -> str:
         self._version += 1
@@ -95,6 +102,10 @@ class SimulatedClient(ApiClient):
         del self.pods[pod.key]
         asyncio.get_running_loop().call_soon(self.on_deleted, pod)
 
+    def attach(self, storage: SimulatedStorage) -> None:
+        """What is written to claims and volumes goes there."""
+        self._storage = storage
+
     async def patch(
         self,
         kind: Kind,
@@ -106,6 +117,8 @@ class SimulatedClient(ApiClient):
         form: PatchForm = "strategic",
     ) -> Document:
         """Conditions of pods are not kept: nothing here reads them."""
+        if kind in (PersistentVolume.KIND, PersistentVolumeClaim.KIND) and self._storage is not None:
+            return self._storage.patch(kind, name, namespace, body)
         if kind != Pod.KIND:
             return await super().patch(kind, name, namespace, body, subresource=subresource, form=form)
         self._existing(namespace or "", name, body.get("metadata", {}).get("uid"))

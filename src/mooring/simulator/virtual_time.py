@@ -13,20 +13,24 @@ from typing import Any
 
 from mooring.base.errors import Fault
 
+START = 1_700_000_000.0
+"""When simulations begin, in seconds since the epoch."""
+
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Its time begins at 0 and passes only between two steps."""
 
     def __init__(self) -> None:
         self._virtual_now = 0.0
-        super().__init__(_JumpingSelector(self._jump))
+        super().__init__(_JumpingSelector(self.advance))
         # Timers that are so close fire together. Asyncio's own nanosecond is less than the last place of a year.
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
         return self._virtual_now
 
-    def _jump(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
+        """So much time has passed."""
         self._virtual_now += seconds
 
 

@@ -9,7 +9,16 @@
 """
 
 from mooring.snapshots.anonymizing import anonymize
-from mooring.snapshots.file_format import Header, LeftOut, Snapshot, Spool, is_snapshot, read_snapshot, write_snapshot
+from mooring.snapshots.file_format import (
+    Header,
+    LeftOut,
+    Snapshot,
+    Spool,
+    SpooledSnapshot,
+    is_snapshot,
+    read_snapshot,
+    write_snapshot,
+)
 from mooring.snapshots.taking import take_snapshot
 
 __all__ = [
@@ -17,6 +26,7 @@ __all__ = [
     "LeftOut",
     "Snapshot",
     "Spool",
+    "SpooledSnapshot",
     "anonymize",
     "is_snapshot",
     "read_snapshot",

@@ -34,7 +34,7 @@ class Entries:
 
 
 class Sourced(dict[str, Any]):
-    """A volume: without a source that scheduling reads it is left out."""
+    """A volume: without a source that scheduling or a drain reads it is left out."""
 
 
 def name(role: str) -> Leaf:
@@ -79,12 +79,13 @@ ANNOTATION_VALUES: dict[str, Leaf] = {
     "deployment.kubernetes.io/max-replicas": PLAIN,
     "deprecated.daemonset.template.generation": PLAIN,
     "batch.kubernetes.io/job-completion-index": PLAIN,
+    "kubernetes.io/config.mirror": name("mirror"),
     "api-approved.kubernetes.io": PLAIN,
     "mooring.dev/run-seconds": PLAIN,
     "mooring.dev/simulated": PLAIN,
     "mooring.dev/template": PLAIN,
 }
-"""The annotations that scheduling or the simulated controllers read; others are left out."""
+"""The annotations that scheduling, drains or the simulated controllers read; others are left out."""
 
 OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 
@@ -127,12 +128,15 @@ RESOURCES: Table = {
     "limits": PLAIN,
     "claims": [{"name": CLAIM, "request": REQUEST}],
 }
+SECURITY_CONTEXT: Table = {"seccompProfile": {"type": PLAIN, "localhostProfile": name("seccomp")}}
+"""What SySched reads."""
 CONTAINER: Table = {
     "name": CONTAINER_NAME,
     "image": POD_IMAGE,
     "resources": RESOURCES,
     "ports": [{"containerPort": PLAIN, "hostPort": PLAIN, "hostIP": IP, "protocol": PLAIN}],
     "restartPolicy": PLAIN,
+    "securityContext": SECURITY_CONTEXT,
     "restartPolicyRules": [{"action": PLAIN, "exitCodes": PLAIN}],
 }
 CLAIM_SPEC: Table = {
@@ -155,6 +159,7 @@ DISKS: Table = {
 POD_VOLUME = Sourced(
     DISKS,
     name=VOLUME,
+    emptyDir={},
     persistentVolumeClaim={"claimName": CLAIM, "readOnly": PLAIN},
     ephemeral={"volumeClaimTemplate": {"metadata": {"labels": LABELS, "annotations": ANNOTATIONS}, "spec": CLAIM_SPEC}},
     image={"reference": POD_IMAGE, "pullPolicy": PLAIN},
@@ -210,6 +215,7 @@ POD_SPEC: Table = {
     "hostNetwork": PLAIN,
     "hostUsers": PLAIN,
     "os": PLAIN,
+    "securityContext": SECURITY_CONTEXT,
     "restartPolicy": PLAIN,
     "runtimeClassName": name("runtime"),
     "activeDeadlineSeconds": PLAIN,

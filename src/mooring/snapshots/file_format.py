@@ -207,6 +207,23 @@ class Snapshot:
             raise _damaged(self.path, number, f"the line cannot be decoded: {error}") from error
 
 
+class SpooledSnapshot(Snapshot):
+    """A snapshot that was taken and is in no file. `source` names the cluster in messages."""
+
+    def __init__(self, source: str, header: Header, spool: Spool) -> None:
+        super().__init__(source, header)
+        self._spool = spool
+
+    def numbered(self) -> Iterator[tuple[int, Document]]:
+        return enumerate(self._spool.documents(), start=2)
+
+    def objects(self, *types: type[K]) -> Iterator[K]:
+        wanted = {(type_.KIND.api_version, type_.KIND.kind): type_ for type_ in types}
+        for document in self._spool.documents():
+            if (type_ := wanted.get((document["apiVersion"], document["kind"]))) is not None:
+                yield msgspec.convert(document, type_, strict=False)
+
+
 class _About(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""

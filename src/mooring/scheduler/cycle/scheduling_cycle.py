@@ -8,6 +8,7 @@ loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Protocol, TypeAlias, TypedDict
 
 import msgspec
@@ -86,8 +87,10 @@ class SchedulingCycle:
         budget: TimeBudget | None,
         extenders: Extenders | None,
         decide: Decide,
+        seeds: Iterator[int],
     ) -> None:
-        """`budget` is the time that plugins have for one attempt; None: no limit."""
+        """`budget` is the time that plugins have for one attempt; None: no limit. Each decision's ties are broken by
+        the next of `seeds`."""
         self._state = state
         self._queue = queue
         self._assembly = assembly
@@ -103,7 +106,7 @@ class SchedulingCycle:
         self._next_starts: dict[str, int] = {}
         """By profile, where its next search for feasible nodes begins."""
         self._cache = DecisionCache()
-        self._attempts = 0
+        self._seeds = seeds
         self._idle = asyncio.Event()
         """Not set while extenders are awaited: a reload must not switch profiles meanwhile."""
         self._idle.set()
@@ -166,12 +169,11 @@ class SchedulingCycle:
         return self._metrics.attempts.begin(is_looked_at=self._budget is not None and self._budget.is_timed)
 
     def _inputs(self, queued: QueuedPodInfo, profile: Profile) -> Inputs:
-        self._attempts += 1
         if self._budget is not None:
             self._budget.renew()
         return Inputs(
             attempt=queued.attempts,
-            seed=self._attempts,
+            seed=next(self._seeds),
             start=self._next_starts.get(profile.name, 0),
             cache=self._cache,
             budget=self._budget,

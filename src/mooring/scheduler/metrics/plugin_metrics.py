@@ -97,6 +97,12 @@ class PluginMetrics:
         options = {"buckets": buckets} if buckets else {}
         return _Histogram(self._metric(prometheus_client.Histogram, name, description, labels, **options))
 
+    def totals(self, name: str) -> dict[tuple[str, ...], float]:
+        """What a counter has counted so far, by the values of its labels."""
+        _, labels, made = self._made[name]
+        samples = [sample for family in made.collect() for sample in family.samples if sample.name == name]
+        return {tuple(sample.labels[label] for label in labels): sample.value for sample in samples}
+
     def _scheduler_metric(self, name: str, labels: tuple[str, ...], *, is_histogram: bool) -> _SchedulerMetric:
         row = next((row for row in ROWS if PREFIX + row.name == name), None)
         if row is None or row.is_gauge or bool(row.buckets) != is_histogram or set(row.labels) != set(labels):

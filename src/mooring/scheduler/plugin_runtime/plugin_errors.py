@@ -41,6 +41,12 @@ def _trace(error: BaseException) -> str:
     return "\n".join(parts)
 
 
+def counted_errors(metrics: PluginMetrics) -> dict[tuple[str, str], int]:
+    """How often each plugin has failed so far, by plugin and point."""
+    totals = metrics.totals(NAME)
+    return {(plugin, point): int(count) for (plugin, point), count in sorted(totals.items())}
+
+
 class PluginErrors:
     """`mooring_plugin_errors_total`, by plugin and point. All instances count on the same metric."""
 

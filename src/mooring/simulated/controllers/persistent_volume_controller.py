@@ -113,7 +113,7 @@ class PersistentVolumeController:
         kept = next((volume for volume in self._volumes.all() if volume.is_claimed_by(claim)), None)
         if kept is not None or self._waits_for_pods(claim):
             return kept
-        free = [volume for volume in self._volumes.all() if _is_match(volume, claim)]
+        free = [volume for volume in self._volumes.all() if is_match(volume, claim)]
         return min(free, key=lambda volume: volume.capacity_bytes, default=None)
 
     def _waits_for_pods(self, claim: PersistentVolumeClaim) -> bool:
@@ -217,7 +217,8 @@ class PersistentVolumeController:
             )
 
 
-def _is_match(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def is_match(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume is free, and is what the claim requests."""
     return (
         volume.spec.claim_ref is None
         and volume.metadata.deletion_timestamp is None
